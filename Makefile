@@ -1,0 +1,51 @@
+# Everything a newcomer needs: make demo, make test. Every target makes its own environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+BENCH_STAMP := $(VENV)/.bench-installed
+# pywb (GPL, a real archive for tests and demo) wants old versions of its own, so it lives apart.
+PYWB_STAMP := .venv-pywb/.installed
+PYTEST_WORKERS ?= auto
+
+.PHONY: help demo demo-serve test check bench bench-% format dist clean docs
+
+help:  ## show the targets
+	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(BENCH_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	touch $@
+
+$(PYWB_STAMP): constraints-pywb.txt
+	test -x .venv-pywb/bin/python || $(PYTHON) -m venv .venv-pywb
+	.venv-pywb/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-pywb.txt pywb setuptools
+	touch $@
+
+install: $(STAMP)  ## make the environment
+
+test: $(STAMP) $(PYWB_STAMP)  ## run the tests
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+
+check: $(STAMP)  ## ruff, mypy --strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## let ruff lay out the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: bench-surt  ## the quick benchmarks
+
+bench-%: $(BENCH_STAMP)  ## one benchmark: bench-surt, bench-profile, bench-lookup, bench-compact, bench-accuracy, ...
+	$(BIN)/python bench/$*.py $(ARGS)
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) .venv-pywb .bench dist build demo

@@ -1,0 +1,30 @@
+"""Recollect: know which web archive holds what, ask only those that can answer, get lost websites back.
+
+The names below are the public library; each is imported when first used, so `import recollect` is cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public name -> the module that owns it.
+_PUBLIC: dict[str, str] = {
+    "RecollectError": "recollect.errors",
+}
+
+__all__ = ["__version__", *sorted(_PUBLIC)]  # noqa: PLE0604 - the table is the list
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

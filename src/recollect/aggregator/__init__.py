@@ -1,0 +1,1 @@
+"""Memento aggregation: routing (pure), gathering, breaker, cache."""

@@ -1,0 +1,1 @@
+"""Remote archives: the registry, and the only room that calls out."""

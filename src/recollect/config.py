@@ -1,0 +1,1 @@
+"""Settings: one frozen value, merged once from TOML, environment and flags."""

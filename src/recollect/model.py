@@ -1,0 +1,33 @@
+"""Frozen values shared by the rooms above; no behaviour beyond their own invariants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a long job is. `total` is None while nobody can know it."""
+
+    stage: str
+    done: int
+    total: int | None = None
+    unit: str = "items"
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One input line (or record) that could not be read: law 3, bad input is counted and named."""
+
+    file: str
+    line: int | None
+    reason: str
+    excerpt: str = ""
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.reason}" + (f": {self.excerpt}" if self.excerpt else "")

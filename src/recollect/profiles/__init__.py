@@ -1,0 +1,1 @@
+"""Profiles and maps: no network, no clock."""

@@ -1,0 +1,1 @@
+"""Recovery of lost websites: plan (pure), crawl, restore, store, measure."""

@@ -1,0 +1,1 @@
+"""URIs and keys."""
