@@ -15,7 +15,7 @@ _PUBLIC: dict[str, str] = {
     "RecollectError": "recollect.errors",
 }
 
-__all__ = ["__version__", *sorted(_PUBLIC)]  # noqa: PLE0604 - the table is the list
+__all__ = ["__version__", *sorted(_PUBLIC)]
 
 
 def __getattr__(name: str) -> Any:

@@ -31,9 +31,7 @@ def parse_timestamp(text: str, *, end: bool = False) -> datetime:
     because real indexes hold such captures and they must not be lost.
     """
     if not _DIGITS.fullmatch(text):
-        raise FormatError(
-            "not a timestamp", where=repr(text), why="4 to 14 digits, two at a time, are needed"
-        )
+        raise FormatError("not a timestamp", where=repr(text), why="4 to 14 digits, two at a time, are needed")
     year = max(int(text[:4]), 1)
     fields = [int(text[i : i + 2]) if i < len(text) else None for i in range(4, 14, 2)]
     month = _clamp(fields[0], 1, 12, end)
@@ -71,9 +69,7 @@ def parse_http_date(text: str) -> datetime:
             full_year, month_number, int(day), int(hour), int(minute), min(int(second or 0), 59), tzinfo=UTC
         )
         if zone and zone[0] in "+-":
-            moment = datetime.strptime(f"{moment:%Y-%m-%dT%H:%M:%S}{zone}", "%Y-%m-%dT%H:%M:%S%z").astimezone(
-                UTC
-            )
+            moment = datetime.strptime(f"{moment:%Y-%m-%dT%H:%M:%S}{zone}", "%Y-%m-%dT%H:%M:%S%z").astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise FormatError("not an HTTP date", where=repr(text[:80]), why=str(error)) from error
     return moment
@@ -82,7 +78,8 @@ def parse_http_date(text: str) -> datetime:
 def format_http_date(moment: datetime) -> str:
     """RFC 1123 in GMT, whatever the locale."""
     m = moment.astimezone(UTC)
-    return f"{_DAYS[m.weekday()]}, {m.day:02d} {_MONTHS[m.month - 1]} {m.year:04d} {m.hour:02d}:{m.minute:02d}:{m.second:02d} GMT"
+    day = f"{_DAYS[m.weekday()]}, {m.day:02d} {_MONTHS[m.month - 1]} {m.year:04d}"
+    return f"{day} {m.hour:02d}:{m.minute:02d}:{m.second:02d} GMT"
 
 
 def parse_any(text: str) -> datetime:

@@ -50,9 +50,7 @@ def emit_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=title or None, title_justify="left", header_style="bold", show_edge=False, pad_edge=False
-    )
+    table = Table(title=title or None, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
     for index, header in enumerate(headers):
         table.add_column(header, justify="right" if index in right else "left", overflow="fold")
     for row in rows:

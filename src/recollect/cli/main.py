@@ -1,6 +1,7 @@
 """The command `recollect`: a table of commands, each imported when it is called.
 
-Hides: lazy loading (so `recollect --help` imports neither NumPy nor DuckDB) and the one place where errors become words and exit codes.
+Hides: lazy loading (so `recollect --help` imports neither NumPy nor DuckDB) and the one place where errors
+become words and exit codes.
 """
 
 from __future__ import annotations
