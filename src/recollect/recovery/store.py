@@ -1,0 +1,465 @@
+"""The store of one recovery: what came back, from where, and what is missing and why. The door between the crawl, which
+fills it, and everything made from it (browsable tree, WARC, WACZ, report), which only reads it.
+
+Hides: the SQLite journal and the payload files. Layout, all inside the output folder:
+
+    OUT/.recollect/journal.db      SQLite in WAL mode; every commit survives kill -9
+    OUT/.recollect/payloads/ab/cdef...   payloads as archived (content encoding kept), named by SHA-256
+    OUT/.recollect/tmp/            payloads on their way; swept when the store is opened for writing
+
+Invariants: a resource is queued, recovered or missing, once per visit key; a recovered resource's payload file is
+complete and has the recorded digest (it is renamed into place before the row is committed); iteration is in byte order
+of the key, so two runs over the same store give the same output. Content coded with gzip, deflate, br or zstd was
+decoded once, within bounds, before it was accepted: `content()` of an accepted payload does not fail and does not
+explode.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from recollect.datetimes import format_timestamp, parse_timestamp
+from recollect.errors import BadURI, RecollectError, ResourceError, UsageError
+from recollect.recovery.canonical import Rules, visit_key
+from recollect.recovery.decoding import decoded
+
+FOLDER = ".recollect"
+SCHEMA_VERSION = 1
+
+Kind = Literal["page", "asset"]
+Reason = Literal["never-archived", "blocked", "failed", "out-of-quota", "rejected", "out-of-range"]
+REASONS: dict[str, str] = {
+    "never-archived": "no archive holds it",
+    "blocked": "an archive holds it and does not give it out",
+    "failed": "every archive that holds it failed to deliver it",
+    "out-of-quota": "an archive holds it, and no request was left for it",
+    "rejected": "every capture is an error page, parked, hijacked, redirected away, a login or an anti-bot page",
+    "out-of-range": "no capture in the wanted range of dates",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One resource that came back. `status` is the original server's; a 3xx has `redirect_to`, mostly no payload."""
+
+    key: str
+    uri: str
+    captured_at: datetime
+    archive: str
+    uri_m: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    media_type: str
+    charset: str | None
+    content_encoding: str
+    digest: str
+    length: int
+    payload_path: Path
+    fetched_at: datetime
+    kind: Kind = "page"
+    redirect_to: str | None = None
+    altered: bool = (
+        False  # an archive's rewriting had to be taken out; the bytes are close to, not exactly, the original
+    )
+    live: bool = False  # from the live web (--live-fallback), not from an archive
+    found_on: str | None = None  # key of the page that first led here
+    other_archives: tuple[tuple[str, datetime], ...] = ()
+
+    @property
+    def is_redirect(self) -> bool:
+        return self.redirect_to is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """One resource that did not come back, with its reason (`REASONS`) and, in words, what happened."""
+
+    key: str
+    uri: str
+    reason: Reason
+    detail: str
+    kind: Kind = "page"
+    found_on: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A payload in the store."""
+
+    sha1: str  # "sha1:" and 32 letters of base32, as indexes write it
+    sha256: str
+    length: int
+    path: Path
+
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS resource (
+  key TEXT PRIMARY KEY, uri TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, number INTEGER NOT NULL,
+  found_on TEXT, near TEXT, reason TEXT, detail TEXT,
+  archive TEXT, captured_at TEXT, uri_m TEXT, status INTEGER, headers TEXT, media_type TEXT, charset TEXT,
+  content_encoding TEXT, sha1 TEXT, sha256 TEXT, length INTEGER, fetched_at TEXT, redirect_to TEXT,
+  altered INTEGER, live INTEGER, others TEXT
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS resource_state ON resource (state, kind, number);
+CREATE TABLE IF NOT EXISTS alias (key TEXT PRIMARY KEY, target TEXT NOT NULL, why TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Store:
+    """An open store. Use as a context manager; one writer at a time, from one thread."""
+
+    def __init__(self, out_dir: Path, connection: sqlite3.Connection, writable: bool) -> None:
+        self.out_dir = out_dir
+        self.folder = out_dir / FOLDER
+        self.db = connection
+        self.writable = writable
+        self._rules: Rules | None = None
+
+    @classmethod
+    def create(cls, out_dir: Path) -> Store:
+        """Open the store of an output folder for writing, making it if need be."""
+        folder = out_dir / FOLDER
+        for part in (folder / "payloads", folder / "tmp"):
+            part.mkdir(parents=True, exist_ok=True)
+        store = cls(out_dir, _connect(folder / "journal.db"), writable=True)
+        try:
+            store._lock()
+            store.db.executescript(_SCHEMA)
+            version = store.meta("schema", SCHEMA_VERSION)
+            if version != SCHEMA_VERSION:
+                raise RecollectError("the journal is of another version", where=str(folder), why=f"schema {version}")
+            store.set_meta("schema", SCHEMA_VERSION)
+            for leftover in (folder / "tmp").iterdir():
+                leftover.unlink(missing_ok=True)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def open(cls, out_dir: Path) -> Store:
+        """Open an existing store for reading (a crawl may be writing it)."""
+        path = out_dir / FOLDER / "journal.db"
+        if not path.exists():
+            raise UsageError(
+                "no recovery here", where=str(out_dir), hint=f"recollect recover http://lost.example/ -o {out_dir}"
+            )
+        return cls(out_dir, _connect(path), writable=False)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.db.close()
+        if (lock := getattr(self, "_lock_file", None)) is not None:
+            lock.close()
+
+    def _lock(self) -> None:
+        """Keep a second recovery out of the same folder; the lock goes with the process, even with kill -9."""
+        self._lock_file = (self.folder / "lock").open("a+")
+        try:
+            import fcntl
+        except ImportError:  # pragma: no cover - not on POSIX: SQLite's own locks still keep the journal whole
+            return
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RecollectError(
+                "another recovery is writing here",
+                where=str(self.out_dir),
+                hint="wait for it, or choose another folder",
+            ) from error
+
+    # What is in it -------------------------------------------------------------------------------------------------
+
+    def recovered(self, *, redirects: bool = True) -> Iterator[Recovered]:
+        """Everything that came back, in order of key; without redirects on request."""
+        condition = "" if redirects else " AND redirect_to IS NULL"
+        for row in self.db.execute(f"{_SELECT} WHERE state = 'recovered'{condition} ORDER BY key"):
+            yield self._recovered(row)
+
+    def missing(self) -> Iterator[Missing]:
+        """Everything that was looked for and did not come back, in order of key."""
+        query = "SELECT key, uri, reason, detail, kind, found_on FROM resource WHERE state = 'missing' ORDER BY key"
+        for row in self.db.execute(query):
+            yield Missing(*row)
+
+    def queued(self) -> Iterator[tuple[str, str, Kind]]:
+        """(key, uri, kind) of what is still to be fetched, in order of key."""
+        yield from self.db.execute("SELECT key, uri, kind FROM resource WHERE state = 'queued' ORDER BY key")
+
+    def get(self, key: str) -> Recovered | None:
+        """The recovered resource of a visit key."""
+        row = self.db.execute(f"{_SELECT} WHERE key = ? AND state = 'recovered'", (key,)).fetchone()
+        return self._recovered(row) if row else None
+
+    def find(self, uri: str) -> Recovered | None:
+        """The resource a URI names: by its visit key, or by what was learned to be the same. Redirects not followed."""
+        try:
+            key = visit_key(uri, self.rules)
+        except BadURI:
+            return None
+        if (found := self.get(key)) is not None:
+            return found
+        row = self.db.execute("SELECT target FROM alias WHERE key = ?", (key,)).fetchone()
+        return self.get(row[0]) if row else None
+
+    def resolve(self, uri: str, hops: int = 10) -> Recovered | None:
+        """The resource with content a link to `uri` ends at, redirects followed; None when that is not in the store."""
+        found = self.find(uri)
+        while found is not None and found.redirect_to is not None and hops > 0:
+            found, hops = self.find(found.redirect_to), hops - 1
+        return found if found is not None and found.redirect_to is None else None
+
+    def content(self, resource: Recovered) -> bytes:
+        """The payload with its content encoding taken off: what a browser would have seen."""
+        return decoded(resource.payload_path.read_bytes(), resource.content_encoding)
+
+    def aliases(self) -> Iterator[tuple[str, str, str]]:
+        """(key, key it stands for, why), in order of key."""
+        yield from self.db.execute("SELECT key, target, why FROM alias ORDER BY key")
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many resources are in each (state, kind)."""
+        rows = self.db.execute("SELECT state, kind, count(*) FROM resource GROUP BY state, kind")
+        return {(state, kind): count for state, kind, count in rows}
+
+    # Settings ------------------------------------------------------------------------------------------------------
+
+    def meta(self, name: str, default: Any = None) -> Any:
+        """One setting of the recovery: "start" (list of URIs), "options", "rules", "began", ..."""
+        row = self.db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return json.loads(row[0]) if row else default
+
+    def set_meta(self, name: str, value: Any) -> None:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+        with self.db:
+            self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
+
+    @property
+    def rules(self) -> Rules:
+        """The canonicalization this recovery was made with."""
+        if self._rules is None:
+            self._rules = Rules.from_json(self.meta("rules", {}))
+        return self._rules
+
+    @property
+    def start(self) -> list[str]:
+        """The URIs the recovery began with."""
+        return list(self.meta("start", []))
+
+    # Payloads ------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def incoming(self) -> Iterator[PayloadWriter]:
+        """A place for a payload on its way; what is not kept is gone at the end."""
+        writer = PayloadWriter(self.folder)
+        try:
+            yield writer
+        finally:
+            writer.discard()
+
+    def payload_path(self, sha256: str) -> Path:
+        return self.folder / "payloads" / sha256[:2] / sha256[2:]
+
+    def _recovered(self, row: tuple[Any, ...]) -> Recovered:
+        (
+            key,
+            uri,
+            captured_at,
+            archive,
+            uri_m,
+            status,
+            headers,
+            media_type,
+            charset,
+            encoding,
+            sha1,
+            length,
+            sha256,
+        ) = row[:13]
+        fetched_at, kind, redirect_to, altered, live, found_on, others = row[13:]
+        return Recovered(
+            key=key,
+            uri=uri,
+            captured_at=parse_timestamp(captured_at),
+            archive=archive,
+            uri_m=uri_m,
+            status=status,
+            headers=tuple((name, value) for name, value in json.loads(headers)),
+            media_type=media_type,
+            charset=charset,
+            content_encoding=encoding,
+            digest=sha1,
+            length=length,
+            payload_path=self.payload_path(sha256),
+            fetched_at=parse_timestamp(fetched_at),
+            kind=kind,
+            redirect_to=redirect_to,
+            altered=bool(altered),
+            live=bool(live),
+            found_on=found_on,
+            other_archives=tuple((name, parse_timestamp(at)) for name, at in json.loads(others)),
+        )
+
+    # Writing (the crawl, and tests that need a store) --------------------------------------------------------------
+
+    def add_recovered(self, resource: Recovered, sha256: str) -> None:
+        """Record a resource whose payload is already in place; the transaction is the caller's to commit."""
+        self.db.execute(
+            _INSERT_RECOVERED,
+            (
+                resource.key,
+                resource.uri,
+                format_timestamp(resource.captured_at),
+                resource.archive,
+                resource.uri_m,
+                resource.status,
+                json.dumps(resource.headers, ensure_ascii=False),
+                resource.media_type,
+                resource.charset,
+                resource.content_encoding,
+                resource.digest,
+                resource.length,
+                sha256,
+                format_timestamp(resource.fetched_at),
+                resource.kind,
+                resource.redirect_to,
+                int(resource.altered),
+                int(resource.live),
+                resource.found_on,
+                json.dumps([(name, format_timestamp(at)) for name, at in resource.other_archives]),
+                self.next_number(),
+            ),
+        )
+
+    def add_missing(self, missing: Missing) -> None:
+        """Record that a resource did not come back; the transaction is the caller's to commit."""
+        self.db.execute(
+            """INSERT INTO resource (key, uri, kind, state, number, found_on, reason, detail)
+               VALUES (?, ?, ?, 'missing', ?, ?, ?, ?)
+               ON CONFLICT (key) DO UPDATE SET state = 'missing', reason = excluded.reason, detail = excluded.detail""",
+            (
+                missing.key,
+                missing.uri,
+                missing.kind,
+                self.next_number(),
+                missing.found_on,
+                missing.reason,
+                missing.detail,
+            ),
+        )
+
+    def add_alias(self, key: str, target: str, why: str) -> None:
+        self.db.execute("INSERT OR REPLACE INTO alias VALUES (?, ?, ?)", (key, target, why))
+
+    def next_number(self) -> int:
+        """The next number of arrival: the frontier is first come, first served."""
+        self._number = (
+            getattr(self, "_number", None)
+            or self.db.execute("SELECT coalesce(max(number), 0) FROM resource").fetchone()[0]
+        )
+        self._number += 1
+        return int(self._number)
+
+
+_COLUMNS = [
+    "key",
+    "uri",
+    "captured_at",
+    "archive",
+    "uri_m",
+    "status",
+    "headers",
+    "media_type",
+    "charset",
+    "content_encoding",
+    "sha1",
+    "length",
+    "sha256",
+    "fetched_at",
+    "kind",
+    "redirect_to",
+    "altered",
+    "live",
+    "found_on",
+    "others",
+]
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM resource"
+# What led to a resource first is kept; everything else is of its last recovery.
+_INSERT_RECOVERED = (
+    f"INSERT INTO resource ({', '.join(_COLUMNS)}, number, state) VALUES ({'?, ' * len(_COLUMNS)}?, 'recovered') "
+    "ON CONFLICT (key) DO UPDATE SET state = 'recovered', reason = NULL, detail = NULL, "
+    + ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in ("key", "found_on"))
+)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        # Journal and crawl share one thread; iterating readers must not hold locks against the writer, hence WAL.
+        connection = sqlite3.connect(path, timeout=30)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+    except sqlite3.Error as error:
+        raise ResourceError("the journal cannot be opened", where=str(path), why=str(error)) from error
+    return connection
+
+
+class PayloadWriter:
+    """Bytes on their way into the store: hashed as they come, renamed into place by `keep`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / "tmp" / f"{os.getpid()}-{id(self):x}"
+        self._file = self._path.open("w+b")
+        self._sha1 = hashlib.sha1(usedforsecurity=False)
+        self._sha256 = hashlib.sha256()
+        self.length = 0
+
+    def write(self, chunk: bytes) -> None:
+        self._file.write(chunk)
+        self._sha1.update(chunk)
+        self._sha256.update(chunk)
+        self.length += len(chunk)
+
+    @property
+    def sha1(self) -> str:
+        """As indexes write it: `sha1:` and base32."""
+        return "sha1:" + base64.b32encode(self._sha1.digest()).decode("ascii")
+
+    def peek(self, limit: int | None = None) -> bytes:
+        """The bytes written so far, or the first `limit` of them."""
+        self._file.seek(0)
+        data = self._file.read() if limit is None else self._file.read(limit)
+        self._file.seek(0, os.SEEK_END)
+        return data
+
+    def keep(self) -> Payload:
+        """Move the bytes into the store, under their name."""
+        self._file.close()
+        name = self._sha256.hexdigest()
+        target = self._folder / "payloads" / name[:2] / name[2:]
+        target.parent.mkdir(exist_ok=True)
+        self._path.replace(target)
+        return Payload(self.sha1, name, self.length, target)
+
+    def discard(self) -> None:
+        self._file.close()
+        self._path.unlink(missing_ok=True)
