@@ -1,0 +1,146 @@
+"""A file name for every recovered URI: safe on Linux, macOS and Windows, readable, and never shared by two URIs.
+
+Hides: reserved names, forbidden characters, case and Unicode collisions, length limits, a name wanted both as file
+and folder. Invariants: names depend only on the set of URIs and their types, not on their order; every name is
+relative, below its host's folder, and made of parts that are no `.` or `..`; two URIs never get names that any of the
+three systems takes for one.
+
+The plain rule is Warrick's (host/path, a folder's page is `index.html`), with these turns: the query stays in the name
+after `@` (`page.php?id=2` is `page.php@id=2.html`), HTML gets the ending `.html` when it has none, so that it opens by
+a double click. What the plain rule would give to two URIs, or what is too long, gets `~` and some hex digits of the
+URI's hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+from urllib.parse import quote, unquote_to_bytes, urlsplit
+
+MAX_PART = 80  # characters and, for macOS and Linux, at most 240 bytes
+MAX_PATH = 180  # leaves room for the user's own folders below Windows' 260
+
+_FORBIDDEN = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"/\\|?*\u2028\u2029\ud800-\udfff]')
+_RESERVED = frozenset(
+    ["con", "prn", "aux", "nul", "conin$", "conout$"] + [f"{d}{n}" for d in ("com", "lpt") for n in "123456789¹²³"]
+)
+_EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
+_HTML_ENDINGS = (".html", ".htm", ".xhtml", ".shtml")
+_HTML_TYPES = frozenset(["text/html", "application/xhtml+xml"])
+
+
+def file_names(resources: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """URI -> relative name with `/` between its parts, for (URI, media type) pairs."""
+    kinds = dict(resources)
+    wanted = {uri: plain_name(uri, kinds[uri]) for uri in sorted(kinds)}
+    folders: set[str] = set()
+    for name in wanted.values():
+        parts = name.split("/")
+        folders.update(_fold("/".join(parts[:i])) for i in range(1, len(parts)))
+    claims: dict[str, list[str]] = defaultdict(list)
+    for uri, name in wanted.items():
+        claims[_fold(name)].append(uri)
+    names: dict[str, str] = {}
+    taken: set[str] = set(folders)
+    # The first in byte order keeps the plain name, unless other URIs need that name as a folder.
+    for folded, uris in claims.items():
+        if folded not in folders and len(wanted[uris[0]]) <= MAX_PATH:
+            names[uris[0]] = wanted[uris[0]]
+            taken.add(folded)
+    for uri in sorted(wanted.keys() - names.keys()):
+        # Eight digits are enough but for URIs made to collide; those get more.
+        for digits in (8, 16, 32, 64):
+            name = _distinct(wanted[uri], uri, digits)
+            if _fold(name) not in taken:
+                break
+        names[uri] = name
+        taken.add(_fold(name))
+    return dict(sorted(names.items()))
+
+
+def plain_name(uri: str, media_type: str) -> str:
+    """The name a URI gets when nothing stands in its way."""
+    split = urlsplit(uri)
+    host = safe_part((split.hostname or "host").lower())
+    if split.port not in (None, 80, 443):
+        host += f"_{split.port}"
+    path = [segment for segment in split.path.split("/") if segment]
+    if not split.path or split.path.endswith("/"):
+        path.append("index.html")
+    last = path[-1]
+    if split.query:
+        stem = last
+        last = f"{stem}@{split.query}"
+        extension = _EXTENSION.search(stem)
+        if extension and not _is_html(media_type) and extension.group().lower() not in _HTML_ENDINGS:
+            last += extension.group()
+    if _is_html(media_type) and not last.lower().endswith(_HTML_ENDINGS):
+        last += ".html"
+    return "/".join([host, *(safe_part(segment) for segment in path[:-1]), safe_part(last)])
+
+
+def _is_html(media_type: str) -> bool:
+    return media_type.partition(";")[0].strip().lower() in _HTML_TYPES
+
+
+def safe_part(segment: str) -> str:
+    """One path segment as a file name for all three systems."""
+    raw = unquote_to_bytes(segment)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = segment.replace("%", "_")  # keep the escapes readable where they are no UTF-8
+    text = _FORBIDDEN.sub("_", unicodedata.normalize("NFC", text)).rstrip(". ").lstrip(" ")
+    if not text or not text.strip("."):
+        text = "_"
+    if text.split(".")[0].rstrip(" ").lower() in _RESERVED:
+        text = "_" + text
+    if len(text) > MAX_PART or len(text.encode("utf-8")) > 240:
+        text = _shorten(text, segment)
+    return text
+
+
+def _shorten(text: str, original: str) -> str:
+    extension = _EXTENSION.search(text)
+    ending = extension.group() if extension else ""
+    mark = "~" + _hash(original)
+    stem = text[: MAX_PART - len(mark) - len(ending)]
+    while len(stem.encode("utf-8")) > 240 - len(mark) - len(ending):
+        stem = stem[:-1]
+    return stem.rstrip(". ") + mark + ending
+
+
+def _distinct(name: str, uri: str, digits: int) -> str:
+    """A name with the hash of its URI before the ending; a long path is folded to its host."""
+    mark = "~" + _hash(uri, digits)
+    folder, _, last = name.rpartition("/")
+    extension = _EXTENSION.search(last)
+    ending = extension.group() if extension else ""
+    stem = last[: len(last) - len(ending)][: max(MAX_PART - len(mark) - len(ending), 1)].rstrip(". ")
+    if len(name) + len(mark) > MAX_PATH:
+        folder = folder.split("/")[0] + "/_long"
+    return f"{folder}/{stem}{mark}{ending}"
+
+
+def _hash(text: str, digits: int = 8) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
+
+
+def _fold(name: str) -> str:
+    """What Windows and macOS compare: no case, one Unicode form."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def relative_link(source: str, target: str) -> str:
+    """The URL reference from one name to another: relative, percent-encoded, never mistaken for a scheme."""
+    here = source.split("/")[:-1]
+    there = target.split("/")
+    shared = 0
+    while shared < min(len(here), len(there) - 1) and here[shared] == there[shared]:
+        shared += 1
+    parts = [".."] * (len(here) - shared) + there[shared:]
+    link = "/".join(quote(part, safe="!$&'()*+,;=@~") for part in parts)
+    return f"./{link}" if ":" in parts[0] else link

@@ -1,0 +1,82 @@
+"""File names: safe on every system, never shared, independent of order."""
+
+import re
+import unicodedata
+from urllib.parse import quote, unquote, urljoin
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from recollect.recovery.filenames import MAX_PART, file_names, relative_link
+
+SEGMENTS = st.one_of(
+    st.sampled_from(
+        ["a", "A", "a.html", "A.HTML", "index.html", "..", ".", "", "%2e%2e", "..%2f..%2fetc", "con", "CON.txt", "aux",
+         "x" * 300, "é", "e\u0301", "%C3%A9", "%E9", "a b", "a%20b", "a:b", "a*b", "a\\b", "nul.", "end. ", "~", "@",
+         "a@q", "日本" * 60, "a#", "%00"]
+    ),
+    st.text(max_size=12).filter(lambda t: not re.search(r"[/?#\[\]]", t)),
+)  # fmt: skip
+URIS = st.builds(
+    lambda host, path, query, slash: (
+        f"http://{host}/" + "/".join(path) + ("/" if slash else "") + (f"?{query}" if query is not None else "")
+    ),
+    st.sampled_from(["x.com", "X.com", "www.x.com", "x.com:8080", "1.2.3.4"]),
+    st.lists(SEGMENTS, max_size=5),
+    st.one_of(st.none(), st.sampled_from(["id=1", "id=2", "ID=1", "a=/../../b", "q=*", "", "x" * 400])),
+    st.booleans(),
+)
+TYPES = st.sampled_from(["text/html", "image/png", "text/html; charset=x", "application/octet-stream", ""])
+RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$")
+
+
+@given(st.dictionaries(URIS, TYPES, max_size=30))
+@example({"http://x.com/a": "image/png", "http://x.com/a/b": "image/png"})
+@example({"http://x.com/A": "text/html", "http://x.com/a": "text/html", "http://x.com/a.html": "text/html"})
+@example({"http://x.com/page.php?id=1": "text/html", "http://x.com/page.php?id=2": "text/html"})
+def test_names_are_safe_and_never_shared(resources):
+    names = file_names(resources.items())
+    assert names == file_names(sorted(resources.items(), reverse=True))
+    assert set(names) == set(resources)
+    folded = [unicodedata.normalize("NFC", name).casefold() for name in names.values()]
+    assert len(set(folded)) == len(folded)
+    folders = {"/".join(name.split("/")[:i]) for name in folded for i in range(1, name.count("/") + 1)}
+    assert not folders & set(folded)
+    for name in names.values():
+        parts = name.split("/")
+        assert len(parts) >= 2
+        for part in parts:
+            assert part not in ("", ".", "..")
+            assert not re.search(r'[\x00-\x1f<>:"\\|?*]', part)
+            assert not part.endswith((".", " "))
+            assert not RESERVED.match(part)
+            assert len(part) <= MAX_PART + 10 and len(part.encode()) <= 255
+        assert len(name) <= 260
+
+
+@given(st.dictionaries(URIS, TYPES, min_size=1, max_size=8))
+def test_a_relative_link_leads_from_any_name_to_any_other(resources):
+    names = sorted(file_names(resources.items()).values())
+    for source in names:
+        for target in names:
+            landed = urljoin("file:///root/" + quote(source), relative_link(source, target))
+            assert unquote(landed) == "file:///root/" + target
+
+
+def test_the_plain_rule_is_readable():
+    names = file_names(
+        [
+            ("http://x.com/", "text/html"),
+            ("http://x.com/about", "text/html"),
+            ("http://x.com/img/Logo.png?v=3", "image/png"),
+            ("http://x.com/list.php?page=2&sort=up", "text/html"),
+            ("http://x.com/caf%C3%A9/", "text/html"),
+        ]
+    )
+    assert list(names.values()) == [
+        "x.com/index.html",
+        "x.com/about.html",
+        "x.com/café/index.html",
+        "x.com/img/Logo.png@v=3.png",
+        "x.com/list.php@page=2&sort=up.html",
+    ]
