@@ -56,3 +56,41 @@ class ResourceError(RecollectError):
 
 class ArchiveError(RecollectError):
     """A remote archive failed to answer (absence is not a failure, and never raises this)."""
+
+    kind = "error"
+
+
+class ArchiveTimeout(ArchiveError):
+    """The archive did not answer before the deadline."""
+
+    kind = "timeout"
+
+
+class ArchiveUnreachable(ArchiveError):
+    """No connection: the name does not resolve, nobody listens, TLS fails, or the line broke before an answer."""
+
+    kind = "unreachable"
+
+
+class ArchiveThrottled(ArchiveError):
+    """The archive asked for a pause (429, Retry-After) that lasts longer than the caller can wait."""
+
+    kind = "throttled"
+
+
+class AnswerTooBig(ArchiveError):
+    """The answer is larger than the caller allows."""
+
+    kind = "too big"
+
+
+class BadAnswer(ArchiveError):
+    """Bytes that are no HTTP answer, or a body cut short."""
+
+    kind = "bad answer"
+
+
+class RequestRefused(ArchiveError):
+    """We did not ask: the URL is not one of the archive's own hosts, or cannot be sent safely."""
+
+    kind = "refused"

@@ -1,0 +1,474 @@
+"""The polite client: the only code that calls archives.
+
+Hides: connection reuse, TLS, per-archive gates (concurrency, rate, Retry-After), redirects, decompression, and the
+bounds on time and size. Absence (404) and any other status is an answer, not an error; errors are kinds of
+ArchiveError.
+
+Invariants:
+- Only an archive's own hosts (those in its configured URLs, and its `allow_hosts`) are ever called, also after a
+  redirect; the archive's credentials go to its own hosts only.
+- `deadline` is a moment of the running loop's clock and covers everything: queueing, connecting, TLS, redirects, body.
+- Nothing of a URL or header value can become another header.
+- A caller that is cancelled leaves no request behind: its connection is closed, its pass given on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, TypeVar
+
+from recollect import __version__
+from recollect.archives.gate import Gate
+from recollect.archives.http1 import Connection, Headers
+from recollect.archives.sinks import Streamed, Whole
+from recollect.errors import AnswerTooBig, ArchiveTimeout, ArchiveUnreachable, BadAnswer, RequestRefused
+
+if TYPE_CHECKING:
+    from recollect.archives.registry import Archive
+
+USER_AGENT = f"recollect/{__version__} (web archive client)"
+MAX_BODY = 64 * 1024 * 1024
+MAX_HOPS = 5
+_IDLE_SECONDS = 30.0
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_URL = re.compile(r"(https?)://([^/?#\\@\s]+)([^#]*)", re.IGNORECASE)
+_AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::(\d{1,5}))?")
+_UNSAFE = re.compile(r"[^\x21-\x7e]")
+_BAD_FIELD = re.compile(r"[\r\n\0]")
+_Sink = TypeVar("_Sink", Whole, Streamed)
+_FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer. `url` is where it came from after redirects; `truncated` says why it is not all, or is empty."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    url: str
+    elapsed: float
+    truncated: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedResponse:
+    """The head of an answer whose body is read by iterating (`async for chunk in response`)."""
+
+    status: int
+    headers: Headers
+    url: str
+    chunks: AsyncIterator[bytes]
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self.chunks
+
+
+class _Origin:
+    """A scheme, host and port, with its idle connections (the last used first)."""
+
+    __slots__ = ("authority", "host", "idle", "port", "tls", "where")
+
+    def __init__(self, scheme: str, host: str, port: int) -> None:
+        self.tls = scheme == "https"
+        self.host = host.strip("[]")
+        self.port = port
+        self.authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
+        self.where = f"{scheme}://{self.authority}"
+        self.idle: list[Connection] = []
+
+
+class _Peer:
+    """What the client keeps of one archive."""
+
+    __slots__ = ("allowed", "archive", "fields", "gate", "origins", "own", "private_fields")
+
+    def __init__(self, archive: Archive, gate: Gate, fields: bytes) -> None:
+        self.archive = archive
+        self.gate = gate
+        self.fields = fields
+        self.private_fields = _fields(dict(archive.headers))
+        self.own = {place for url in _urls(archive) for place in _places(url)}
+        self.allowed = self.own | {place for host in archive.allow_hosts for place in _places(f"http://{host}")}
+        # (scheme://authority as written) -> (origin, request fields); filled as URLs are seen, only for allowed hosts.
+        self.origins: dict[str, tuple[_Origin, bytes]] = {}
+
+    def may_call(self, host: str, port: int) -> bool:
+        place = f"{host}:{port}"
+        if place in self.allowed:
+            return True
+        parents = host.split(".")
+        return any(f"*.{'.'.join(parents[i:])}:{port}" in self.allowed for i in range(1, len(parents)))
+
+
+class ArchiveClient:
+    """Asks archives. Make it inside a running loop, `await close()` it (or use `async with`)."""
+
+    def __init__(
+        self,
+        *,
+        user_agent: str = USER_AGENT,
+        concurrency: int = 8,
+        timeout: float = 30.0,
+        connect_timeout: float = 5.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`concurrency` and `timeout` (seconds per request) hold for archives that set none themselves."""
+        self._loop = asyncio.get_running_loop()
+        self._fields = _fields({"User-Agent": user_agent, "Accept-Encoding": "gzip, deflate"})
+        self._concurrency = concurrency
+        self._timeout = timeout
+        self._connect_timeout = connect_timeout
+        self._tls = tls
+        self._peers: dict[str, _Peer] = {}
+        self._origins: dict[tuple[str, str, int], _Origin] = {}
+        self._reaper: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> ArchiveClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every idle connection; requests under way are the business of their callers."""
+        self._closed = True
+        if self._reaper is not None:
+            self._reaper.cancel()
+        for origin in self._origins.values():
+            while origin.idle:
+                origin.idle.pop().close()
+
+    # --- asking
+
+    async def get(
+        self,
+        archive: Archive,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        deadline: float | None = None,
+        max_bytes: int = MAX_BODY,
+        follow: int | bool = MAX_HOPS,
+        partial: bool = False,
+        decode: bool = True,
+        method: str = "GET",
+    ) -> Response:
+        """The whole answer to a request.
+
+        `follow` is the number of redirects to follow (True: the usual 5). With `partial`, a body cut short by the
+        archive, by the deadline or by `max_bytes` is returned as far as it came, with `truncated` set; else that is
+        an error. With `decode=False` the body stays as the archive encoded it.
+        """
+        started = self._loop.time()
+        peer = self._peer(archive)
+        until = self._until(archive, started, deadline)
+        await peer.gate.enter(until)
+        try:
+            sink, final = await self._follow(
+                peer, url, headers, until, _hops(follow), lambda: Whole(self._loop, max_bytes, partial), method
+            )
+        finally:
+            peer.gate.leave()
+        answer_headers = Headers(sink.raw)
+        body, cut = sink.body(), sink.cut
+        if decode and body and b"ncoding" in sink.raw:
+            body, cut = _decode(body, answer_headers.get("content-encoding"), max_bytes, cut)
+            if cut and not partial:
+                raise AnswerTooBig("answer too big", where=final, why=cut)
+        return Response(sink.status, answer_headers, body, final, self._loop.time() - started, cut)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        archive: Archive,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        deadline: float | None = None,
+        max_bytes: int = MAX_BODY,
+        follow: int | bool = MAX_HOPS,
+        method: str = "GET",
+    ) -> AsyncIterator[StreamedResponse]:
+        """An answer whose body is read as it comes, in bounded memory, still encoded as the archive sent it."""
+        peer = self._peer(archive)
+        until = self._until(archive, self._loop.time(), deadline)
+        await peer.gate.enter(until)
+        sink: Streamed | None = None
+        try:
+            sink, final = await self._follow(
+                peer, url, headers, until, _hops(follow), lambda: Streamed(self._loop, max_bytes), method
+            )
+            timer = None if until == inf else self._loop.call_at(until, sink.expire)
+            try:
+                yield StreamedResponse(sink.status, Headers(sink.raw), final, sink.chunks())
+            finally:
+                if timer is not None:
+                    timer.cancel()
+        finally:
+            if sink is not None:
+                sink.discard()
+            peer.gate.leave()
+
+    def pause_left(self, archive: Archive) -> float:
+        """Seconds for which the archive asked not to be called."""
+        return self._peer(archive).gate.pause_left
+
+    def in_use(self, archive: Archive) -> int:
+        """Requests to this archive under way now."""
+        return self._peer(archive).gate.inside
+
+    # --- the parts of it
+
+    async def _follow(
+        self,
+        peer: _Peer,
+        url: str,
+        headers: Mapping[str, str] | None,
+        until: float,
+        hops: int,
+        new_sink: Callable[[], _Sink],
+        method: str,
+    ) -> tuple[_Sink, str]:
+        extra = _fields(headers) if headers else b""
+        left = hops
+        while True:
+            origin, fields, target = self._locate(peer, url)
+            sink = new_sink()
+            request = b"".join((method.encode(), b" ", target, fields, extra, b"\r\n"))
+            await self._send(origin, request, sink, until, expects_body=method != "HEAD")
+            status = sink.status
+            if status in (429, 503):
+                peer.gate.noticed(status, Headers(sink.raw).get("retry-after"))
+            else:
+                peer.gate.noticed(status, "")
+            if not hops or status not in _REDIRECTS:
+                return sink, url
+            location = Headers(sink.raw).get("location")
+            if not location:
+                return sink, url
+            sink.discard()
+            if left == 0:
+                raise BadAnswer("too many redirects", where=url, why=f"more than {hops}")
+            left -= 1
+            url = resolve(url, location)
+
+    async def _send(
+        self, origin: _Origin, request: bytes, sink: Whole | Streamed, until: float, *, expects_body: bool
+    ) -> None:
+        while True:
+            connection = self._idle_connection(origin) or await self._connect(origin, until)
+            reused = connection.uses > 0
+            waiter = sink.start(connection)
+            timer = None if until == inf else self._loop.call_at(until, sink.expire)
+            connection.send(request, sink, expects_body=expects_body)
+            try:
+                await waiter
+                return
+            except ArchiveUnreachable:
+                # An archive may close an idle connection just as we use it; that says nothing about the archive.
+                if not (reused and sink.unanswered):
+                    raise
+            except BaseException:
+                connection.close()
+                raise
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    def _idle_connection(self, origin: _Origin) -> Connection | None:
+        idle = origin.idle
+        while idle:
+            connection = idle.pop()
+            if connection.usable:
+                return connection
+        return None
+
+    async def _connect(self, origin: _Origin, until: float) -> Connection:
+        if self._closed:
+            raise RuntimeError("the client is closed")
+        now = self._loop.time()
+        limit = min(until, now + self._connect_timeout)
+        try:
+            async with asyncio.timeout_at(limit):
+                _, connection = await self._loop.create_connection(
+                    lambda: Connection(origin.where, lambda connection: self._put_back(origin, connection)),
+                    origin.host,
+                    origin.port,
+                    ssl=self._context() if origin.tls else None,
+                )
+        except TimeoutError:
+            raise ArchiveTimeout("no connection", where=origin.where, why=f"within {limit - now:.1f} s") from None
+        except (OSError, ssl.CertificateError, UnicodeError) as error:
+            raise ArchiveUnreachable("no connection", where=origin.where, why=_reason(error)) from error
+        return connection
+
+    def _put_back(self, origin: _Origin, connection: Connection) -> None:
+        if self._closed:
+            connection.close()
+            return
+        connection.idle_since = self._loop.time()
+        origin.idle.append(connection)
+        if self._reaper is None:
+            self._reaper = self._loop.call_later(_IDLE_SECONDS / 2, self._reap)
+
+    def _reap(self) -> None:
+        """Close connections that nobody used for a while."""
+        self._reaper = None
+        oldest = self._loop.time() - _IDLE_SECONDS
+        left = 0
+        for origin in self._origins.values():
+            for connection in origin.idle:
+                if connection.idle_since < oldest:
+                    connection.close()
+            origin.idle = [connection for connection in origin.idle if connection.usable]
+            left += len(origin.idle)
+        if left and not self._closed:
+            self._reaper = self._loop.call_later(_IDLE_SECONDS / 2, self._reap)
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+    def _until(self, archive: Archive, now: float, deadline: float | None) -> float:
+        own = now + (archive.timeout or self._timeout)
+        return own if deadline is None else min(own, deadline)
+
+    def _peer(self, archive: Archive) -> _Peer:
+        peer = self._peers.get(archive.id)
+        if peer is None or (peer.archive is not archive and peer.archive != archive):
+            gate = Gate(archive.id, concurrency=archive.concurrency or self._concurrency, rate=archive.rate)
+            peer = self._peers[archive.id] = _Peer(archive, gate, self._fields)
+        return peer
+
+    def _locate(self, peer: _Peer, url: str) -> tuple[_Origin, bytes, bytes]:
+        match = _URL.match(url)
+        if match is None:
+            raise RequestRefused("not a web URL", where=repr(url[:200]))
+        scheme, authority, target = match.groups()
+        known = peer.origins.get(f"{scheme}://{authority}")
+        if known is None:
+            known = peer.origins[f"{scheme}://{authority}"] = self._allow(peer, scheme.lower(), authority)
+        if _UNSAFE.search(target):
+            target = _UNSAFE.sub(_percent, target)
+        if target[:1] != "/":
+            target = "/" + target
+        return known[0], known[1], target.encode("ascii")
+
+    def _allow(self, peer: _Peer, scheme: str, authority: str) -> tuple[_Origin, bytes]:
+        host, port = _host_and_port(scheme, authority)
+        if not peer.may_call(host, port):
+            raise RequestRefused(
+                "not one of the archive's hosts",
+                where=f"{host}:{port}",
+                why=f"archive {peer.archive.id}",
+                hint=f'add "{host}" to its allow_hosts if the archive really spreads over it',
+            )
+        key = (scheme, host, port)
+        origin = self._origins.get(key)
+        if origin is None:
+            origin = self._origins[key] = _Origin(scheme, host, port)
+        fields = b" HTTP/1.1\r\n" + _fields({"Host": origin.authority}) + peer.fields
+        if f"{host}:{port}" in peer.own:
+            fields += peer.private_fields
+        return origin, fields
+
+
+def resolve(base: str, reference: str) -> str:
+    """A reference made absolute, keeping every byte of it: a URI inside a path must not be normalised away."""
+    reference = reference.strip()
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", reference):
+        return reference
+    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]*:)(//[^/?#]*)([^?#]*)([^#]*)", base)
+    if match is None:
+        return reference
+    scheme, authority, path, query = match.groups()
+    if reference.startswith("//"):
+        return scheme + reference
+    if reference.startswith("/"):
+        return scheme + authority + reference
+    if reference.startswith("?"):
+        return scheme + authority + path + reference
+    if reference.startswith("#") or not reference:
+        return scheme + authority + path + query + reference
+    return f"{scheme}{authority}{path.rpartition('/')[0]}/{reference}"
+
+
+def _urls(archive: Archive) -> list[str]:
+    return [url for url in (archive.timemap, archive.timegate, archive.cdx, archive.raw, archive.map) if url]
+
+
+def _hops(follow: int | bool) -> int:
+    return MAX_HOPS if follow is True else int(follow)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _percent(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
+
+
+def _fields(headers: Mapping[str, str]) -> bytes:
+    lines = []
+    for name, value in headers.items():
+        if not _FIELD_NAME.fullmatch(name) or _BAD_FIELD.search(value):
+            raise RequestRefused("not a header", where=repr(name), why="it would break the request apart")
+        lines.append(f"{name}: {value}\r\n".encode("utf-8", "surrogateescape"))
+    return b"".join(lines)
+
+
+def _host_and_port(scheme: str, authority: str) -> tuple[str, int]:
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None or int(match[2] or 0) > 65535:
+        raise RequestRefused("not a host", where=repr(authority[:200]))
+    host = match[1].lower().rstrip(".")
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode("ascii")
+        except UnicodeError as error:
+            raise RequestRefused("not a host", where=repr(authority[:200]), why=str(error)) from error
+    return host, int(match[2] or _DEFAULT_PORTS[scheme])
+
+
+def _places(url: str) -> Iterable[str]:
+    """`host:port` a configured URL allows; with a default port, both of them (archives move to https)."""
+    match = _URL.match(url)
+    if match is None:
+        return []
+    scheme, authority, _ = match.groups()
+    host, port = _host_and_port(scheme.lower(), authority)
+    return [f"{host}:80", f"{host}:443"] if port in (80, 443) else [f"{host}:{port}"]
+
+
+def _decode(body: bytes, coding: str, limit: int, cut: str) -> tuple[bytes, str]:
+    """Undo gzip and deflate, never beyond `limit` bytes; (body, why it is cut)."""
+    for name in reversed([part.strip().lower() for part in coding.split(",") if part.strip()]):
+        if name in ("identity", "none"):
+            continue
+        if name not in ("gzip", "x-gzip", "deflate"):
+            raise BadAnswer("unknown content coding", where=name, why="only gzip and deflate were offered")
+        raw_deflate = name == "deflate" and (body[0] & 0x0F) != 8
+        inflater = zlib.decompressobj(-zlib.MAX_WBITS if raw_deflate else zlib.MAX_WBITS | 32)
+        try:
+            out = inflater.decompress(body, limit)
+        except zlib.error as error:
+            raise BadAnswer("damaged compression", where=name, why=str(error)) from error
+        if inflater.unconsumed_tail or (len(out) == limit and not inflater.eof):
+            return out, f"more than {limit} bytes when decompressed"
+        if not inflater.eof and not cut:
+            cut = "compressed body ends early"
+        body = out
+    return body, cut

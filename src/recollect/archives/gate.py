@@ -1,0 +1,144 @@
+"""How often and how many at a time one archive is asked: law 6, polite by default.
+
+Hides: the queue of those waiting, the rate (a leaky bucket, GCRA), and pauses the archive asked for. Invariants:
+never more than `concurrency` passes are out; passes are given in the order of asking; nobody waits past their
+deadline. Times are those of the running loop's clock (monotonic seconds).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from datetime import UTC, datetime
+from math import inf
+
+from recollect.datetimes import parse_http_date
+from recollect.errors import ArchiveThrottled, ArchiveTimeout, FormatError
+
+MAX_PAUSE = 3600.0  # an archive that says "come back tomorrow" is asked again after an hour
+_FIRST_BACKOFF = 1.0
+_MAX_BACKOFF = 60.0
+
+
+class Gate:
+    """The door to one archive: `await enter(deadline)`, then `leave()`."""
+
+    __slots__ = (
+        "_backoff",
+        "_free_at",
+        "_interval",
+        "_loop",
+        "_slack",
+        "_waiting",
+        "concurrency",
+        "inside",
+        "name",
+        "paused_until",
+    )
+
+    def __init__(self, name: str, *, concurrency: int, rate: float | None = None, burst: int | None = None) -> None:
+        self.name = name
+        self.concurrency = concurrency
+        self.inside = 0
+        self.paused_until = 0.0
+        self._backoff = 0.0
+        self._interval = 1.0 / rate if rate else 0.0
+        # As many may go at once as the rate allows in one second, then evenly.
+        self._slack = ((burst or max(1, int(rate))) - 1) * self._interval if rate else 0.0
+        self._free_at = 0.0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._loop = asyncio.get_running_loop()
+
+    async def enter(self, deadline: float = inf) -> None:
+        """Wait for a pass; raises ArchiveThrottled or ArchiveTimeout when none can be had before the deadline."""
+        if self.inside < self.concurrency and not self._waiting:
+            self.inside += 1
+        else:
+            await self._queue(deadline)
+        if self._interval or self.paused_until:
+            try:
+                await self._pace(deadline)
+            except BaseException:
+                self.leave()
+                raise
+
+    def leave(self) -> None:
+        """Give the pass back; the next in the queue gets it."""
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+        self.inside -= 1
+
+    def noticed(self, status: int, retry_after: str) -> None:
+        """Take note of an answer: 429, or 503 with Retry-After, makes us pause; success ends the backing off."""
+        if status == 429 or (status == 503 and retry_after):
+            seconds = _seconds(retry_after)
+            if seconds is None:
+                self._backoff = min(self._backoff * 2 or _FIRST_BACKOFF, _MAX_BACKOFF)
+                seconds = self._backoff
+            self.paused_until = max(self.paused_until, self._loop.time() + min(seconds, MAX_PAUSE))
+        elif status < 500:
+            self._backoff = 0.0
+
+    @property
+    def pause_left(self) -> float:
+        """Seconds until the archive may be asked again."""
+        return max(0.0, self.paused_until - self._loop.time())
+
+    async def _queue(self, deadline: float) -> None:
+        waiter = self._loop.create_future()
+        self._waiting.append(waiter)
+        timer = None if deadline == inf else self._loop.call_at(deadline, _wake, waiter)
+        try:
+            await waiter
+        except TimeoutError:
+            raise ArchiveTimeout(
+                "no free connection before the deadline", where=self.name, why=f"{self.concurrency} are in use"
+            ) from None
+        except BaseException:
+            # Cancelled after the pass was handed over: hand it on.
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.leave()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def _pace(self, deadline: float) -> None:
+        while True:
+            now = self._loop.time()
+            pause = self.paused_until - now
+            if pause <= 0:
+                self.paused_until = 0.0
+            wait = max(pause, self._free_at - self._slack - now)
+            if wait <= 0:
+                self._free_at = max(now, self._free_at) + self._interval
+                return
+            if now + wait >= deadline:
+                what = "the archive asked us to wait" if pause > 0 else "the rate limit leaves no time"
+                raise ArchiveThrottled(what, where=self.name, why=f"{wait:.1f} s more")
+            if pause <= 0:
+                # Take the place now, so that those who come later wait longer.
+                self._free_at += self._interval
+                await asyncio.sleep(wait)
+                return
+            await asyncio.sleep(wait)
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_exception(TimeoutError())
+
+
+def _seconds(retry_after: str) -> float | None:
+    text = retry_after.strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return min(float(text), MAX_PAUSE)
+    try:
+        return max(0.0, (parse_http_date(text) - datetime.now(UTC)).total_seconds())
+    except FormatError:
+        return None

@@ -1,0 +1,12 @@
+"""Settings for all tests. Being here also puts this directory on the path, so tests can import their helpers."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# `quick` is for every day; HYPOTHESIS_PROFILE=long looks further.
+settings.register_profile("quick", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
