@@ -1,0 +1,373 @@
+"""Repoint the links of recovered HTML, CSS and SVG, and leave every other byte as it was.
+
+Hides: tokenizing real-world markup, `base`, `srcset`, `meta refresh`, inline styles, and charsets. The text is worked
+on as Latin-1, one character per byte, so nothing outside a rewritten value can change; a value is decoded with the
+page's own charset only to know which URI it names. Charsets that are no superset of ASCII (UTF-16, ISO-2022) are
+decoded and encoded whole.
+
+Invariants: linear time on any input; with a rewriter that answers None every reference still names the same resource;
+what is inserted is ASCII. A reference to a resource that was not recovered becomes its absolute original URL.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from urllib.parse import quote, urldefrag, urljoin
+
+from recollect.recovery.decoding import guessed_charset, header_charset
+
+# Answers the local reference for an absolute URI without fragment, or None to leave it at its original URL.
+Rewriter = Callable[[str], str | None]
+
+_LATE = ("data-src", "data-original", "data-href", "data-bg", "data-lazy-src")  # where scripts keep late images
+URL_ATTRIBUTES = frozenset(
+    ["href", "src", "background", "poster", "action", "formaction", "cite", "longdesc", "lowsrc", "xlink:href", *_LATE]
+)
+SRCSET_ATTRIBUTES = frozenset(["srcset", "imagesrcset", "data-srcset"])
+# (tag, attribute) pairs that hold a URL only there.
+_URL_PAIRS = frozenset([("object", "data"), ("html", "manifest"), ("applet", "archive")])
+_PARAM_NAMES = frozenset(["movie", "src", "filename", "url"])
+_RAW_TEXT = frozenset(["script", "style", "textarea", "title", "xmp", "plaintext"])
+# On a local file these would forbid loading what lies beside it: a hash of bytes that changed, a cross-origin demand.
+_DROPPED = frozenset(["integrity", "crossorigin", "nonce"])
+
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)")
+_ATTRIBUTE = re.compile(
+    r"""[\s/]*+(?:(?P<end>>)|(?P<name>=?[^\s/>=]*+)(?:\s*+=\s*+(?:"(?P<dq>[^"]*+)"|'(?P<sq>[^']*+)'|(?P<raw>[^\s>"'][^\s>]*+)?))?)"""
+)
+_SKIPPED = re.compile(
+    r"#|(?:javascript|mailto|data|about|tel|blob|file|sms|callto|ftp|news|irc|magnet):", re.IGNORECASE
+)
+# A candidate that ends in a comma has no descriptor; otherwise the descriptor runs to the next comma (HTML standard).
+_SRCSET = re.compile(r"[\s,]*+(?:(\S*[^\s,]),++(?=\s|$)|(\S++)((?:\s++[^,]*+)?))")
+_REFRESH = re.compile(r"(\s*[\d.]*\s*[;,]?\s*url\s*=\s*)(.*)", re.IGNORECASE | re.DOTALL)
+_META_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:+-]+)", re.IGNORECASE)
+_CSS = re.compile(
+    r"""/\*(?:[^*]|\*(?!/))*+(?:\*/)?"""
+    r"""|(?P<import>@import\s++)(?:"(?P<idq>(?:[^"\\\n]|\\.)*+)"|'(?P<isq>(?:[^'\\\n]|\\.)*+)')"""
+    r"""|\burl\(\s*+(?:"(?P<udq>(?:[^"\\\n]|\\.)*+)"|'(?P<usq>(?:[^'\\\n]|\\.)*+)'|(?P<raw>(?:[^\s"'()\\]|\\.)*+))\s*+\)"""
+    r"""|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'""",
+    re.IGNORECASE | re.DOTALL,
+)
+_CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace text[start:end] by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A name and where its value is; an attribute without value has start == end == -1."""
+
+    name: str
+    at: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A start tag, and for raw text (script, style, title...) where that text ends."""
+
+    name: str
+    attributes: tuple[Attribute, ...]
+    end: int
+    raw_end: int
+
+
+def rewrite_html(body: bytes, uri: str, content_type: str, rewriter: Rewriter) -> bytes:
+    """The page with its links repointed, `base` taken out, and its true charset declared inside it."""
+    charset = guessed_charset(body, header_charset(content_type))
+    text, encode = _as_text(body, charset)
+    page = _Page(text, uri, charset, rewriter, decoded=encode is not None)
+    edits = list(page.edits())
+    if encode is None:
+        edits.extend(_declare(page, charset, header_charset(content_type)))
+    changed = _apply(text, edits)
+    return changed.encode("latin-1") if encode is None else encode(changed)
+
+
+def rewrite_css(body: bytes, uri: str, content_type: str, rewriter: Rewriter) -> bytes:
+    """The style sheet with its `url()` and `@import` repointed."""
+    charset = guessed_charset(body, header_charset(content_type))
+    text, encode = _as_text(body, charset)
+    changed = _apply(text, list(_css_edits(text, 0, uri, charset, rewriter)))
+    return changed.encode("latin-1") if encode is None else encode(changed)
+
+
+def rewrite_svg(body: bytes, uri: str, content_type: str, rewriter: Rewriter) -> bytes:
+    """An SVG file is read like markup; nothing is declared in it."""
+    charset = guessed_charset(body, header_charset(content_type))
+    text, encode = _as_text(body, charset)
+    page = _Page(text, uri, charset, rewriter, decoded=encode is not None)
+    changed = _apply(text, list(page.edits()))
+    return changed.encode("latin-1") if encode is None else encode(changed)
+
+
+def _as_text(body: bytes, charset: str) -> tuple[str, Callable[[str], bytes] | None]:
+    """The text to work on and, for charsets that are no superset of ASCII, how to get back to bytes."""
+    if not charset.startswith(("utf-16", "utf-32", "utf_16", "utf_32", "iso2022", "iso-2022", "hz")):
+        return body.decode("latin-1"), None
+    try:
+        text = body.decode(charset)
+    except UnicodeDecodeError:
+        return body.decode("latin-1"), None
+    if text.encode(charset) != body:
+        return body.decode("latin-1"), None
+    return text, lambda changed: changed.encode(charset)
+
+
+class _Page:
+    """One page: where it is, what its references are relative to, and where its charset is or could be declared."""
+
+    def __init__(self, text: str, uri: str, charset: str, rewriter: Rewriter, *, decoded: bool) -> None:
+        self.text = text
+        self.uri = uri
+        self.charset = charset
+        self.rewriter = rewriter
+        self.decoded = decoded
+        self.tags = list(tags(text))
+        self.base = self._find_base()
+        self.head_end: int | None = None
+        self.meta_charset: tuple[int, int] | None = None
+
+    def edits(self) -> Iterator[Edit]:
+        for tag in self.tags:
+            if tag.name == "head" or (tag.name == "html" and self.head_end is None):
+                self.head_end = tag.end
+            yield from self._tag_edits(tag)
+            if tag.name == "style":
+                style = self.text[tag.end : tag.raw_end]
+                yield from _css_edits(style, tag.end, self.base, self.charset, self.rewriter)
+
+    def _find_base(self) -> str:
+        for tag in self.tags:
+            if tag.name == "base":
+                for attribute in tag.attributes:
+                    if attribute.name == "href" and attribute.start >= 0:
+                        return _join(self.uri, self.value(attribute).strip())
+        return self.uri
+
+    def value(self, attribute: Attribute | None) -> str:
+        """An attribute's value as text: decoded with the page's charset, character references resolved."""
+        if attribute is None or attribute.start < 0:
+            return ""
+        raw = self.text[attribute.start : attribute.end]
+        if not self.decoded and not raw.isascii():
+            raw = raw.encode("latin-1").decode(self.charset, "replace")
+        return html.unescape(raw) if "&" in raw else raw
+
+    def _tag_edits(self, tag: Tag) -> Iterator[Edit]:
+        values = {attribute.name: attribute for attribute in reversed(tag.attributes)}
+        localized = False
+        for attribute in tag.attributes:
+            if attribute.start < 0:
+                continue
+            if tag.name == "base":
+                if attribute.name == "href":
+                    yield Edit(attribute.at, attribute.at + len("href"), "data-was-href")
+                continue
+            replaced = self._replacement(tag.name, attribute, values)
+            if replaced is not None:
+                localized = True
+                yield self._edit(attribute, replaced)
+        if localized and tag.name in ("link", "script", "img", "audio", "video"):
+            for attribute in tag.attributes:
+                if attribute.name in _DROPPED:
+                    yield Edit(attribute.at, attribute.at, "data-was-")
+
+    def _replacement(self, tag: str, attribute: Attribute, values: dict[str, Attribute]) -> str | None:
+        name = attribute.name
+        if tag == "link" and name == "href" and "canonical" in self.value(values.get("rel")).lower().split():
+            return reference(self.value(attribute), self.base, self.uri, lambda _: None)
+        if name in URL_ATTRIBUTES or (tag, name) in _URL_PAIRS or self._is_param(tag, name, values):
+            return reference(self.value(attribute), self.base, self.uri, self.rewriter)
+        if name in SRCSET_ATTRIBUTES:
+            return self._srcset(self.value(attribute))
+        if name == "style":
+            return _css_text(self.value(attribute), self.base, self.rewriter)
+        if tag == "meta" and name == "content":
+            return self._meta(attribute, values)
+        if tag == "meta" and name == "charset":
+            self.meta_charset = (attribute.start, attribute.end)
+        return None
+
+    def _edit(self, attribute: Attribute, value: str) -> Edit:
+        escaped = value.replace("&", "&amp;").replace('"', "&quot;").replace("'", "&#39;").replace("<", "&lt;")
+        if not self.decoded:
+            escaped = escaped.encode("ascii", "xmlcharrefreplace").decode("ascii")
+        quoted = self.text[attribute.start - 1] in "\"'"
+        return Edit(attribute.start, attribute.end, escaped if quoted else f'"{escaped}"')
+
+    def _is_param(self, tag: str, name: str, values: dict[str, Attribute]) -> bool:
+        return tag == "param" and name == "value" and self.value(values.get("name")).lower() in _PARAM_NAMES
+
+    def _meta(self, attribute: Attribute, values: dict[str, Attribute]) -> str | None:
+        kind = self.value(values.get("http-equiv")).strip().lower()
+        if kind == "refresh":
+            match = _REFRESH.fullmatch(self.value(attribute))
+            if match and match.group(2):
+                target = reference(match.group(2).strip("\"' "), self.base, self.uri, self.rewriter)
+                return None if target is None else match.group(1) + target
+        elif kind == "content-type":
+            found = _META_CHARSET.search(self.text, attribute.start, attribute.end)
+            if found:
+                self.meta_charset = found.span(1)
+        return None
+
+    def _srcset(self, value: str) -> str | None:
+        pieces = []
+        for match in _SRCSET.finditer(value):
+            url = match.group(1) or match.group(2)
+            new = reference(url, self.base, self.uri, self.rewriter)
+            pieces.append((url if new is None else new.replace(",", "%2C")) + (match.group(3) or "").rstrip())
+        return ", ".join(pieces) if pieces else None
+
+
+def reference(value: str, base: str, page: str, rewriter: Rewriter) -> str | None:
+    """What a reference on a page becomes: local, the absolute original, or None for what is no web reference."""
+    stripped = re.sub(r"[\t\r\n]", "", value).strip()
+    if not stripped or (_SKIPPED.match(stripped) and not (stripped[0] == "#" and base != page)):
+        return None
+    absolute = _join(base, stripped)
+    if not absolute.lower().startswith(("http:", "https:")):
+        return None
+    target, fragment = urldefrag(absolute)
+    local = rewriter(target)
+    if local is None:
+        return ascii_url(absolute)
+    return local + (f"#{ascii_url(fragment)}" if fragment else "")
+
+
+def _join(base: str, value: str) -> str:
+    try:
+        return urljoin(base, value)
+    except ValueError:  # an unbalanced bracket in a host, for instance
+        return value
+
+
+def ascii_url(url: str) -> str:
+    """The same URL with everything that needs escaping in markup or CSS escaped."""
+    return quote(url, safe="%/:=&?~#+!$,;@[]*|{}^`-._", encoding="utf-8", errors="replace")
+
+
+def tags(text: str) -> Iterator[Tag]:
+    """Every start tag outside comments and raw text."""
+    at = text.find("<")
+    while at >= 0:
+        if text.startswith("<!--", at):
+            close = text.find("-->", at + 4)
+            if close < 0:
+                return
+            at = text.find("<", close + 3)
+            continue
+        match = _TAG.match(text, at)
+        if match is None:
+            at = text.find("<", at + 1)
+            continue
+        attributes, end = _attributes(text, match.end())
+        if end < 0:
+            return
+        if not match.group(1):
+            name = match.group(2).lower()
+            raw_end = _raw_end(text, name, end) if name in _RAW_TEXT else end
+            yield Tag(name, attributes, end, raw_end)
+            end = raw_end
+        at = text.find("<", end)
+
+
+def _raw_end(text: str, name: str, start: int) -> int:
+    close = re.compile(f"</{name}(?=[\\s/>])", re.IGNORECASE).search(text, start)
+    return close.start() if close else len(text)
+
+
+def _attributes(text: str, at: int) -> tuple[tuple[Attribute, ...], int]:
+    """The attributes from `at` and the end of the tag, or -1 if it is never closed (browsers then drop it)."""
+    found: list[Attribute] = []
+    while True:
+        match = _ATTRIBUTE.match(text, at)
+        if match is None or match.end() == at:
+            return tuple(found), -1
+        if match.group("end"):
+            return tuple(found), match.end()
+        group = next((g for g in ("dq", "sq", "raw") if match.group(g) is not None), None)
+        start, end = (match.start(group), match.end(group)) if group else (-1, -1)
+        found.append(Attribute(match.group("name").lower(), match.start("name"), start, end))
+        at = match.end()
+
+
+def _css_edits(text: str, offset: int, base: str, charset: str, rewriter: Rewriter) -> Iterator[Edit]:
+    for match in _CSS.finditer(text):
+        group = next((g for g in ("idq", "isq", "udq", "usq", "raw") if match.group(g) is not None), None)
+        if group is None:
+            continue
+        raw = match.group(group)
+        if not raw.isascii() and max(raw) <= "\xff":
+            raw = raw.encode("latin-1").decode(charset, "replace")
+        new = reference(_css_unescape(raw), base, base, rewriter)
+        if new is not None:
+            written = f"{match.group('import') or ''}url({_css_escape(new)})"
+            yield Edit(offset + match.start(), offset + match.end(), written)
+
+
+def _css_text(text: str, base: str, rewriter: Rewriter) -> str | None:
+    edits = list(_css_edits(text, 0, base, "latin-1", rewriter))
+    return _apply(text, edits) if edits else None
+
+
+def _css_unescape(value: str) -> str:
+    def one(match: re.Match[str]) -> str:
+        if match.group(1):
+            code = int(match.group(1), 16)
+            return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
+        return "" if match.group(2) == "\n" else match.group(2)
+
+    return _CSS_ESCAPE.sub(one, value) if "\\" in value else value
+
+
+def _css_escape(url: str) -> str:
+    for char in "()'\" ":
+        url = url.replace(char, f"%{ord(char):02X}")
+    return url
+
+
+def _declare(page: _Page, charset: str, header: str | None) -> Iterator[Edit]:
+    """Say the charset in the page itself, because no server will say it any more."""
+    label = _label(charset)
+    if page.meta_charset is not None:
+        start, end = page.meta_charset
+        if guessed_charset(b"", page.text[start:end]) != charset:
+            yield Edit(start, end, label)
+    elif header is not None or not page.text.isascii():
+        at = page.head_end
+        if at is None:
+            doctype = re.match(r"\s*(?:<!doctype[^>]*>)?", page.text, re.IGNORECASE)
+            at = doctype.end() if doctype else 0
+        yield Edit(at, at, f'<meta charset="{label}">')
+
+
+def _label(codec: str) -> str:
+    """The web's name for a Python codec."""
+    name = re.sub(r"^cp(125\d|874)$", r"windows-\1", codec.replace("_", "-"))
+    return re.sub(r"^iso8859-", "iso-8859-", name)
+
+
+def _apply(text: str, edits: list[Edit]) -> str:
+    pieces: list[str] = []
+    at = 0
+    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        if edit.start < at:
+            continue  # two readings of one place: the first stands
+        pieces += [text[at : edit.start], edit.text]
+        at = edit.end
+    pieces.append(text[at:])
+    return "".join(pieces)
