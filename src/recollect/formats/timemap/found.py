@@ -1,0 +1,126 @@
+"""What is found while one TimeMap is read, whatever its kind: mementos, pages, original and TimeGate.
+
+Hides: which date to believe, which TimeMap links lead to more mementos, and whose mementos an anchor makes them.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from recollect.datetimes import format_http_date, parse_any, parse_timestamp
+from recollect.errors import FormatError
+from recollect.formats.timemap.links import Link, Problems, resolve
+from recollect.formats.timemap.model import Page, TimeMap, datetime_to_moment
+
+_STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
+_WHOLE_DATE = re.compile(r".*\b(?:GMT|UTC|Z|[+-]\d{4})", re.IGNORECASE)
+_LINK_TYPES = ("", "application/link-format", "text/link-format", "text/plain")
+
+
+class Found:
+    """What was found so far in one TimeMap."""
+
+    def __init__(self, base: str, problems: Problems, *, http_dates: bool = True) -> None:
+        self.base = base
+        self.http_dates = http_dates
+        self.problems = problems
+        self.original = ""
+        self.timegate = ""
+        self.moments: list[str] = []
+        self.uris: list[str] = []
+        self.selves = {_bare(base)}
+        self.pages: list[Page] = []
+        self.of_others: list[tuple[str, str, str]] = []
+
+    def link(self, link: Link) -> None:
+        """One link, by its relation types; a link may have several."""
+        target = resolve(self.base, link.target)
+        if target is None:
+            self.problems.add("a target that is no web address", link.target)
+            return
+        if "original" in link.rels and not self.original:
+            self.original = target
+        if "timegate" in link.rels and not self.timegate:
+            self.timegate = target
+        if "memento" in link.rels:
+            date = link.params.get("datetime", "")
+            if "datetime" in link.cut and not _WHOLE_DATE.fullmatch(date):
+                date = ""
+            self.memento(target, date, link.params.get("anchor", ""))
+        if "self" in link.rels:
+            self.selves.add(_bare(target))
+        elif "timemap" in link.rels:
+            since, until = self.date(link.params.get("from", "")), self.date(link.params.get("until", ""))
+            media_type = link.params.get("type", "").partition(";")[0].strip().lower()
+            self.pages.append(Page(target, since, until, media_type))
+        if "datetime" in link.params and not link.rels:
+            self.problems.add("a link without rel", link.target)
+
+    def memento(self, uri: str, date: str, anchor: str = "") -> None:
+        """A memento, with its date as it was written; the 14 digits in its URI stand in for an unreadable one."""
+        captured_at = self.date(date)
+        if captured_at is None:
+            stamp = _STAMP.search(uri)
+            if stamp is None:
+                self.problems.add("a memento without a readable datetime", uri)
+                return
+            self.problems.add("a memento without a readable datetime, taken from its URI", uri)
+            captured_at = parse_timestamp(stamp[1])
+        moment = datetime_to_moment(captured_at)
+        if anchor:
+            self.of_others.append((anchor, moment, uri))
+            return
+        self.moments.append(moment)
+        self.uris.append(uri)
+
+    def date(self, text: str) -> datetime | None:
+        if not text:
+            return None
+        try:
+            moment = parse_any(text)
+        except (FormatError, ValueError, OverflowError):
+            self.problems.add("an unreadable date", text)
+            return None
+        if self.http_dates and format_http_date(moment) != text:
+            self.problems.add("a date not in the form of RFC 1123", text)
+        return moment
+
+    def timemap(self, kind: str) -> TimeMap:
+        """All of it, once everything was seen."""
+        for anchor, moment, uri in self.of_others:
+            resource = resolve(self.base, anchor) or anchor
+            if self.original and _loosely(resource) != _loosely(self.original):
+                self.problems.add("a memento of another resource (anchor)", anchor)
+                continue
+            self.moments.append(moment)
+            self.uris.append(uri)
+        return TimeMap(
+            original=self.original,
+            timegate=self.timegate,
+            moments=self.moments,
+            uris=self.uris,
+            pages=self._other_pages(),
+            problems=self.problems.words(),
+            kind=kind,
+        )
+
+    def _other_pages(self) -> tuple[Page, ...]:
+        """Pages still to be read: not this one, and not this one in another format, unless it has nothing else."""
+        others: dict[str, Page] = {}
+        for page in self.pages:
+            if _bare(page.uri) not in self.selves:
+                others.setdefault(_bare(page.uri), page)
+        linked = tuple(page for page in others.values() if page.media_type in _LINK_TYPES)
+        if linked or self.uris:
+            return linked
+        return tuple(others.values())[:1]
+
+
+def _bare(uri: str) -> str:
+    """Without scheme: an archive behind a proxy often does not know which one it is reached by."""
+    return uri.partition("://")[2]
+
+
+def _loosely(uri: str) -> str:
+    return _bare(uri).lower().removeprefix("www.").rstrip("/")

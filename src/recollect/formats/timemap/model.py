@@ -1,0 +1,211 @@
+"""Mementos of one resource: as one archive lists them (`TimeMap`), and merged across archives (`Mementos`).
+
+Hides: the compact form. A moment is kept as `YYYYMMDDhh:mm:ss`, which sorts as it is and holds the clock time ready for
+an HTTP date; datetimes are made only when somebody asks. Lists are parallel, so 100,000 mementos are 200,000 strings.
+
+Invariants: `Mementos.rows` is sorted by moment, then archive in the order given, then URI, and holds no memento twice;
+two answers made of the same TimeMaps are the same whatever order they arrived in.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import repeat
+
+# The address inside a URI-M: the second scheme, its host, its port.
+_ADDRESS = re.compile(r"(https?://.*?)(https?)://[^/?#]*?(:\d+)(?=[/?#]|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class Memento:
+    """One capture with its URI-M."""
+
+    uri: str
+    captured_at: datetime
+    archive: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Another TimeMap that holds more of the same: a page, or an entry of an index."""
+
+    uri: str
+    since: datetime | None = None
+    until: datetime | None = None
+    media_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeMap:
+    """What one archive lists for one resource, in the order it was sent."""
+
+    original: str = ""
+    timegate: str = ""
+    moments: list[str] = field(default_factory=list)
+    uris: list[str] = field(default_factory=list)
+    pages: tuple[Page, ...] = ()
+    problems: tuple[str, ...] = ()
+    kind: str = "link"
+    """What the body was: `link`, `json`, `cdxj`, `empty`, or `other` (HTML, noise), which holds no mementos."""
+
+    def __len__(self) -> int:
+        return len(self.uris)
+
+    def __iter__(self) -> Iterator[Memento]:
+        return (Memento(uri, moment_to_datetime(m)) for m, uri in zip(self.moments, self.uris, strict=True))
+
+    @classmethod
+    def of(cls, mementos: Iterable[Memento]) -> TimeMap:
+        """A TimeMap of mementos known from elsewhere, such as a TimeGate's Link header or a CDX listing."""
+        known = list(mementos)
+        return cls(moments=[datetime_to_moment(m.captured_at) for m in known], uris=[m.uri for m in known])
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiated:
+    """A choice by datetime, and its neighbours; `prev` and `next` are None at the ends."""
+
+    first: Memento
+    prev: Memento | None
+    closest: Memento
+    next: Memento | None
+    last: Memento
+
+
+Row = tuple[str, int, str]
+"""Moment, number of the archive in `Mementos.archives`, URI-M."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mementos:
+    """Mementos of one resource across archives, in order, each once."""
+
+    archives: tuple[str, ...] = ()
+    rows: list[Row] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Memento:
+        moment, archive, uri = self.rows[index]
+        return Memento(uri, moment_to_datetime(moment), self.archives[archive])
+
+    def __iter__(self) -> Iterator[Memento]:
+        return (self[i] for i in range(len(self.rows)))
+
+    def between(self, since: datetime | None, until: datetime | None) -> Mementos:
+        """Those captured from `since` to `until`, both included."""
+        low = 0 if since is None else bisect_left(self.rows, (datetime_to_moment(since),))
+        # The character after the last digit sorts after every row of that second.
+        high = len(self.rows) if until is None else bisect_left(self.rows, (datetime_to_moment(until) + ";",))
+        return Mementos(self.archives, self.rows[low:high])
+
+    def page(self, number: int, size: int) -> Mementos:
+        """Page `number`, counted from 1, of `size` mementos each."""
+        return Mementos(self.archives, self.rows[(number - 1) * size : number * size])
+
+    def per_year(self) -> dict[str, dict[int, int]]:
+        """Mementos by archive and year, for archives that hold any."""
+        table: dict[str, dict[int, int]] = {}
+        for moment, archive, _ in self.rows:
+            years = table.setdefault(self.archives[archive], {})
+            year = int(moment[:4])
+            years[year] = years.get(year, 0) + 1
+        return table
+
+    def negotiate(self, at: datetime | None) -> Negotiated | None:
+        """The memento closest to `at` (None: the most recent) and its neighbours; None if there are no mementos.
+
+        Closest by real time between moments. Two equally far: the earlier. Several of one moment: the one met first
+        when coming from `at`, so that before the first it is the first, and after the last it is the last.
+        """
+        if not self.rows:
+            return None
+        i = len(self.rows) - 1 if at is None else self._closest(at)
+        last = len(self.rows) - 1
+        return Negotiated(
+            first=self[0],
+            prev=self[i - 1] if i > 0 else None,
+            closest=self[i],
+            next=self[i + 1] if i < last else None,
+            last=self[last],
+        )
+
+    def _closest(self, at: datetime) -> int:
+        right = bisect_left(self.rows, (datetime_to_moment(at),))
+        if right == 0:
+            return 0
+        if right == len(self.rows):
+            return right - 1
+        before = moment_to_datetime(self.rows[right - 1][0])
+        after = moment_to_datetime(self.rows[right][0])
+        wanted = moment_to_datetime(datetime_to_moment(at))
+        return right if after - wanted < wanted - before else right - 1
+
+
+def merge(timemaps: Sequence[tuple[str, TimeMap]]) -> Mementos:
+    """Merge TimeMaps, each with its archive's id; the order of the archives breaks ties between equal moments.
+
+    Left out: a URI-M already there (with another moment: the earlier stays), and of one archive and one moment the
+    twin that differs only by a written-out default port, as the Internet Archive lists them.
+    """
+    archives = tuple(dict.fromkeys(name for name, _ in timemaps))
+    order = {name: number for number, name in enumerate(archives)}
+    rows: list[Row] = []
+    for name, timemap in timemaps:
+        rows.extend(zip(timemap.moments, repeat(order[name]), timemap.uris, strict=False))
+    rows.sort()
+    return Mementos(archives, _without_twins(rows))
+
+
+def _without_twins(rows: list[Row]) -> list[Row]:
+    names = {uri for _, _, uri in rows}
+    together = "\n".join(names)
+    ports = ":80/" in together or ":443/" in together
+    if len(names) == len(rows) and not ports:
+        return rows
+    twins = set(rows) if ports else set()
+    kept: list[Row] = []
+    for row in rows:
+        moment, archive, uri = row
+        if uri not in names:
+            continue
+        names.discard(uri)
+        if ports and (short := _without_port(uri)) != uri and (moment, archive, short) in twins:
+            continue
+        kept.append(row)
+    return kept
+
+
+def _without_port(uri: str) -> str:
+    """The URI-M with the default port of the address it holds left out."""
+    match = _ADDRESS.match(uri)
+    if match is None or match[3] != (":80" if match[2] == "http" else ":443"):
+        return uri
+    return uri[: match.start(3)] + uri[match.end(3) :]
+
+
+def moment_to_datetime(moment: str) -> datetime:
+    return datetime(
+        int(moment[:4]),
+        int(moment[4:6]),
+        int(moment[6:8]),
+        int(moment[8:10]),
+        int(moment[11:13]),
+        int(moment[14:16]),
+        tzinfo=UTC,
+    )
+
+
+def datetime_to_moment(at: datetime) -> str:
+    m = at.astimezone(UTC)
+    return f"{m.year:04d}{m.month:02d}{m.day:02d}{m.hour:02d}:{m.minute:02d}:{m.second:02d}"
+
+
+def moment_to_timestamp(moment: str) -> str:
+    """14 digits."""
+    return moment.replace(":", "")

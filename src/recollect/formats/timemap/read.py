@@ -1,0 +1,123 @@
+"""Reading TimeMaps of any kind an archive may send: link-format, JSON, CDXJ.
+
+Hides: telling the kinds apart (by the body first, because Content-Type lies), charsets, byte-order marks, stray gzip,
+and all the ways in which they break their format. Nothing raises: a body that is no TimeMap gives none, with its
+problem named; a body cut off gives what came.
+
+Link-format is read twice over. A regular expression splits the body at well-formed mementos (0.6 µs each); only what
+lies between, which is the head of the TimeMap or anything odd, goes to the tolerant reader (`links`).
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+from recollect.datetimes import format_http_date, parse_http_date
+from recollect.errors import FormatError
+from recollect.formats.timemap.found import Found
+from recollect.formats.timemap.links import Problems, parse_links
+from recollect.formats.timemap.model import TimeMap, datetime_to_moment
+from recollect.formats.timemap.structured import read_cdxj, read_json
+
+INFLATE_LIMIT = 64 << 20
+"""Bytes that a body sent compressed without saying so may grow to."""
+
+_FAST = re.compile(
+    r'<(https?://[^>]+)>; ?rel="memento"; ?datetime="([A-Z][a-z]{2}, [^"]{11}) ([0-2][0-9]:[0-5][0-9]:[0-5][0-9]) GMT"'
+    r'(?:; ?(?!anchor)[a-z]+="[^"\\]*")*(?:,\s*|\s*\Z)'
+)
+# What must not be in a target of the fast path: it would mean that it ran over the end of a broken link, or is unsafe.
+_UNSAFE = bytes([*range(33), ord('"'), ord("<"), ord(">"), *range(127, 256)])
+_LINK_START = re.compile(r"[\s,;\ufeff]*<\s*(?:[A-Za-z][A-Za-z0-9+.-]*:|[/?.])")
+_HTML = re.compile(r"\s*<(?:!doctype|!--|html|head|body|\?xml)", re.IGNORECASE)
+_CDXJ_LINE = re.compile(r"(?:[!@]\w+\s|\d{4,14}\s+\{|\S+\s+\d{14}\s+\{)")
+
+
+def parse_timemap(body: bytes, content_type: str, base_uri: str) -> TimeMap:
+    """Read the TimeMap fetched from `base_uri`, whatever its kind."""
+    problems = Problems()
+    text = _decode(_inflate(body, problems), problems)
+    start = text.lstrip("\ufeff \t\r\n")[:2000]
+    if not start:
+        return TimeMap(kind="empty")
+    if start[0] in "{[":
+        return read_json(text, base_uri, problems)
+    if _CDXJ_LINE.match(start):
+        return read_cdxj(text, base_uri, problems)
+    if _HTML.match(start) or ("html" in content_type and not _LINK_START.match(start)):
+        problems.add("an HTML page instead of a TimeMap")
+        return TimeMap(kind="other", problems=problems.words())
+    return _read_links(text, base_uri, problems)
+
+
+def _inflate(body: bytes, problems: Problems) -> bytes:
+    if body[:2] != b"\x1f\x8b":
+        return body
+    problems.add("gzip without Content-Encoding")
+    inflater = zlib.decompressobj(wbits=31)
+    try:
+        plain = inflater.decompress(body, INFLATE_LIMIT)
+    except zlib.error as error:
+        problems.add("broken gzip", str(error))
+        return b""
+    if inflater.unconsumed_tail:
+        problems.add(f"a compressed body of more than {INFLATE_LIMIT} bytes")
+    return plain
+
+
+def _decode(body: bytes, problems: Problems) -> str:
+    """Text of the body: UTF-8 whatever the charset said; other bytes are kept, and go into URIs as they are."""
+    if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return body.decode("utf-16", "replace")
+    text = body.decode("utf-8", "surrogateescape")
+    if not text.startswith("\ufeff"):
+        return text
+    problems.add("a byte-order mark")
+    return text.lstrip("\ufeff")
+
+
+# Link-format
+
+
+class _Days(dict[str, str]):
+    """`Thu, 01 Jan 2015` to `20150101`; only days written exactly so are kept, others raise."""
+
+    def __missing__(self, day: str) -> str:
+        moment = parse_http_date(f"{day} 00:00:00 GMT")
+        if format_http_date(moment)[:16] != day:
+            raise FormatError("not the day it says", where=repr(day))
+        if len(self) > 50_000:  # a hostile archive could name every day of ten thousand years
+            self.clear()
+        self[day] = datetime_to_moment(moment)[:8]
+        return self[day]
+
+
+_DAYS = _Days()
+
+
+def _read_links(text: str, base: str, problems: Problems) -> TimeMap:
+    found = Found(base, problems)
+    parts = _FAST.split(text)
+    uris, days, times = parts[1::4], parts[2::4], parts[3::4]
+    if uris and not _all_safe(uris):
+        parts, uris, days, times = [text], [], [], []
+    for gap in parts[0::4]:
+        if gap:
+            for link in parse_links(gap, problems):
+                found.link(link)
+    try:
+        if times and max(times) > "23:59:59":
+            raise FormatError("no such hour")
+        found.moments += [_DAYS[day] + time for day, time in zip(days, times, strict=True)]
+        found.uris += uris
+    except FormatError:
+        for uri, day, time in zip(uris, days, times, strict=True):
+            found.memento(uri, f"{day} {time} GMT")
+    return found.timemap("link")
+
+
+def _all_safe(uris: list[str]) -> bool:
+    """Whether no target ran over the end of a broken link, or holds a byte that must be encoded."""
+    together = "".join(uris).encode("utf-8", "surrogateescape")
+    return len(together.translate(None, _UNSAFE)) == len(together)
