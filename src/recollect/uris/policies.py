@@ -1,0 +1,99 @@
+"""URI-Key policies of "Web Archive Profiling Through CDX Summarization" (Alam et al., 2015, section 3).
+
+`HmPn`: at most m host and n path segments (`x`: all), no path unless the whole host is in. `DDom`, `DSub`, `DPth`,
+`DQry`, `DIni`: the registered domain, then the number of subdomain, path and query segments and the initial of the
+path. `URIR`: the whole SURT, query included. A policy's key depends on the SURT alone, so `www` is never a subdomain.
+
+Hides: the Public Suffix List (the copy inside the package `publicsuffixlist`, no network).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from recollect.errors import UsageError
+from recollect.uris.keys import encode_query, join_host, segments, uri_key
+
+# Table 1 of the paper lists their cost; `x` is "any number".
+POLICIES: tuple[str, ...] = (
+    *("H1P0", "H2P0", "H2P1", "H2P2", "H3P0", "H3P1", "H3P2", "H3P3", "H4P0", "H5P0"),
+    *("HxP0", "HxP1", "HxP2", "HxP3", "HxP4", "HxP5", "HxPx"),
+    *("DDom", "DSub", "DPth", "DQry", "DIni"),
+    "URIR",
+)
+_DLIM = ("DDom", "DSub", "DPth", "DQry", "DIni")
+_HMPN = re.compile(r"h([1-9]\d*|x)p(\d+|x)", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`hosts` and `paths` are limits of an HmPn policy (None: all); `parts` is how many counts a D policy adds."""
+
+    name: str
+    hosts: int | None = None
+    paths: int | None = None
+    parts: int | None = None
+
+
+@lru_cache(maxsize=64)
+def parse_policy(name: str) -> Policy:
+    """The policy of a name in any case; raises `UsageError`."""
+    if match := _HMPN.fullmatch(name):
+        hosts, paths = (None if text in "xX" else int(text) for text in match.groups())
+        return Policy(f"H{'x' if hosts is None else hosts}P{'x' if paths is None else paths}", hosts, paths)
+    for parts, known in enumerate(_DLIM):
+        if name.lower() == known.lower():
+            return Policy(known, parts=parts)
+    if name.upper() == "URIR":
+        return Policy("URIR")
+    raise UsageError(
+        "no such policy", where=repr(name), hint=f"one of {', '.join(POLICIES)}, or any HmPn with numbers or x"
+    )
+
+
+def policy_key(surt: bytes, policy: str) -> bytes:
+    """The key of a SURT under a policy; raises `BadURI` for what is no web key."""
+    rule = parse_policy(policy)
+    key = uri_key(surt)
+    if rule.name == "URIR":
+        return key + encode_query(surt)
+    if rule.parts is not None:
+        return _limited(key, surt, rule.parts)
+    if rule.hosts is None and rule.paths is None:
+        return key
+    hosts, path = segments(key)
+    kept_path = path[: rule.paths] if rule.hosts is None or len(hosts) <= rule.hosts else ()
+    tail = b"/".join(kept_path).rstrip(b"/")
+    return join_host(hosts[: rule.hosts]) + b")/" + tail
+
+
+def _limited(key: bytes, surt: bytes, parts: int) -> bytes:
+    """registered_domain)/#subdomain/#path/#query/initial, up to `parts` of the counts."""
+    hosts, path = segments(key)
+    names = hosts[:-1] if hosts[-1].startswith(b":") and len(hosts) > 1 else hosts
+    depth = _registered_depth(names)
+    # Empty segments do not count: `surt` drops them from URIs, other makers of indexes do not.
+    full = [segment for segment in path if segment]
+    parameters = [one for one in encode_query(surt)[1:].split(b"&") if one]
+    initial = full[0][:1] if full and full[0][:1].isalnum() else b"-"
+    counts = (b"%d" % (len(names) - depth), b"%d" % len(full), b"%d" % len(parameters), initial)
+    return b",".join(names[:depth]) + b")/" + b"/".join(counts[:parts])
+
+
+@lru_cache(maxsize=65536)
+def _registered_depth(names: tuple[bytes, ...]) -> int:
+    """How many host segments make the registered domain; all of them for an address or a bare suffix."""
+    if len(names) < 2 or b":" in names[0]:
+        return len(names)
+    found = _public_suffixes().privatesuffix(b".".join(reversed(names)).decode("ascii"))
+    return len(names) if found is None else found.count(".") + 1
+
+
+@lru_cache(maxsize=1)
+def _public_suffixes() -> Any:
+    from publicsuffixlist import PublicSuffixList
+
+    return PublicSuffixList()
