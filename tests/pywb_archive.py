@@ -33,7 +33,7 @@ collection = sys.argv[1]
 manage(["init", collection])
 warcs = sorted(str(p) for p in Path("warcs").iterdir())
 if warcs:
-    manage(["add", collection, *warcs])
+    manage(["add", "--unpack-wacz", collection, *warcs])
 logging.disable(logging.INFO)
 from pywb.apps.frontendapp import FrontEndApp
 from pywb.utils.geventserver import RequestURIWSGIHandler
