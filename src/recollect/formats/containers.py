@@ -1,0 +1,411 @@
+"""Files as they come and as we leave them: compressed or not, whole or damaged, written whole or not at all.
+
+Hides: recognising plain, gzip, bzip2 and zstd by their first bytes (names lie), many members or frames in one file,
+decompression in a thread beside the reader (the libraries let go of the interpreter lock), and temporary files.
+
+Reading: `open_input` gives a buffered binary stream. When a compressed file is cut off or damaged, everything before
+the damage is delivered first, then the stream says so once: to `on_problem` if given (then it ends like any file),
+else by raising FormatError from the read after the last good byte, or from `close` if nobody read that far after
+reading all that there was. `stream.damage` holds the reason. `whole_lines` cuts a stream into big pieces that end
+with a line, and withholds the part of a line that stands before damage, because half a key is another key.
+
+Writing: `atomic_output` writes beside the target and renames at the end; an exception, Ctrl-C included, leaves what
+was there before. `.gz` is written as BGZF and `.zst` as seekable frames (see `blockwriter`), which `zcat` and
+`zstdcat` read.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import os
+import queue
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Protocol, cast
+
+import zstandard
+from isal import igzip_lib
+
+from recollect.errors import FormatError, RecollectError
+from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter, IsalError
+from recollect.model import Problem
+
+OnProblem = Callable[[Problem], None]
+
+PIECE = 1 << 18  # of compressed input, and of text per step; 256 KB keeps both in the processor's cache
+AHEAD = 8  # pieces a reading thread may be ahead
+BUFFER = 1 << 20
+# zstd's own limit of 128 MB refuses files made with `--long`; memory is only used by files that ask for it.
+ZSTD_WINDOW = 1 << 31
+# Text of one step is bounded by what this much input can hold: 1,024 blocks of 128 KB.
+ZSTD_STEP = 1 << 12
+
+
+class InputStream(io.BufferedReader):
+    """A readable binary stream over a file of any container; iterate it for lines."""
+
+    def __init__(self, raw: _Raw) -> None:
+        super().__init__(raw, BUFFER)
+        self._source = raw
+        self.kind = raw.kind
+        self.label = raw.label
+
+    @property
+    def damage(self) -> str:
+        """Why the stream ended early, once its last good byte has been read; else empty."""
+        return self._source.damage
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of the file (compressed as it is) that have been read, for progress."""
+        return self._source.consumed
+
+    def close(self) -> None:
+        """Close the file; raises FormatError if it is damaged and nobody has been told."""
+        try:
+            super().close()
+        finally:
+            if not sys.is_finalizing():
+                self._source.complain()
+
+
+class _Raw(io.RawIOBase):
+    """Bytes out of an iterator of pieces, which ends with `_Damage` if the file does."""
+
+    def __init__(self, handle: BinaryIO, label: str, on_problem: OnProblem | None) -> None:
+        self._handle = handle
+        self._on_problem = on_problem
+        self._told = False
+        self._ended = False
+        self._piece = memoryview(b"")
+        self.label = label
+        self.damage = ""
+        head = handle.read(PIECE)
+        self.kind = kind_of(head)
+        self._meter = _Meter(handle, head)
+        pieces = _DECODERS[self.kind](self._meter.read)
+        # A thread costs more than it brings for a file that has been read already, or that needs no decoding.
+        small = len(head) < PIECE
+        self._pieces: Iterator[bytes] = pieces if small or self.kind == "plain" else _Ahead(pieces)
+
+    @property
+    def consumed(self) -> int:
+        return self._meter.consumed
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._ended:
+            self.complain()
+            return 0
+        while not self._piece:
+            try:
+                self._piece = memoryview(next(self._pieces))
+            except StopIteration:
+                self._ended = True
+                return 0
+            except _Damage as damage:
+                self._note(str(damage))
+                return 0
+        view = memoryview(buffer).cast("B")
+        count = min(len(view), len(self._piece))
+        view[:count] = self._piece[:count]
+        self._piece = self._piece[count:]
+        return count
+
+    def _note(self, reason: str) -> None:
+        """The end, for now: what the caller has in hand is good, and the next read complains."""
+        self.damage = reason
+        self._ended = True
+        if self._on_problem is not None:
+            self._told = True
+            self._on_problem(Problem(self.label, None, reason))
+
+    def complain(self) -> None:
+        """Tell of damage that nobody has been told of."""
+        if self.damage and not self._told:
+            self._told = True
+            raise FormatError(
+                "damaged file",
+                where=self.label,
+                why=self.damage,
+                hint="what came before the damage was read; fetch the file again, or see `gzip -t` / `zstd -t`",
+            )
+
+    def close(self) -> None:
+        if not self.closed:
+            if isinstance(self._pieces, _Ahead):
+                self._pieces.stop()
+            if self._handle is not sys.stdin.buffer:
+                self._handle.close()
+        super().close()
+
+
+class _Damage(Exception):
+    """The compressed file breaks off; the text so far is good."""
+
+
+class _Meter:
+    """Reads a file whose head has been read, and counts."""
+
+    def __init__(self, handle: BinaryIO, head: bytes) -> None:
+        self._handle = handle
+        self._head = head
+        self.consumed = 0
+
+    def read(self) -> bytes:
+        piece, self._head = self._head or self._handle.read(PIECE), b""
+        self.consumed += len(piece)
+        return piece
+
+
+class _Ahead:
+    """An iterator that runs in a thread of its own, a few pieces ahead."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._queue: queue.Queue[bytes | Exception] = queue.Queue(AHEAD)
+        self._stop = threading.Event()
+        # The thread must not hold this object, or an abandoned stream would never be collected and stopped.
+        self._thread = threading.Thread(
+            target=_fill, args=(pieces, self._queue, self._stop), name="recollect-read-ahead", daemon=True
+        )
+        self._thread.start()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        item = self._queue.get()
+        if isinstance(item, Exception):
+            raise item
+        return item
+
+    def stop(self) -> None:
+        """End the thread; it uses the file, which may be closed afterwards."""
+        self._stop.set()
+        while self._thread.is_alive():
+            with suppress(queue.Empty):
+                self._queue.get_nowait()
+            self._thread.join(0.01)
+
+
+def _fill(pieces: Iterator[bytes], out: queue.Queue[bytes | Exception], stop: threading.Event) -> None:
+    try:
+        for piece in pieces:
+            out.put(piece)
+            if stop.is_set():
+                return
+        out.put(StopIteration())
+    except Exception as error:  # every error belongs to the reader, on whose behalf this thread works
+        out.put(error)
+
+
+class _Decompressor(Protocol):
+    eof: bool
+    needs_input: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+def _plain(read: Callable[[], bytes]) -> Iterator[bytes]:
+    while piece := read():
+        yield piece
+
+
+def _gzip(read: Callable[[], bytes]) -> Iterator[bytes]:
+    def new() -> _Decompressor:
+        return cast(_Decompressor, igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP))
+
+    return _members(read, new, b"\x1f\x8b", (IsalError, EOFError), "gzip")
+
+
+def _bzip2(read: Callable[[], bytes]) -> Iterator[bytes]:
+    return _members(
+        read, cast(Callable[[], _Decompressor], bz2.BZ2Decompressor), b"BZh", (OSError, EOFError, ValueError), "bzip2"
+    )
+
+
+def _members(
+    read: Callable[[], bytes],
+    new: Callable[[], _Decompressor],
+    magic: bytes,
+    errors: tuple[type[Exception], ...],
+    name: str,
+) -> Iterator[bytes]:
+    """The text of all members (gzip) or streams (bzip2), one after the other."""
+    rest = read()
+    while True:
+        # Tape blocks leave zeros behind; they are no damage.
+        while not (rest := rest.lstrip(b"\0")):
+            if not (rest := read()):
+                return
+        while len(rest) < len(magic) and (more := read()):
+            rest += more
+        if not rest.startswith(magic):
+            raise _Damage(f"bytes after the end of the {name} data that are no {name} data")
+        decoder = new()
+        while not decoder.eof:
+            if not rest and decoder.needs_input and not (rest := read()):
+                raise _Damage(f"{name} data is cut off")
+            try:
+                piece = decoder.decompress(rest, PIECE)
+            except errors as error:
+                raise _Damage(f"{name} data is damaged ({error})") from error
+            rest = b""
+            if piece:
+                yield piece
+        rest = decoder.unused_data
+
+
+def _zstd(read: Callable[[], bytes]) -> Iterator[bytes]:
+    """The text of all frames; skippable frames (the seek table) hold none."""
+    library = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW)
+    rest = memoryview(b"")
+    while True:
+        if not rest and not (rest := memoryview(read())):
+            return
+        frame = library.decompressobj()
+        while not frame.eof:
+            if not rest and not (rest := memoryview(read())):
+                raise _Damage("zstd data is cut off")
+            try:
+                piece = frame.decompress(rest[:ZSTD_STEP])
+            except zstandard.ZstdError as error:
+                raise _Damage(f"zstd data is damaged ({error})") from error
+            used = min(ZSTD_STEP, len(rest)) - (len(frame.unused_data) if frame.eof else 0)
+            rest = rest[used:]
+            if piece:
+                yield piece
+
+
+_DECODERS: dict[str, Callable[[Callable[[], bytes]], Iterator[bytes]]] = {
+    "plain": _plain,
+    "gzip": _gzip,
+    "bzip2": _bzip2,
+    "zstd": _zstd,
+}
+
+
+def kind_of(head: bytes) -> str:
+    """The container that starts with these bytes: plain, gzip, bzip2 or zstd."""
+    if head.startswith(b"\x1f\x8b\x08"):
+        return "gzip"
+    if head.startswith(b"BZh") and head[4:10] in (b"\x31\x41\x59\x26\x53\x59", b"\x17\x72\x45\x38\x50\x90"):
+        return "bzip2"
+    if head.startswith(b"\x28\xb5\x2f\xfd") or (head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F):
+        return "zstd"
+    return "plain"
+
+
+def open_input(path: str | os.PathLike[str], on_problem: OnProblem | None = None) -> InputStream:
+    """Open a file, or stdin for `-`, and decompress it by what it is; see the module's text for damaged files."""
+    name = os.fspath(path)
+    if name == "-":
+        return InputStream(_Raw(sys.stdin.buffer, "<stdin>", on_problem))
+    try:
+        handle = open(name, "rb", buffering=0)  # noqa: PTH123, SIM115 - owned by the stream
+    except IsADirectoryError as error:
+        raise RecollectError("a folder where a file is expected", where=name, hint=f"try {name}/*") from error
+    try:
+        return InputStream(_Raw(cast(BinaryIO, handle), name, on_problem))
+    except BaseException:
+        handle.close()
+        raise
+
+
+def whole_lines(stream: InputStream, on_problem: OnProblem | None = None, *, size: int = BUFFER) -> Iterator[bytes]:
+    """The stream in pieces of about `size` bytes, each of whole lines; only the last may lack its newline.
+
+    A line longer than `size` is one piece. What stands before damage without its newline is withheld and told
+    to `on_problem`; without one it is withheld silently, as the stream raises anyway.
+    """
+    parts: list[bytes] = []
+    while piece := stream.read1(size):
+        cut = piece.rfind(b"\n") + 1
+        if not cut:
+            parts.append(piece)
+            continue
+        parts.append(piece[:cut] if cut < len(piece) else piece)
+        yield b"".join(parts) if len(parts) > 1 else parts[0]
+        parts = [piece[cut:]] if cut < len(piece) else []
+    if not parts:
+        return
+    last = b"".join(parts)
+    if not stream.damage:
+        yield last
+    elif on_problem is not None:
+        excerpt = last[:80].decode("utf-8", "replace")
+        on_problem(Problem(stream.label, None, "the line before the damage is incomplete and was left out", excerpt))
+
+
+@contextmanager
+def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A writable binary file that takes its place when the block ends well, and vanishes when it does not.
+
+    `.gz` and `.zst` are compressed so that they can be searched; anything else is plain. `-` is stdout, and a path
+    that is no regular file (a pipe, /dev/null) is written directly.
+    """
+    name = os.fspath(path)
+    if name == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(os.path.realpath(name))  # a link stays a link to the new content
+    if target.exists() and not target.is_file():
+        if target.is_dir():
+            raise RecollectError("cannot write", where=name, why="it is a folder", hint="name a file in it")
+        with target.open("wb") as direct, _compressed(direct, name) as out:
+            yield out
+        return
+    handle, temporary = _beside(target, name)
+    try:
+        with os.fdopen(handle, "wb", buffering=BUFFER) as file:
+            with _compressed(file, name) as out:
+                yield out
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)  # noqa: PTH105 - the pair of mkstemp's string
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)  # noqa: PTH108
+        raise
+
+
+def _beside(target: Path, name: str) -> tuple[int, str]:
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".tmp")
+    except FileNotFoundError as error:
+        raise RecollectError(
+            "cannot write", where=name, why="its folder does not exist", hint=f"mkdir -p {target.parent}"
+        ) from error
+    except OSError as error:
+        raise RecollectError("cannot write", where=name, why=error.strerror or str(error)) from error
+    # mkstemp makes files private; ours get the mode that the file had or a new file would have.
+    mask = os.umask(0)
+    os.umask(mask)
+    os.fchmod(handle, stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~mask)
+    return handle, temporary
+
+
+@contextmanager
+def _compressed(file: IO[bytes], name: str) -> Iterator[BinaryIO]:
+    suffix = Path(name).suffix.lower()
+    kind = {".gz": BGZF, ".bgz": BGZF, ".zst": ZSTD_SEEKABLE, ".zstd": ZSTD_SEEKABLE}.get(suffix)
+    if kind is None:
+        yield cast(BinaryIO, file)
+        return
+    writer = BlockWriter(file, kind)
+    try:
+        yield cast(BinaryIO, writer)
+    except BaseException:
+        writer.abandon()
+        raise
+    writer.finish()
