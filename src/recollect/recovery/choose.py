@@ -1,0 +1,88 @@
+"""Which of several captures of a resource to take: an order, best first.
+
+Hides: what "best" means. By default the newest good capture; near a wanted date with `at`; for what a page embeds,
+near the page's own date, so that the page looks as it did. Canonical bytes go before bytes an archive has altered
+(unless only recency counts, Warrick's --most-recent). Pure and total: the same captures give the same order, whatever
+order they come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+REDIRECTS = frozenset((301, 302, 303, 307, 308))
+# A redirect seen shortly before or after content is how the server led there (http to https, a missing slash), not what
+# became of the page; only one that is newer by more than this is the page's last word.
+_REDIRECT_HANDICAP = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One capture that could be fetched. `uri` is spelled as its archive lists it; `status` None is unknown."""
+
+    archive: str
+    uri: str
+    captured_at: datetime
+    status: int | None = None
+    media_type: str = ""
+    digest: str = ""
+    length: int | None = None
+    revisit: bool = False
+    altered: bool = False
+    locator: str = ""  # a URI-M or a WARC range, where the archive's template does not say enough
+
+    @property
+    def is_redirect(self) -> bool:
+        return self.status in REDIRECTS
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user wants of captures: near a moment, within a range, or simply the newest."""
+
+    at: datetime | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    most_recent: bool = False
+
+    def in_range(self, moment: datetime) -> bool:
+        return (self.start is None or moment >= self.start) and (self.end is None or moment <= self.end)
+
+
+def is_content(status: int | None) -> bool:
+    """Could a capture with this status hold the resource? Unknown counts: revisits and TimeMaps do not say."""
+    return status is None or status in (200, 203, 226)
+
+
+def in_order(
+    candidates: Iterable[Candidate], wish: Wish, *, near: datetime | None = None, archives: Sequence[str] = ()
+) -> list[Candidate]:
+    """The captures worth fetching, best first; `near` is the date of the page that embeds the resource."""
+    wanted = [c for c in candidates if (is_content(c.status) or c.is_redirect) and wish.in_range(c.captured_at)]
+    contents = {c.uri for c in wanted if not c.is_redirect}
+    place = {name: index for index, name in enumerate(archives)}
+    goal = near or wish.at
+
+    def key(c: Candidate) -> tuple[object, ...]:
+        side = c.is_redirect and bool(contents - {c.uri})  # content under another spelling: the redirect only led there
+        return (
+            c.altered and not wish.most_recent,
+            side,
+            _distance(c, goal) + (_REDIRECT_HANDICAP if c.is_redirect else timedelta()),
+            c.is_redirect,
+            place.get(c.archive, len(place)),
+            c.captured_at,
+            c.archive,
+            c.uri,
+        )
+
+    return sorted(wanted, key=key)
+
+
+_END = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+def _distance(candidate: Candidate, goal: datetime | None) -> timedelta:
+    return abs(candidate.captured_at - goal) if goal is not None else _END - candidate.captured_at

@@ -1,0 +1,203 @@
+"""Is this capture really the page, or something that answered in its place?
+
+The newest capture of a lost site is often a soft 404, a parked domain, somebody else's site, a login or an anti-bot
+page.
+
+Hides: the phrases and shapes by which such pages are known. Pure: takes what was read of a document, returns a verdict
+with a reason in words. Rules are made so that a page *about* errors stays: a phrase counts in a title or near the start
+of a short text, never alone in a long article.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from recollect.recovery.links import Document, document_form
+
+Verdict = Literal["soft-404", "parked", "hijacked", "redirected-away", "login", "anti-bot"]
+VERDICTS: tuple[Verdict, ...] = ("soft-404", "parked", "hijacked", "redirected-away", "login", "anti-bot")
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a capture is not taken."""
+
+    verdict: Verdict
+    detail: str
+
+
+def _phrases(*phrases: str) -> re.Pattern[str]:
+    return re.compile("|".join(phrases), re.IGNORECASE)
+
+
+_NOT_FOUND = "|".join(
+    (
+        r"not[ -]found|(?:can(?:no|')t|could(?: not|n't)|can not) be found|does(?: not|n't) exist",
+        r"no longer (?:available|exists?|here)|has (?:been )?(?:re)?moved",
+        r"nicht gefunden|existiert nicht|introuvable|n'existe (?:pas|plus)",
+        r"no (?:se ha )?encontrad[ao]|no existe|niet gevonden|bestaat niet|non (?:è stata )?trovat[ao]",
+        r"não (?:foi )?encontrad[ao]|hittades inte|finns inte|(?:blev )?ikke fundet|finnes ikke|ikke funnet",
+        r"ei löyd|nie znalezion|nie została znaleziona|nenalezen|nem található|не найден|не существует",
+        r"見つかりません|存在しません|页面不存在|找不到|찾을 수 없",
+    )
+)
+_THING = (
+    r"(?:page|file|document|object|resource|url|address|site|seite|datei|página|pagina|sidan|siden|strona|страница)"
+)
+_TITLE_404 = _phrases(
+    r"^\W*(?:http )?(?:error|fehler|erreur|status)?\W*404\b", rf"\b404\b.*(?:{_NOT_FOUND}|error)", _NOT_FOUND
+)
+_BODY_404 = _phrases(
+    r"\bhttp (?:error )?404\b",
+    r"^\W*(?:error\W*)?404\b",
+    r"\berror 404\b",
+    rf"{_THING}\b[^.!?]{{0,80}}?(?:{_NOT_FOUND})",
+    rf"(?:{_NOT_FOUND})[^.!?]{{0,40}}?{_THING}",
+    r"ページが見つかりません|页面不存在|페이지를 찾을 수 없",
+)
+_SORRY = _phrases(r"sorry|oops|error|unfortunately|leider|désolé|lo sentimos|siamo spiacenti")
+
+_PARKED = _phrases(
+    r"domain (?:name )?(?:is|may be) (?:for sale|available for purchase|parked)|domain for sale|buy this domain",
+    r"this (?:web ?page|domain|site) is parked|parked (?:free|by|domain)",
+    r"domain has (?:expired|been registered)|domain expired",
+    r"inquire about this domain|make an offer on this domain|future home of something quite cool",
+    r"sedo(?:parking)?\.com|sedo domain parking|parkingcrew|bodis\.com|hugedomains|afternic|dan\.com/buy",
+    r"sponsored listings (?:displayed|for) |related searches:? .{0,200}privacy policy$",
+    r"account (?:has been )?suspended",
+    r"diese domain (?:steht|ist) (?:zum verkauf|geparkt)|ce (?:nom de )?domaine est (?:à vendre|en vente)",
+    r"dominio (?:in vendita|en venta)|deze domeinnaam is te koop",
+    r"website (?:is )?(?:coming soon|not configured)[^.]{0,60}(?:hosting|registrar|domain)",
+)
+_SERVER_DEFAULT = _phrases(
+    r"^apache2? .{0,20}default page",
+    r"^welcome to nginx",
+    r"^test page for (?:the )?(?:apache|nginx|ssl)",
+    r"^iis ?\d+",
+    r"^it works!?$",
+    r"^default (?:web site|parallels plesk) page",
+)
+_ANTI_BOT_TITLE = _phrases(
+    r"^(?:just a moment|attention required|access denied|please wait|one moment|security check|ddos protection)",
+    r"^(?:robot check|are you (?:a )?(?:human|robot)|human verification|pardon our interruption|bot verification)",
+    r"^(?:captcha|verify(?:ing)? you are human)",
+)
+_ANTI_BOT = _phrases(
+    r"checking (?:your browser|if the site connection is secure)|enable javascript and cookies to continue",
+    r"ddos protection by|verify(?:ing)? (?:that )?you are (?:a |not a )?(?:human|robot)|unusual traffic from your",
+    r"incapsula incident id|request unsuccessful\. incapsula|complete the (?:security check|captcha)",
+    r"performance & security by cloudflare|you have been blocked|automated (?:requests|queries|access)",
+    r"reference #[0-9a-f.]{8,}",
+)
+_LOGIN = _phrases(
+    r"\b(?:log ?-?in|sign ?-?in|log ?-?on|authentication required)\b",
+    r"\b(?:anmelden|anmeldung|connexion|iniciar sesión|accedi|inloggen)\b",
+)
+_LOGIN_PATH = _phrases(r"log[-_]?(?:in|on)|sign[-_]?in|auth|account|admin|session|member|user")
+# Words of the trades that take over dropped domains. Several different ones, also in the title, are needed.
+_SPAM = _phrases(
+    r"casino|slots?\b|gacor|togel|judi|poker|betting|sportsbook|bandar|toto\b|situs|sbobet|pragmatic",
+    r"viagra|cialis|levitra|pharmacy online|payday|cash advance|essay writing|replica watch|louis vuitton",
+    r"escort|xxx|porn|crypto|カジノ|激安|ブランド|偽物|百家乐|彩票|娱乐城|赌场",
+)
+_FILE = _phrases(
+    r"\.(?:gif|jpe?g|png|bmp|ico|webp|avif|css|js|mjs|swf|flv|mp[34]|m4a|avi|mov|wmv|webm|ogg|wav|mid)$",
+    r"\.(?:pdf|zip|gz|tgz|rar|7z|exe|docx?|xlsx?|pptx?|ps|eps|woff2?|ttf|eot|otf)$",
+)
+
+_SHORT = 1_500  # characters; a real page with so little text and such a phrase is rarer than an error page
+_LONG = 6_000
+
+
+def judge(
+    document: Document | None, uri: str, media_type: str, *, repeats: int = 0, content: bytes = b""
+) -> Rejection | None:
+    """None for a good capture. `repeats` is how many other URLs of the site the listings give the very same bytes."""
+    if _is_html_instead(uri, media_type, content):
+        return Rejection("soft-404", "an HTML page where a file was expected")
+    if document is None or document.form != "html":
+        return None
+    return (
+        _anti_bot(document)
+        or _parked(document)
+        or _soft_404(document, repeats)
+        or _login(document, uri)
+        or _hijacked(document)
+    )
+
+
+def _is_html_instead(uri: str, media_type: str, content: bytes) -> bool:
+    path = re.split(r"[?#]", uri, maxsplit=1)[0]
+    return bool(_FILE.search(path)) and document_form(media_type, path, content[:1024]) == "html" and "?" not in uri
+
+
+def _soft_404(document: Document, repeats: int) -> Rejection | None:
+    title, text = document.title, document.text
+    if len(title) < 120 and len(text) < _LONG and _TITLE_404.search(title):
+        return Rejection("soft-404", f"its title says “{_words(title)}”")
+    found = _BODY_404.search(text[:600])
+    if found and (len(text) < _SHORT or (repeats >= 2 and len(text) < _LONG)):
+        return Rejection("soft-404", f"it says “{_words(found[0])}”")
+    if repeats >= 4 and len(text) < _SHORT and _SORRY.search(title + " " + text[:300]):
+        return Rejection("soft-404", f"{repeats} other pages of the site have the very same bytes")
+    return None
+
+
+def _parked(document: Document) -> Rejection | None:
+    if found := _SERVER_DEFAULT.search(document.title):
+        return Rejection("parked", f"a web server's own page: “{_words(found[0])}”")
+    text = document.text
+    found = _PARKED.search(document.title) or (_PARKED.search(text) if len(text) < _LONG else None)
+    if found is None and document.refresh and re.search(r"sedo|parking|hugedomains|afternic", document.refresh, re.I):
+        return Rejection("parked", f"it sends on to {document.refresh[:100]}")
+    return Rejection("parked", f"it says “{_words(found[0])}”") if found else None
+
+
+def _anti_bot(document: Document) -> Rejection | None:
+    if len(document.text) > _LONG:
+        return None
+    found = _ANTI_BOT.search(document.text[:2000])
+    if _ANTI_BOT_TITLE.search(document.title) and (found or len(document.text) < 400):
+        return Rejection("anti-bot", f"its title says “{_words(document.title)}”")
+    if found and len(document.text) < _SHORT:
+        return Rejection("anti-bot", f"it says “{_words(found[0])}”")
+    return None
+
+
+def _login(document: Document, uri: str) -> Rejection | None:
+    if not document.has_password or _LOGIN_PATH.search(uri.partition("://")[2].partition("/")[2]):
+        return None
+    if _LOGIN.search(document.title) and len(document.text) < _SHORT:
+        return Rejection("login", f"it asks for a password under the title “{_words(document.title)}”")
+    return None
+
+
+def _hijacked(document: Document) -> Rejection | None:
+    in_title = {word.lower() for word in _SPAM.findall(document.title)}
+    in_text = {word.lower() for word in _SPAM.findall(document.text)}
+    if in_title and len(in_text | in_title) >= 4:
+        some = ", ".join(sorted(in_text | in_title)[:4])
+        return Rejection("hijacked", f"somebody else's trade: {some}")
+    return None
+
+
+def judge_redirect(source: str, target: str, *, target_in_scope: bool, target_is_home: bool) -> Rejection | None:
+    """A redirect that leaves the site, or drops a deep page at the front door or a login, is no content."""
+    path = target.partition("://")[2].partition("/")[2]
+    if not target_in_scope:
+        return Rejection("redirected-away", f"it sends on to {target[:200]}")
+    if target_is_home:
+        return Rejection("redirected-away", "it sends on to the front page")
+    if re.search(r"\b(?:404|not-?found|error)\b", path.partition("?")[0], re.I):
+        return Rejection("soft-404", f"it sends on to an error page, {target[:200]}")
+    if re.search(r"(?:^|/)(?:log-?in|sign-?in|logon)\b", path, re.I) and not _LOGIN_PATH.search(
+        source.partition("://")[2]
+    ):
+        return Rejection("login", f"it sends on to {target[:200]}")
+    return None
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())[:80]

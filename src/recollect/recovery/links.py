@@ -1,0 +1,543 @@
+"""What a recovered document says: its links, its title, the beginning of its text.
+
+Hides: broken markup, charsets, base, srcset, meta refresh, inline styles and scripts, frames, old attributes
+(background, lowsrc, rollover images), CSS, SVG, feeds, sitemaps, robots.txt and web app manifests. Pure: bytes in,
+values out.
+
+A link is followed as a *page* (it may hold more links and can be a soft 404) or an *asset*. An *embedded* link belongs
+to the look of its page and should be of about the same date. A *guess* was found where only a program would know
+whether it is a URL (a string in a script); it is worth a request only if some archive lists it.
+Bounds: no more than MAX_LINKS links of one document; text is cut at MAX_TEXT characters; entities are not expanded and
+nothing is loaded from anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote
+
+from recollect.recovery.canonical import resolve
+from recollect.recovery.decoding import guessed_charset
+
+MAX_LINKS = 50_000
+MAX_TEXT = 20_000
+LinkKind = Literal["page", "asset"]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An absolute URI, as the document means it."""
+
+    uri: str
+    kind: LinkKind
+    embedded: bool = False
+    guess: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What was read of one document; `form` is html, css, xml, svg, script, manifest or robots."""
+
+    form: str
+    links: tuple[Link, ...] = ()
+    title: str = ""
+    text: str = ""
+    refresh: str | None = None
+    has_password: bool = False
+
+
+def read_document(content: bytes, uri: str, media_type: str, charset: str | None = None) -> Document | None:
+    """Read a decoded payload; None for what holds no links (images, PDF, ...)."""
+    form = document_form(media_type, uri, content[:1024])
+    if form is None:
+        return None
+    encoding = guessed_charset(content, charset)
+    text = content.decode(encoding, "replace")
+    return _READERS[form](text, uri, encoding)
+
+
+_BY_MEDIA_TYPE = {
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "application/vnd.wap.xhtml+xml": "html",
+    "text/css": "css",
+    "image/svg+xml": "svg",
+    "application/manifest+json": "manifest",
+}
+_HTML_HEAD = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body|frameset|title|meta)\b", re.I | re.S
+)
+_XML_HEAD = re.compile(rb"\s*(?:<\?xml|<(?:rss|feed|urlset|sitemapindex|rdf:RDF|opml)\b)", re.I)
+_UNTRUSTED = frozenset(
+    {"", "text/plain", "application/octet-stream", "unk", "application/unknown", "binary/octet-stream"}
+)
+
+
+def document_form(media_type: str, uri: str, head: bytes) -> str | None:
+    """What kind of document this is, by media type, then (where that says nothing) by its first bytes and its name."""
+    kind = media_type.lower()
+    path = uri.partition("?")[0].partition("#")[0].lower()
+    if path.endswith("/robots.txt") and not _HTML_HEAD.match(head):
+        return "robots"
+    if kind in _BY_MEDIA_TYPE:
+        return _BY_MEDIA_TYPE[kind]
+    if "javascript" in kind or "ecmascript" in kind:
+        return "script"
+    if kind.endswith(("/xml", "+xml")):
+        return "html" if re.match(rb"\s*(?:<\?xml[^>]*>\s*)?<!doctype html|\s*<html", head, re.I) else "xml"
+    if kind in _UNTRUSTED:
+        if _HTML_HEAD.match(head):
+            return "html"
+        if _XML_HEAD.match(head):
+            return "svg" if path.endswith(".svg") else "xml"
+        return {"css": "css", "svg": "svg", "js": "script", "webmanifest": "manifest"}.get(path.rpartition(".")[2])
+    return None
+
+
+class _Collector:
+    """Links in order of first sight; the stronger meaning wins (page over asset, certain over guess)."""
+
+    def __init__(self, base: str, charset: str) -> None:
+        self.base = base
+        self._charset = charset
+        self._links: dict[str, Link] = {}
+
+    def add(self, reference: str | None, kind: LinkKind, *, embedded: bool = False, guess: bool = False) -> None:
+        if not reference or len(reference) > 4096 or len(self._links) >= MAX_LINKS:
+            return
+        uri = resolve(self.base, reference)
+        if uri is None:
+            return
+        uri = encode_uri(uri, self._charset)
+        old = self._links.get(uri)
+        if old is None:
+            self._links[uri] = Link(uri, kind, embedded, guess)
+        elif old.guess or (kind == "page" and old.kind == "asset" and not guess):
+            self._links[uri] = Link(uri, kind, embedded or old.embedded, guess and old.guess)
+        elif embedded and not old.embedded:
+            self._links[uri] = Link(uri, old.kind, True, old.guess)
+
+    def links(self) -> tuple[Link, ...]:
+        return tuple(self._links.values())
+
+
+def encode_uri(uri: str, charset: str = "utf-8") -> str:
+    """Non-ASCII as browsers send it: the path in UTF-8, the query in the document's charset."""
+    if uri.isascii():
+        return uri
+    path, mark, query = uri.partition("?")
+    try:
+        encoded = query.encode(charset)
+    except (UnicodeEncodeError, LookupError):
+        encoded = query.encode("utf-8", "surrogatepass")
+    safe = "!#$%&'()*+,/:;=?@[]~"
+    return quote(path.encode("utf-8", "surrogatepass"), safe=safe) + mark + quote(encoded, safe=safe)
+
+
+# HTML ----------------------------------------------------------------------------------------------------------------
+
+# (tag, attribute) -> (kind, embedded). `link`, `meta`, `param` and `object` have rules of their own below.
+_HTML_LINKS: dict[tuple[str, str], tuple[LinkKind, bool]] = {
+    ("a", "href"): ("page", False),
+    ("area", "href"): ("page", False),
+    ("frame", "src"): ("page", True),
+    ("iframe", "src"): ("page", True),
+    ("img", "src"): ("asset", True),
+    ("img", "lowsrc"): ("asset", True),
+    ("img", "longdesc"): ("page", False),
+    ("image", "src"): ("asset", True),
+    ("image", "href"): ("asset", True),
+    ("image", "xlink:href"): ("asset", True),
+    ("use", "href"): ("asset", True),
+    ("use", "xlink:href"): ("asset", True),
+    ("input", "src"): ("asset", True),
+    ("script", "src"): ("asset", True),
+    ("embed", "src"): ("asset", True),
+    ("audio", "src"): ("asset", True),
+    ("video", "src"): ("asset", True),
+    ("video", "poster"): ("asset", True),
+    ("source", "src"): ("asset", True),
+    ("track", "src"): ("asset", True),
+    ("bgsound", "src"): ("asset", True),
+    ("html", "manifest"): ("asset", True),
+    ("xml", "src"): ("asset", True),
+}
+# On any element: old backgrounds and the attributes from which scripts load pictures late.
+_ANY_TAG: dict[str, tuple[LinkKind, bool]] = {
+    "background": ("asset", True),
+    "data-src": ("asset", True),
+    "data-original": ("asset", True),
+    "data-lazy-src": ("asset", True),
+    "data-bg": ("asset", True),
+    "data-background": ("asset", True),
+    "data-poster": ("asset", True),
+}
+_SRCSETS = frozenset({"srcset", "data-srcset", "imagesrcset", "data-lazy-srcset"})
+_PAGE_RELS = frozenset(
+    {"alternate", "amphtml", "archives", "author", "bookmark", "canonical", "contents", "first", "glossary", "help"}
+    | {"home", "index", "last", "license", "me", "next", "prev", "previous", "search", "section", "start", "tag", "top"}
+    | {"up", "via"}
+)
+_NO_FETCH_RELS = frozenset({"dns-prefetch", "preconnect", "pingback", "edituri", "wlwmanifest", "profile", "shortlink"})
+_META_IMAGES = re.compile(
+    r"(?:og:|twitter:)(?:image|video|audio)(?::src|:url|:secure_url)?$|msapplication-\w*logo|thumbnail", re.I
+)
+_REFRESH = re.compile(r"""\s*[\d.]*\s*[;,]?\s*(?:url\s*=\s*)?["']?\s*([^"'\s][^"']*)""", re.I)
+_ASSET_ENDINGS = (
+    r"gif|jpe?g|png|bmp|ico|svg|webp|avif|css|js|mjs|swf|flv|mp3|mp4|webm|ogg|wav|mid|pdf|woff2?|ttf|eot|otf|json|xml"
+)
+_STRING = re.compile(
+    r"""["']([^"'<>\s\\]{1,300}?\.(?:""" + _ASSET_ENDINGS + r""")(?:\?[^"'<>\s\\]{0,200})?)["']""", re.I
+)
+_PAGE_STRING = re.compile(
+    r"""(?:location(?:\.href)?\s*=|location\.replace\(|window\.open\()\s*["']([^"'<>\s\\]{1,500})["']""", re.I
+)
+_CONDITIONAL = re.compile(r"^\[if\b[^\]]*\]>(.*)<!\[endif\]$", re.S)
+_INVISIBLE = frozenset({"script", "style", "noscript", "template", "head", "option"})
+
+
+def _read_html(text: str, uri: str, charset: str) -> Document:
+    root = parse_html(text)
+    if root is None:
+        return Document("html")
+    collector = _Collector(_base(root, uri), charset)
+    page = _Page(collector)
+    page.walk(root)
+    title = root.find(".//title")
+    words = " ".join("".join(title.itertext()).split())[:500] if title is not None else ""
+    return Document(
+        "html", collector.links(), words, " ".join(page.text.split())[:MAX_TEXT], page.refresh, page.has_password
+    )
+
+
+def parse_html(text: str) -> Any:
+    """An lxml tree of any markup, however broken; None when there is nothing in it."""
+    import lxml.etree
+    import lxml.html
+
+    data = text.replace("\0", "").encode("utf-8", "replace")
+    if not data.strip():
+        return None
+    parser = lxml.html.HTMLParser(encoding="utf-8", recover=True, no_network=True, huge_tree=False)
+    try:
+        return lxml.html.document_fromstring(data, parser=parser)
+    except (lxml.etree.LxmlError, ValueError, AssertionError):
+        return None
+
+
+def _base(root: Any, uri: str) -> str:
+    for element in root.iter("base"):
+        if element.get("href"):
+            return resolve(uri, element.get("href")) or uri
+    return uri
+
+
+class _Page:
+    """One walk over a tree: links, text, refresh, whether a password is asked for."""
+
+    def __init__(self, collector: _Collector) -> None:
+        self.collector = collector
+        self.refresh: str | None = None
+        self.has_password = False
+        self._text: list[str] = []
+        self._length = 0
+
+    @property
+    def text(self) -> str:
+        return " ".join(self._text)
+
+    def walk(self, root: Any) -> None:
+        for element in root.iter():
+            tag = element.tag
+            if not isinstance(tag, str):
+                self._special(element)
+                continue
+            tag = tag.rpartition("}")[2].lower()
+            self._words(element, tag)
+            if element.attrib:
+                self._attributes(element, tag)
+            if tag == "style" and element.text:
+                _css_links(element.text, self.collector)
+            elif tag == "script" and element.text:
+                _script_links(element.text, self.collector)
+
+    def _words(self, element: Any, tag: str) -> None:
+        if self._length > 2 * MAX_TEXT:
+            return
+        for part in (element.text if tag not in _INVISIBLE else None, element.tail):
+            if part and not part.isspace():
+                self._text.append(part)
+                self._length += len(part)
+
+    def _special(self, element: Any) -> None:
+        """A comment may be Internet Explorer's conditional one, with real links inside."""
+        if element.tail and not element.tail.isspace():
+            self._text.append(element.tail)
+        inner = _CONDITIONAL.match((element.text or "").strip()) if "[if" in (element.text or "")[:20] else None
+        if inner and (fragment := parse_html(inner[1])) is not None:
+            _Page(self.collector).walk(fragment)
+
+    def _attributes(self, element: Any, tag: str) -> None:
+        add = self.collector.add
+        special = _SPECIAL_TAGS.get(tag)
+        if special is not None:
+            special(self, element)
+        for name, value in element.attrib.items():
+            rule = _HTML_LINKS.get((tag, name)) or _ANY_TAG.get(name)
+            if rule is not None:
+                add(value, rule[0], embedded=rule[1])
+            elif name == "style":
+                _css_links(value, self.collector)
+            elif name in _SRCSETS:
+                for candidate in srcset_uris(value):
+                    add(candidate, "asset", embedded=True)
+            elif name[:2] == "on":
+                _script_links(value, self.collector)
+        if tag == "a" and (element.get("href") or "")[:11].lower() == "javascript:":
+            _script_links(element.get("href"), self.collector)
+
+    def _link(self, element: Any) -> None:
+        rels = frozenset((element.get("rel") or "").lower().split())
+        if rels & _NO_FETCH_RELS:
+            return
+        media_type = (element.get("type") or "").lower()
+        is_page = bool(rels & _PAGE_RELS) and "stylesheet" not in rels and "icon" not in rels
+        feed = "alternate" in rels and media_type.endswith(("rss+xml", "atom+xml", "rdf+xml", "/json"))
+        self.collector.add(element.get("href"), "page" if is_page or feed else "asset", embedded=not is_page)
+
+    def _meta(self, element: Any) -> None:
+        content = element.get("content") or ""
+        if (element.get("http-equiv") or "").lower() == "refresh":
+            target = refresh_target(content)
+            if target:
+                self.collector.add(target, "page")
+                self.refresh = self.refresh or resolve(self.collector.base, target)
+        elif _META_IMAGES.match(element.get("property") or element.get("name") or ""):
+            self.collector.add(content, "asset")
+
+    def _object(self, element: Any) -> None:
+        base = element.get("codebase")
+        for name in ("data", "code", "classid"):
+            value = element.get(name)
+            if value and not value.lower().startswith(("clsid:", "java:")):
+                target = resolve(resolve(self.collector.base, base) or self.collector.base, value) if base else value
+                self.collector.add(target, "asset", embedded=True)
+        for archive in (element.get("archive") or "").split(","):
+            target = resolve(resolve(self.collector.base, base) or self.collector.base, archive) if base else archive
+            self.collector.add(target, "asset", embedded=True)
+
+    def _param(self, element: Any) -> None:
+        if (element.get("name") or "").lower() in ("movie", "src", "url", "filename", "file", "flashvars"):
+            value = element.get("value") or ""
+            if "=" not in value.partition("?")[0]:
+                self.collector.add(value, "asset", embedded=True)
+
+    def _input(self, element: Any) -> None:
+        self.has_password = self.has_password or (element.get("type") or "").lower() == "password"
+
+
+_SPECIAL_TAGS: dict[str, Callable[[_Page, Any], None]] = {
+    "link": _Page._link,
+    "meta": _Page._meta,
+    "object": _Page._object,
+    "applet": _Page._object,
+    "param": _Page._param,
+    "input": _Page._input,
+}
+
+
+def refresh_target(content: str) -> str | None:
+    """The URL of a meta refresh (`5; url='next.html'`), None for one that only reloads."""
+    match = _REFRESH.fullmatch(content.strip())
+    if match is None or re.fullmatch(r"[\d.]+", match[1].strip()):
+        return None
+    return match[1].strip()
+
+
+def srcset_uris(value: str) -> Iterator[str]:
+    """The URLs of a srcset: a comma inside a URL is part of it, one at its end is not (HTML standard, 4.8.4.2.1)."""
+    position = 0
+    while position < len(value):
+        match = re.compile(r"[\s,]*([^\s]+)").match(value, position)
+        if match is None:
+            return
+        uri, position = match[1], match.end()
+        if uri.endswith(","):
+            yield uri.rstrip(",")
+            continue
+        yield uri
+        # Skip the descriptors: up to a comma outside parentheses.
+        depth = 0
+        while position < len(value) and (depth or value[position] != ","):
+            depth += {"(": 1, ")": -1}.get(value[position], 0)
+            position += 1
+
+
+def _script_links(text: str, collector: _Collector) -> None:
+    """Strings in scripts that look like files or places to go: guesses, worth asking for only where they are listed."""
+    for match in _STRING.finditer(text):
+        collector.add(match[1], "asset", embedded=True, guess=True)
+    for match in _PAGE_STRING.finditer(text):
+        collector.add(match[1], "page", guess=True)
+
+
+# The other kinds -----------------------------------------------------------------------------------------------------
+
+
+def _css_links(text: str, collector: _Collector) -> None:
+    lowered = text.lower()
+    if "url(" not in lowered and "@import" not in lowered and "\\" not in lowered:
+        return
+    for reference in css_references(text):
+        collector.add(reference, "asset", embedded=True)
+
+
+def css_references(text: str) -> Iterator[str]:
+    """The URLs of a style sheet: url(...) in all spellings and @import strings, comments left out."""
+    import tinycss2
+
+    stack = [iter(tinycss2.parse_component_value_list(text, skip_comments=True))]
+    importing = False
+    while stack:
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+            continue
+        if node.type == "url" or (node.type == "string" and importing):
+            yield node.value
+        elif node.type == "function":
+            if node.lower_name in ("url", "src", "image-set", "-webkit-image-set"):
+                yield from (part.value for part in node.arguments if part.type == "string")
+            stack.append(iter(node.arguments))
+        elif node.type in ("() block", "[] block", "{} block"):
+            stack.append(iter(node.content))
+        if node.type == "at-keyword":
+            importing = node.lower_value == "import"
+        elif node.type not in ("whitespace", "comment"):
+            importing = False
+
+
+def _read_css(text: str, uri: str, charset: str) -> Document:
+    collector = _Collector(uri, charset)
+    _css_links(text, collector)
+    return Document("css", collector.links())
+
+
+def _read_script(text: str, uri: str, charset: str) -> Document:
+    collector = _Collector(uri, charset)
+    _script_links(text[:1_000_000], collector)
+    return Document("script", collector.links())
+
+
+_SITEMAP = re.compile(r"^\s*sitemap\s*:\s*(\S+)", re.I | re.M)
+
+
+def _read_robots(text: str, uri: str, charset: str) -> Document:
+    collector = _Collector(uri, charset)
+    for match in _SITEMAP.finditer(text):
+        collector.add(match[1], "page")
+    return Document("robots", collector.links())
+
+
+def _read_manifest(text: str, uri: str, charset: str) -> Document:
+    collector = _Collector(uri, charset)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return Document("manifest")
+    if isinstance(value, dict):
+        collector.add(_text(value.get("start_url")), "page")
+        for name in ("icons", "screenshots"):
+            for item in value.get(name) or () if isinstance(value.get(name), list) else ():
+                collector.add(_text(item.get("src")) if isinstance(item, dict) else None, "asset")
+    return Document("manifest", collector.links())
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+_XML_STYLESHEET = re.compile(r"""href\s*=\s*["']([^"']+)["']""")
+_FEED_TEXT = frozenset({"description", "encoded", "content", "summary"})
+
+
+def _read_xml(text: str, uri: str, charset: str) -> Document:
+    """Sitemaps (loc), RSS and Atom (link, guid, enclosure, logo, and HTML inside), OPML, any xlink:href."""
+    collector = _Collector(uri, charset)
+    for element in _xml_elements(text):
+        if not isinstance(element.tag, str):
+            if (match := _XML_STYLESHEET.search(element.text or "")) is not None:
+                collector.add(match[1], "asset", embedded=True)
+            continue
+        _xml_links(element, element.tag.rpartition("}")[2].lower(), collector)
+    return Document("xml", collector.links())
+
+
+def _xml_links(element: Any, tag: str, collector: _Collector) -> None:
+    parent = element.getparent()
+    within = parent.tag.rpartition("}")[2].lower() if parent is not None and isinstance(parent.tag, str) else ""
+    value = (element.text or "").strip()
+    if tag == "loc":
+        collector.add(value, "asset" if within in ("image", "video") else "page")
+    elif tag == "link":
+        collector.add(element.get("href") or value, "page" if element.get("rel") != "enclosure" else "asset")
+    elif tag == "guid" and element.get("ispermalink", element.get("isPermaLink", "true")) == "true":
+        collector.add(value if value.startswith("http") else None, "page")
+    elif tag in ("enclosure", "thumbnail") or (tag == "content" and element.get("url")):
+        collector.add(element.get("url"), "asset")
+    elif tag in ("logo", "icon") or (tag == "url" and within == "image"):
+        collector.add(value, "asset")
+    elif tag == "outline":
+        collector.add(element.get("xmlUrl") or element.get("htmlUrl"), "page")
+    if tag in _FEED_TEXT and "<" in value and (fragment := parse_html(value)) is not None:
+        _Page(collector).walk(fragment)
+    for name, reference in element.attrib.items():
+        if name.endswith("}href"):
+            collector.add(reference, "page" if tag == "a" else "asset", embedded=tag != "a")
+
+
+def _xml_elements(text: str) -> Iterator[Any]:
+    import lxml.etree
+
+    parser = lxml.etree.XMLParser(
+        recover=True, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, encoding="utf-8"
+    )
+    try:
+        root = lxml.etree.fromstring(text.encode("utf-8", "replace"), parser=parser)
+    except (lxml.etree.LxmlError, ValueError):
+        return
+    if root is None:
+        return
+    yield from root.itersiblings(preceding=True)
+    yield from root.iter()
+
+
+def _read_svg(text: str, uri: str, charset: str) -> Document:
+    collector = _Collector(uri, charset)
+    for element in _xml_elements(text):
+        if not isinstance(element.tag, str):
+            continue
+        tag = element.tag.rpartition("}")[2].lower()
+        for name, reference in element.attrib.items():
+            if name.endswith("}href") or (name == "href" and tag in ("image", "use", "a", "script", "feimage")):
+                collector.add(reference, "page" if tag == "a" else "asset", embedded=tag != "a")
+            elif name == "style" or "url(" in reference:
+                _css_links(reference, collector)
+        if tag == "style" and element.text:
+            _css_links(element.text, collector)
+    return Document("svg", collector.links())
+
+
+_READERS: dict[str, Callable[[str, str, str], Document]] = {
+    "html": _read_html,
+    "css": _read_css,
+    "script": _read_script,
+    "robots": _read_robots,
+    "manifest": _read_manifest,
+    "xml": _read_xml,
+    "svg": _read_svg,
+}
