@@ -1,0 +1,103 @@
+"""`recollect measure`: how much of a lost website came back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_json, emit_table, json_option, talk
+
+if TYPE_CHECKING:
+    from recollect.recovery.measure import Measurement
+
+EPILOG = """\b
+Examples:
+  recollect measure backup/ site/                      a backup against the recovered site
+  recollect measure crawl.warc.gz site/ --json
+  recollect measure http://127.0.0.1:8000/ site/ --diagram site.svg
+
+\b
+0 is best at every level (dissertation, Table 15):
+  s1  changed, missing and added all count       s4  only missing counts
+  s2  added is forgiven                          s5  and what is known to be archived is forgiven
+  s3  and text that shares 75% of its shingles
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("lost")
+@click.argument("recovered")
+@click.option("--diagram", type=click.Path(dir_okay=False), help="Write the reconstruction diagram (SVG) here.")
+@click.option("--list", "listed", is_flag=True, help="Name every changed, missing and added resource.")
+@json_option
+def measure(lost: str, recovered: str, diagram: str | None, listed: bool, as_json: bool) -> int:
+    """Compare a LOST website with what was RECOVERED of it.
+
+    Each is a folder (a recovery's own, or any copy), a WARC, a WACZ, or the URL of a site on loopback.
+    """
+    from recollect.recovery.diagram import diagram_svg
+    from recollect.recovery.measure import measure as compare
+    from recollect.recovery.snapshots import open_snapshot
+
+    before, after = open_snapshot(lost), open_snapshot(recovered)
+    result = compare(before.resources, after.resources, recoverable=after.recoverable, requests=after.requests)
+    if diagram:
+        Path(diagram).write_text(diagram_svg(result.difference, title=recovered), encoding="utf-8")
+        talk(f"diagram: {diagram}")
+    if as_json:
+        emit_json(_as_dict(result))
+    else:
+        _show(result, listed)
+    return 0
+
+
+def _as_dict(result: Measurement) -> dict[str, Any]:
+    return {
+        "lost": result.lost,
+        "recovered": result.recovered,
+        "identical": len(result.identical),
+        "changed": list(result.changed),
+        "similar": list(result.similar),
+        "missing": list(result.missing),
+        "added": list(result.added),
+        "recoverable": list(result.recoverable),
+        "difference": {
+            "changed": result.difference.changed,
+            "missing": result.difference.missing,
+            "added": result.difference.added,
+        },
+        "success": result.success,
+        "by_type": {kind: {"lost": total, "recovered": back} for kind, (total, back) in result.by_type.items()},
+        "requests": result.requests,
+        "efficiency": result.efficiency,
+        "efficiency_without_added": result.efficiency_without_added,
+    }
+
+
+def _show(result: Measurement, listed: bool) -> None:
+    rows = [
+        ("identical", len(result.identical), ""),
+        ("changed", len(result.changed), f"{len(result.similar)} of them similar text" if result.similar else ""),
+        (
+            "missing",
+            len(result.missing),
+            f"{len(result.recoverable)} known to be archived" if result.recoverable else "",
+        ),
+        ("added", len(result.added), "not in the lost site" if result.added else ""),
+    ]
+    emit_table(
+        ["of the site", "resources", ""], rows, right=[1], title=f"{result.lost} lost, {result.recovered} recovered"
+    )
+    d = result.difference
+    levels = "  ".join(f"{level} {value:.3f}" for level, value in result.success.items())
+    click.echo(f"\ndifference ({d.changed:.3f}, {d.missing:.3f}, {d.added:.3f})   {levels}   (0 is best)")
+    for kind, (total, back) in result.by_type.items():
+        click.echo(f"  {kind}: {back} of {total} back")
+    if result.efficiency is not None:
+        click.echo(f"efficiency {result.efficiency:.2f} resources a request ({result.requests} requests)")
+    if listed:
+        for kind in ("changed", "missing", "added"):
+            for uri in getattr(result, kind):
+                click.echo(f"{kind}\t{uri}")
