@@ -25,10 +25,11 @@ from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect import __version__
-from recollect.archives.gate import Gate
+from recollect.archives.gate import Gate, Pace
 from recollect.archives.http1 import Connection, Headers
 from recollect.archives.sinks import Streamed, Whole
 from recollect.errors import AnswerTooBig, ArchiveTimeout, ArchiveUnreachable, BadAnswer, RequestRefused
+from recollect.formats.timemap.links import resolve
 
 if TYPE_CHECKING:
     from recollect.archives.registry import Archive
@@ -90,11 +91,15 @@ class _Origin:
 class _Peer:
     """What the client keeps of one archive."""
 
-    __slots__ = ("allowed", "archive", "fields", "gate", "origins", "own", "private_fields")
+    __slots__ = ("allowed", "archive", "fields", "gate", "origins", "own", "paces", "private_fields")
 
     def __init__(self, archive: Archive, gate: Gate, fields: bytes) -> None:
         self.archive = archive
         self.gate = gate
+        self.paces = {
+            replay: Pace(rate.per_second, rate.burst) if rate else None
+            for replay, rate in ((False, archive.index_rate), (True, archive.replay_rate))
+        }
         self.fields = fields
         self.private_fields = _fields(dict(archive.headers))
         self.own = {place for url in _urls(archive) for place in _places(url)}
@@ -163,17 +168,19 @@ class ArchiveClient:
         partial: bool = False,
         decode: bool = True,
         method: str = "GET",
+        replay: bool = False,
     ) -> Response:
         """The whole answer to a request.
 
         `follow` is the number of redirects to follow (True: the usual 5). With `partial`, a body cut short by the
         archive, by the deadline or by `max_bytes` is returned as far as it came, with `truncated` set; else that is
-        an error. With `decode=False` the body stays as the archive encoded it.
+        an error. With `decode=False` the body stays as the archive encoded it. `replay` says that a memento is
+        asked for, not the index: archives limit the two apart.
         """
         started = self._loop.time()
         peer = self._peer(archive)
         until = self._until(archive, started, deadline)
-        await peer.gate.enter(until)
+        await peer.gate.enter(until, peer.paces[replay])
         try:
             sink, final = await self._follow(
                 peer, url, headers, until, _hops(follow), lambda: Whole(self._loop, max_bytes, partial), method
@@ -199,11 +206,12 @@ class ArchiveClient:
         max_bytes: int = MAX_BODY,
         follow: int | bool = MAX_HOPS,
         method: str = "GET",
+        replay: bool = False,
     ) -> AsyncIterator[StreamedResponse]:
         """An answer whose body is read as it comes, in bounded memory, still encoded as the archive sent it."""
         peer = self._peer(archive)
         until = self._until(archive, self._loop.time(), deadline)
-        await peer.gate.enter(until)
+        await peer.gate.enter(until, peer.paces[replay])
         sink: Streamed | None = None
         try:
             sink, final = await self._follow(
@@ -261,7 +269,10 @@ class ArchiveClient:
             if left == 0:
                 raise BadAnswer("too many redirects", where=url, why=f"more than {hops}")
             left -= 1
-            url = resolve(url, location)
+            onward = resolve(url, location)
+            if onward is None:
+                raise RequestRefused("redirect to something that is no web URL", where=repr(location[:200]))
+            url = onward
 
     async def _send(
         self, origin: _Origin, request: bytes, sink: Whole | Streamed, until: float, *, expects_body: bool
@@ -348,7 +359,7 @@ class ArchiveClient:
     def _peer(self, archive: Archive) -> _Peer:
         peer = self._peers.get(archive.id)
         if peer is None or (peer.archive is not archive and peer.archive != archive):
-            gate = Gate(archive.id, concurrency=archive.concurrency or self._concurrency, rate=archive.rate)
+            gate = Gate(archive.id, concurrency=archive.concurrency or self._concurrency)
             peer = self._peers[archive.id] = _Peer(archive, gate, self._fields)
         return peer
 
@@ -383,26 +394,6 @@ class ArchiveClient:
         if f"{host}:{port}" in peer.own:
             fields += peer.private_fields
         return origin, fields
-
-
-def resolve(base: str, reference: str) -> str:
-    """A reference made absolute, keeping every byte of it: a URI inside a path must not be normalised away."""
-    reference = reference.strip()
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", reference):
-        return reference
-    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]*:)(//[^/?#]*)([^?#]*)([^#]*)", base)
-    if match is None:
-        return reference
-    scheme, authority, path, query = match.groups()
-    if reference.startswith("//"):
-        return scheme + reference
-    if reference.startswith("/"):
-        return scheme + authority + reference
-    if reference.startswith("?"):
-        return scheme + authority + path + reference
-    if reference.startswith("#") or not reference:
-        return scheme + authority + path + query + reference
-    return f"{scheme}{authority}{path.rpartition('/')[0]}/{reference}"
 
 
 def _urls(archive: Archive) -> list[str]:

@@ -1,8 +1,10 @@
 """How often and how many at a time one archive is asked: law 6, polite by default.
 
-Hides: the queue of those waiting, the rate (a leaky bucket, GCRA), and pauses the archive asked for. Invariants:
+Hides: the queue of those waiting, the rates (leaky buckets, GCRA), and pauses the archive asked for. Invariants:
 never more than `concurrency` passes are out; passes are given in the order of asking; nobody waits past their
 deadline. Times are those of the running loop's clock (monotonic seconds).
+
+An archive has one gate, and a pace for each kind of request it limits apart (its index and its replay).
 """
 
 from __future__ import annotations
@@ -20,44 +22,40 @@ _FIRST_BACKOFF = 1.0
 _MAX_BACKOFF = 60.0
 
 
+class Pace:
+    """At most `rate` requests a second, `burst` of them at once."""
+
+    __slots__ = ("free_at", "interval", "slack")
+
+    def __init__(self, rate: float, burst: int | None = None) -> None:
+        self.interval = 1.0 / rate
+        self.slack = ((burst or max(1, int(rate))) - 1) * self.interval
+        self.free_at = 0.0
+
+
 class Gate:
-    """The door to one archive: `await enter(deadline)`, then `leave()`."""
+    """The door to one archive: `await enter(deadline, pace)`, then `leave()`."""
 
-    __slots__ = (
-        "_backoff",
-        "_free_at",
-        "_interval",
-        "_loop",
-        "_slack",
-        "_waiting",
-        "concurrency",
-        "inside",
-        "name",
-        "paused_until",
-    )
+    __slots__ = ("_backoff", "_loop", "_waiting", "concurrency", "inside", "name", "paused_until")
 
-    def __init__(self, name: str, *, concurrency: int, rate: float | None = None, burst: int | None = None) -> None:
+    def __init__(self, name: str, *, concurrency: int) -> None:
         self.name = name
         self.concurrency = concurrency
         self.inside = 0
         self.paused_until = 0.0
         self._backoff = 0.0
-        self._interval = 1.0 / rate if rate else 0.0
-        # As many may go at once as the rate allows in one second, then evenly.
-        self._slack = ((burst or max(1, int(rate))) - 1) * self._interval if rate else 0.0
-        self._free_at = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._loop = asyncio.get_running_loop()
 
-    async def enter(self, deadline: float = inf) -> None:
+    async def enter(self, deadline: float = inf, pace: Pace | None = None) -> None:
         """Wait for a pass; raises ArchiveThrottled or ArchiveTimeout when none can be had before the deadline."""
         if self.inside < self.concurrency and not self._waiting:
             self.inside += 1
         else:
             await self._queue(deadline)
-        if self._interval or self.paused_until:
+        if pace is not None or self.paused_until:
             try:
-                await self._pace(deadline)
+                await self._wait_turn(deadline, pace)
             except BaseException:
                 self.leave()
                 raise
@@ -106,25 +104,25 @@ class Gate:
             if timer is not None:
                 timer.cancel()
 
-    async def _pace(self, deadline: float) -> None:
+    async def _wait_turn(self, deadline: float, pace: Pace | None) -> None:
         while True:
             now = self._loop.time()
             pause = self.paused_until - now
             if pause <= 0:
                 self.paused_until = 0.0
-            wait = max(pause, self._free_at - self._slack - now)
-            if wait <= 0:
-                self._free_at = max(now, self._free_at) + self._interval
-                return
+            wait = max(pause, pace.free_at - pace.slack - now if pace else 0.0)
             if now + wait >= deadline:
                 what = "the archive asked us to wait" if pause > 0 else "the rate limit leaves no time"
                 raise ArchiveThrottled(what, where=self.name, why=f"{wait:.1f} s more")
-            if pause <= 0:
-                # Take the place now, so that those who come later wait longer.
-                self._free_at += self._interval
+            if pause > 0:
                 await asyncio.sleep(wait)
-                return
-            await asyncio.sleep(wait)
+                continue
+            if pace is not None:
+                # Take the place before sleeping, so that those who come later wait longer.
+                pace.free_at = max(now, pace.free_at) + pace.interval
+            if wait > 0:
+                await asyncio.sleep(wait)
+            return
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:
