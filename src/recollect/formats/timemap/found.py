@@ -11,9 +11,10 @@ from datetime import datetime
 from recollect.datetimes import format_http_date, parse_any, parse_timestamp
 from recollect.errors import FormatError
 from recollect.formats.timemap.links import Link, Problems, resolve
-from recollect.formats.timemap.model import Page, TimeMap, datetime_to_moment
+from recollect.formats.timemap.model import MOMENT_OF_DAY, Page, TimeMap, datetime_to_moment
 
 _STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
+_RFC_1123 = re.compile(r"[A-Z][a-z]{2}, .{11} (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9] GMT")
 _WHOLE_DATE = re.compile(r".*\b(?:GMT|UTC|Z|[+-]\d{4})", re.IGNORECASE)
 _LINK_TYPES = ("", "application/link-format", "text/link-format", "text/plain")
 
@@ -29,12 +30,15 @@ class Found:
         self.timegate = ""
         self.moments: list[str] = []
         self.uris: list[str] = []
+        self.related = False
+        """Whether any link had a relation type: without one this is no TimeMap."""
         self.selves = {_bare(base)}
         self.pages: list[Page] = []
         self.of_others: list[tuple[str, str, str]] = []
 
     def link(self, link: Link) -> None:
         """One link, by its relation types; a link may have several."""
+        self.related = self.related or bool(link.rels)
         target = resolve(self.base, link.target)
         if target is None:
             self.problems.add("a target that is no web address", link.target)
@@ -54,25 +58,36 @@ class Found:
             since, until = self.date(link.params.get("from", "")), self.date(link.params.get("until", ""))
             media_type = link.params.get("type", "").partition(";")[0].strip().lower()
             self.pages.append(Page(target, since, until, media_type))
-        if "datetime" in link.params and not link.rels:
-            self.problems.add("a link without rel", link.target)
+        if "datetime" in link.params and "memento" not in link.rels:
+            self.problems.add("a dated link that is no memento", f"{link.target} rel={link.params.get('rel', '')!r}")
 
     def memento(self, uri: str, date: str, anchor: str = "") -> None:
         """A memento, with its date as it was written; the 14 digits in its URI stand in for an unreadable one."""
-        captured_at = self.date(date)
-        if captured_at is None:
-            stamp = _STAMP.search(uri)
-            if stamp is None:
-                self.problems.add("a memento without a readable datetime", uri)
-                return
-            self.problems.add("a memento without a readable datetime, taken from its URI", uri)
-            captured_at = parse_timestamp(stamp[1])
-        moment = datetime_to_moment(captured_at)
+        moment = self._moment(date) or self._moment_in(uri)
+        if not moment:
+            return
         if anchor:
             self.of_others.append((anchor, moment, uri))
             return
         self.moments.append(moment)
         self.uris.append(uri)
+
+    def _moment(self, date: str) -> str:
+        if _RFC_1123.fullmatch(date):
+            try:
+                return MOMENT_OF_DAY[date[:16]] + date[17:25]
+            except FormatError:
+                pass  # a wrong weekday, or no day at all
+        captured_at = self.date(date)
+        return datetime_to_moment(captured_at) if captured_at else ""
+
+    def _moment_in(self, uri: str) -> str:
+        stamp = _STAMP.search(uri)
+        if stamp is None:
+            self.problems.add("a memento without a readable datetime", uri)
+            return ""
+        self.problems.add("a memento without a readable datetime, taken from its URI", uri)
+        return datetime_to_moment(parse_timestamp(stamp[1]))
 
     def date(self, text: str) -> datetime | None:
         if not text:

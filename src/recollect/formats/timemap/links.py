@@ -21,6 +21,9 @@ from dataclasses import dataclass, field
 
 # A target ends at the first `>` after which a link can go on or end; `a>b` stays whole.
 _TARGET = re.compile(r"<([^\n]*?)>(?=\s*(?:[;,<]|\Z)|\s+[\w*-]+\s*=)")
+# Parameters as they should be, or with single quotes: read in one go, the rest one by one.
+_PLAIN = re.compile(r"""(?:\s*;\s*[\w*-]+\s*=\s*(?:"[^"\\\n]*"|'[^'\n]*')(?=\s*(?:[;,<]|\Z)))+""")
+_PAIR = re.compile(r"""([\w*-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _NAME = re.compile(r"([\w!#$&+\-.^`|~*]+)\s*=\s*")
 _FLAG = re.compile(r"[\w!#$&+\-.^`|~*]+(?=\s*(?:[;,<]|\Z))")
 _QUOTED = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -107,19 +110,24 @@ class _Reader:
             self._problem("a target without closing '>'", self.text[self.at : end])
             self.at = end
             return None
-        inner = None
-        for inner in _NEW_LINK.finditer(self.text, self.at + 1, match.end(1)):  # noqa: B007 - the last one is wanted
-            pass
-        start = self.at + 1
-        if inner is not None:
-            self._problem("a target without closing '>'", self.text[self.at : inner.start()])
-            start = inner.end()
+        target = match[1]
+        if "<" in target:
+            *opened, target = _NEW_LINK.split(target)
+            if opened:
+                self._problem("a target without closing '>'", opened[0])
         self.at = match.end()
-        return self.text[start : match.end(1)].strip()
+        return target.strip()
 
     def _link(self, target: str) -> Link:
         params: dict[str, str] = {}
         cut: set[str] = set()
+        plain = _PLAIN.match(self.text, self.at)
+        if plain is not None:
+            self.at = plain.end()
+            for name, double, single in _PAIR.findall(plain[0]):
+                params.setdefault(name.lower(), double or single)
+                if single:
+                    self._problem("single quotes", "")
         while self._to_parameter():
             name_match = _NAME.match(self.text, self.at)
             if name_match is None:

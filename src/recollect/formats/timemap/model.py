@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import repeat
 
+from recollect.datetimes import format_http_date, parse_http_date
+from recollect.errors import FormatError
+
 # The address inside a URI-M: the second scheme, its host, its port.
 _ADDRESS = re.compile(r"(https?://.*?)(https?)://[^/?#]*?(:\d+)(?=[/?#]|\Z)")
 
@@ -204,6 +207,22 @@ def moment_to_datetime(moment: str) -> datetime:
 def datetime_to_moment(at: datetime) -> str:
     m = at.astimezone(UTC)
     return f"{m.year:04d}{m.month:02d}{m.day:02d}{m.hour:02d}:{m.minute:02d}:{m.second:02d}"
+
+
+class _Days(dict[str, str]):
+    """`Thu, 01 Jan 2015` to `20150101`; only days written exactly so are kept, others raise FormatError."""
+
+    def __missing__(self, day: str) -> str:
+        at = parse_http_date(f"{day} 00:00:00 GMT")
+        if format_http_date(at)[:16] != day:
+            raise FormatError("not the day it says", where=repr(day))
+        if len(self) > 50_000:  # a hostile archive could name every day of ten thousand years
+            self.clear()
+        self[day] = datetime_to_moment(at)[:8]
+        return self[day]
+
+
+MOMENT_OF_DAY = _Days()
 
 
 def moment_to_timestamp(moment: str) -> str:

@@ -13,11 +13,10 @@ from __future__ import annotations
 import re
 import zlib
 
-from recollect.datetimes import format_http_date, parse_http_date
 from recollect.errors import FormatError
 from recollect.formats.timemap.found import Found
 from recollect.formats.timemap.links import Problems, parse_links
-from recollect.formats.timemap.model import TimeMap, datetime_to_moment
+from recollect.formats.timemap.model import MOMENT_OF_DAY, TimeMap
 from recollect.formats.timemap.structured import read_cdxj, read_json
 
 INFLATE_LIMIT = 64 << 20
@@ -80,22 +79,6 @@ def _decode(body: bytes, problems: Problems) -> str:
 # Link-format
 
 
-class _Days(dict[str, str]):
-    """`Thu, 01 Jan 2015` to `20150101`; only days written exactly so are kept, others raise."""
-
-    def __missing__(self, day: str) -> str:
-        moment = parse_http_date(f"{day} 00:00:00 GMT")
-        if format_http_date(moment)[:16] != day:
-            raise FormatError("not the day it says", where=repr(day))
-        if len(self) > 50_000:  # a hostile archive could name every day of ten thousand years
-            self.clear()
-        self[day] = datetime_to_moment(moment)[:8]
-        return self[day]
-
-
-_DAYS = _Days()
-
-
 def _read_links(text: str, base: str, problems: Problems) -> TimeMap:
     found = Found(base, problems)
     parts = _FAST.split(text)
@@ -109,11 +92,14 @@ def _read_links(text: str, base: str, problems: Problems) -> TimeMap:
     try:
         if times and max(times) > "23:59:59":
             raise FormatError("no such hour")
-        found.moments += [_DAYS[day] + time for day, time in zip(days, times, strict=True)]
+        found.moments += [MOMENT_OF_DAY[day] + time for day, time in zip(days, times, strict=True)]
         found.uris += uris
     except FormatError:
         for uri, day, time in zip(uris, days, times, strict=True):
             found.memento(uri, f"{day} {time} GMT")
+    if not found.related and not found.uris:
+        problems.add("no links: this is no TimeMap")
+        return found.timemap("other")
     return found.timemap("link")
 
 
