@@ -122,7 +122,7 @@ class Frequency:
     @staticmethod
     def parse(text: str | bytes) -> Frequency:
         """The frequency written in `text`; raises FormatError."""
-        return _parse(text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
+        return parse_token(text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
 
     @classmethod
     def exact(cls, uri_m: int, uri_r: int | None = None) -> Frequency:
@@ -166,7 +166,8 @@ UNKNOWN = Frequency(UNKNOWN_COUNT)
 
 # Few different frequencies make up most of a map (`1/1`, `2/1`, ...), so remembering them makes reading fast.
 @lru_cache(maxsize=1 << 16)
-def _parse(text: bytes) -> Frequency:
+def parse_token(text: bytes) -> Frequency:
+    """The frequency written in a token of a map; raises FormatError."""
     if text == b"-":
         return UNKNOWN
     match = _SHAPE.match(text)
