@@ -5,8 +5,8 @@ Hides: how a URI becomes the key that archives' indexes have, in all its quirks.
 found, `policies` the URI-Keys of the 2015 paper.
 """
 
-from recollect.uris.canonical import surt
-from recollect.uris.keys import ancestors, covers, is_surt, key_of_uri, lookup_keys, parent, segments, uri_key
+from recollect.uris.canonical import key_of_uri, surt
+from recollect.uris.keys import ancestors, covers, is_surt, lookup_keys, parent, segments, uri_key
 from recollect.uris.policies import POLICIES, Policy, parse_policy, policy_key
 from recollect.uris.spelling import spellings
 

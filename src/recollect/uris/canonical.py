@@ -15,17 +15,19 @@ from operator import methodcaller
 
 from recollect.errors import BadURI
 from recollect.uris.escapes import escape, to_byte_text, unescape
-from recollect.uris.hosts import host_key
+from recollect.uris.hosts import BadHost, host_key
+from recollect.uris.keys import is_surt, uri_key
 from recollect.uris.sessions import without_path_session, without_query_session
 
-# Groups: scheme and authority, path, query. No `%`, no white space, nothing but visible ASCII before a `#`.
-_CLEAN = re.compile(r"(https?://[A-Za-z0-9._:-]+)(/[!\"$&->@-~]*)?(?:\?([!\"$&-~]*))?(?:#.*)?", re.DOTALL).fullmatch
-_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
-_SCHEMES_IN_A_ROW = re.compile(r"(?:https?://)*(?=https?://)", re.IGNORECASE)
-_AFTER_SCHEME = re.compile(r"(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?", re.DOTALL)
+# Groups: scheme and authority, path, query; visible ASCII up to a `#`.
+_CLEAN = re.compile(
+    r"(https?://[A-Za-z0-9._:-]*[A-Za-z0-9._-])(/[!\"$->@-~]*)?(?:\?([!\"$-~]*))?(?:#.*)?", re.DOTALL
+).fullmatch
+# Groups: scheme, authority, path, query (RFC 3986, appendix B, with the scheme's own alphabet).
+_URI = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?", re.DOTALL).match
+_SCHEMES_IN_A_ROW = re.compile(r"(?:https?://)+(?=https?://)", re.IGNORECASE).match
 _BLANKS = " \t\n\r\x0b\x0c"
-_LINE_BLANKS = str.maketrans("", "", "\n\r\t")
-_WEB_KEY = re.compile(r"[^/?#(),]*:\d+\)")
+_LINE_BLANKS = re.compile(r"[\n\r\t]")
 
 _by_name = methodcaller("partition", "=")
 _hosts: dict[str, str] = {}
@@ -39,26 +41,38 @@ def surt(uri: str) -> str:
     if match is None:
         return _careful(uri)
     origin, path, query = match.groups()
-    if path is None:
+    host = _hosts.get(origin) or _host_of_origin(origin, uri)
+    if not path or path == "/":
         path = "/"
-    elif path != "/":
-        if "//" in path or "/." in path or "/(" in path:
-            return _careful(uri)
+    elif "%" in path or "//" in path or "/." in path or "/(" in path:
+        path = _path(path)
+    else:
         path = path.lower()
         if path[-1] == "/":
             path = path[:-1]
-    host = _hosts.get(origin) or _host_of_origin(origin)
     if query:
-        query = _query(query.lower())
+        query = _query(query) if "%" in query else _sorted_query(query)
         if query:
             return f"{host}{path}?{query}"
     return host + path
 
 
-def _host_of_origin(origin: str) -> str:
+def key_of_uri(uri: str) -> bytes:
+    """The normal key of a URI; raises `BadURI` if it has none."""
+    key = surt(uri).encode("utf-8", "surrogateescape")
+    try:
+        return uri_key(key)
+    except BadURI:
+        raise _bad(uri, "no host") from None
+
+
+def _host_of_origin(origin: str, uri: str) -> str:
     """The SURT host of `http://host:port` with its `)`, remembered."""
     scheme, _, authority = origin.partition("://")
-    host = host_key(scheme, authority) + ")"
+    try:
+        host = host_key(scheme, authority) + ")"
+    except BadHost as error:
+        raise _bad(uri, str(error)) from None
     if len(origin) <= _LONGEST_HOST:
         if len(_hosts) >= _MOST_HOSTS:
             _hosts.clear()
@@ -66,63 +80,83 @@ def _host_of_origin(origin: str) -> str:
     return host
 
 
-def _query(query: str) -> str:
-    """A lower-case query without session id, its parameters in order of name, then value."""
-    if "id" in query:
-        query = without_query_session(query)
-    if "&" in query and len(query) > 1:
-        query = "&".join(sorted(query.split("&"), key=_by_name))
-    return query
+def _bad(uri: str, why: str) -> BadURI:
+    shown = ascii(uri[:80]) if any("\ud800" <= char <= "\udfff" for char in uri[:80]) else repr(uri[:80])
+    hint = "write it as http://host/path" if why == "no host" else ""
+    return BadURI("bad URI", where=shown, why=why, hint=hint)
 
 
 def _careful(uri: str) -> str:
-    if uri.startswith("filedesc:"):
-        return uri  # the first record of an ARC file; indexes have it as it is
     scheme, authority, path, query = split_uri(uri)
-    if authority is None:
+    query = _query(query)
+    if not authority:
         return _without_host(uri, scheme, path, query)
-    path = escape(_without_dots(unescape(path))).lower() if path else "/"
-    path = without_path_session(path)
-    if len(path) > 1 and path[-1] == "/":
-        path = path[:-1]
-    query = _query(escape(unescape(query)).lower())
-    return f"{host_key(scheme, authority)}){path}" + (f"?{query}" if query else "")
-
-
-def split_uri(uri: str) -> tuple[str, str | None, str, str]:
-    """Scheme, authority (None if there is none), path and query as byte text, otherwise as written."""
-    text = to_byte_text(uri)
-    if text is None:
-        raise BadURI("bad URI", where=ascii(uri[:80]), why="a lone surrogate is no character")
-    text = text.strip(_BLANKS).translate(_LINE_BLANKS)
-    if not text:
-        raise BadURI("bad URI", where=repr(uri[:80]), why="it is empty")
-    if _SCHEME.match(text) is None:
-        text = "http://" + text
-    repeated = _SCHEMES_IN_A_ROW.match(text)
-    scheme, _, text = (text[repeated.end() :] if repeated else text).partition(":")
-    rest = _AFTER_SCHEME.match(text)
-    assert rest is not None  # every part of the pattern is optional
-    authority, path, query = rest[1] or None, rest[2], rest[3] or ""
-    if authority is None and scheme[:4].lower() == "http":
-        # http:/host/path, http:////host/path and http:host/path are read as people mean them.
-        authority, _, path = path.lstrip("/").partition("/")
-        path = "/" + path
-        if not authority:
-            raise BadURI("bad URI", where=repr(text[:80]), why="no host", hint="write it as http://host/path")
-    return scheme, authority, path, query
+    origin = f"{scheme}://{authority}"
+    host = _hosts.get(origin) or _host_of_origin(origin, uri)
+    return host + _path(path or "/") + (f"?{query}" if query else "")
 
 
 def _without_host(uri: str, scheme: str, path: str, query: str) -> str:
     """`mailto:a@b`, `dns:host`, `urn:...`: scheme and path, as indexes have them; no web key."""
-    path = without_path_session(escape(unescape(path)).lower())
-    if len(path) > 1 and path[-1] == "/":
-        path = path[:-1]
-    query = _query(escape(unescape(query)).lower())
-    key = f"{scheme}:{path}" + (f"{'' if path else '/'}?{query}" if query else "")
-    if _WEB_KEY.match(key):
-        raise BadURI("bad URI", where=repr(uri[:80]), why=f"{key[:80]} would be the key of another URI")
+    # The first record of an ARC file keeps its case, as a file name does.
+    key = f"{scheme}:{escape(path) if scheme == 'filedesc' else _finish_path(unescape(path))}"
+    if query:
+        key += f"?{query}" if path else f"/?{query}"
+    if is_surt(key):
+        raise _bad(uri, f"{key[:80]} would be the key of another URI")
     return key
+
+
+def _path(path: str) -> str:
+    """The canonical form of a path in byte text."""
+    path = unescape(path)
+    if "//" in path or "/." in path:
+        path = _without_dots(path)
+    return _finish_path(path)
+
+
+def _finish_path(path: str) -> str:
+    path = escape(path).lower()
+    if "/(" in path:
+        path = without_path_session(path)
+    return path[:-1] if len(path) > 1 and path[-1] == "/" else path
+
+
+def _query(query: str) -> str:
+    """The canonical form of a query in byte text."""
+    return _sorted_query(escape(unescape(query)))
+
+
+def _sorted_query(query: str) -> str:
+    """In lower case, without session id, its parameters in order of name, then value."""
+    query = query.lower()
+    if "id" in query:
+        query = without_query_session(query)
+    return "&".join(sorted(query.split("&"), key=_by_name)) if "&" in query else query
+
+
+def split_uri(uri: str) -> tuple[str, str, str, str]:
+    """Scheme, authority, path and query as byte text, otherwise as written; empty where there is none."""
+    text = to_byte_text(uri)
+    if text is None:
+        raise _bad(uri, "a lone surrogate is no character")
+    text = _LINE_BLANKS.sub("", text.strip(_BLANKS))
+    if not text:
+        raise _bad(uri, "it is empty")
+    if text.startswith("filedesc:"):
+        return "filedesc", "", text[9:], ""
+    if repeated := _SCHEMES_IN_A_ROW(text):
+        text = text[repeated.end() :]
+    match = _URI(text) or _URI("http://" + text)
+    assert match is not None  # with a scheme in front every text matches
+    scheme, authority, path, query = match.groups(default="")
+    if not authority and scheme[:4].lower() == "http":
+        # http:/host/path, http:////host/path and http:host/path are read as people mean them.
+        authority, _, path = path.lstrip("/").partition("/")
+        path = "/" + path
+        if not authority:
+            raise _bad(uri, "no host")
+    return scheme, authority, path, query
 
 
 def _without_dots(path: str) -> str:

@@ -7,14 +7,15 @@ regular expressions work on any bytes. `escape` turns it into ASCII with lower-c
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote_to_bytes
 
 # What stays as it is: visible ASCII without `#` (it would begin a fragment) and `%` (it would begin an escape).
 _UNSAFE = re.compile(r"[^!\"$&-~]")
 _ESCAPED = {chr(byte): f"%{byte:02x}" for byte in range(256)}
-_HEX = frozenset("0123456789abcdefABCDEF")
-# Nested escapes (%2525...) deeper than this are rare enough for the slow, linear way.
-_QUICK_PASSES = 3
+_HEX = "0123456789abcdefABCDEF"
+_ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
+_DECODED = {f"%{high}{low}": chr(int(high + low, 16)) for high in _HEX for low in _HEX}
+# Nested escapes (%2525...) deeper than this are rare enough for the slow way, which is linear in their depth.
+_QUICK_PASSES = 4
 
 
 def to_byte_text(text: str) -> str | None:
@@ -39,11 +40,14 @@ def unescape(text: str) -> str:
     for _ in range(_QUICK_PASSES):
         if "%" not in text:
             return text
-        decoded = unquote_to_bytes(text.encode("latin-1")).decode("latin-1")
-        if decoded == text:
+        text, count = _ESCAPE.subn(_decode_match, text)
+        if count == 0:
             return text
-        text = decoded
     return _unescape_nested(text)
+
+
+def _decode_match(match: re.Match[str]) -> str:
+    return _DECODED[match[0]]
 
 
 def _unescape_nested(text: str) -> str:
@@ -51,7 +55,6 @@ def _unescape_nested(text: str) -> str:
     stack: list[str] = []
     for char in text:
         stack.append(char)
-        while len(stack) > 2 and stack[-3] == "%" and stack[-1] in _HEX and stack[-2] in _HEX:
-            low, high = stack.pop(), stack.pop()
-            stack[-1] = chr(int(high + low, 16))
+        while len(stack) > 2 and stack[-3] == "%" and (decoded := _DECODED.get("".join(stack[-3:]))):
+            stack[-3:] = [decoded]
     return "".join(stack)

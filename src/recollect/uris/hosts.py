@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from ipaddress import IPv6Address
 
-from recollect.errors import BadURI
 from recollect.uris.escapes import escape, unescape
 
 _WWW = re.compile(r"www\d*\.", re.ASCII)
@@ -20,17 +19,24 @@ _ZONE = re.compile(r"[0-9A-Za-z_-]*")
 _PUNCTUATION = re.compile(r"[(),/:?]")
 
 
+class BadHost(ValueError):
+    """Why an authority has no host; the caller knows the URI and tells the user."""
+
+
 def host_key(scheme: str, authority: str, *, keep_www: bool = False) -> str:
-    """The SURT host, with its port unless it is the scheme's own, of a byte text between `//` and `/`."""
+    """The SURT host, with its port unless it is the scheme's own, of a byte text between `//` and `/`.
+
+    Raises `BadHost`.
+    """
     host_port = authority.rstrip(":").rpartition("@")[2]
-    if "[" in host_port or "]" in host_port:
+    if "[" in host_port:
         host, port = _split_ipv6(host_port)
         return f"[{host}]:{port}" if _keeps(scheme, port) else host
     name, _, port_text = host_port.partition(":")
     port = _port(port_text)
     host = _name(name)
     if not host:
-        raise BadURI("no host in URI", where=repr(authority[:80]))
+        raise BadHost("no host")
     if scheme != "dns" and not keep_www and (www := _WWW.match(host)):
         host = host[www.end() :]
     host = ",".join(reversed(host.split(".")))
@@ -46,9 +52,9 @@ def _port(text: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit()):
-        raise BadURI("bad port", where=repr(text[:40]), why="a port is a number")
+        raise BadHost("a port is a number")
     if (len(text) > 5 and len(text.lstrip("0")) > 5) or int(text) > 65535:
-        raise BadURI("bad port", where=repr(text[:40]), why="the highest port is 65535")
+        raise BadHost("the highest port is 65535")
     return int(text)
 
 
@@ -60,7 +66,7 @@ def _name(raw: str) -> str:
     host = host.replace("..", ".").strip(".")
     found = _PUNCTUATION.search(host)
     if found:
-        raise BadURI("bad host", where=repr(raw[:80]), why=f"a host cannot hold {found[0]!r}")
+        raise BadHost(f"a host cannot hold {found[0]!r}")
     return _ipv4(host) or escape(host).lower()
 
 
@@ -68,7 +74,7 @@ def _idna(host: str) -> str:
     try:
         name = host.encode("latin-1").decode("utf-8")
     except UnicodeDecodeError:
-        raise BadURI("bad host", where=ascii(host[:80]), why="its bytes are not UTF-8") from None
+        raise BadHost("the bytes of its host are not UTF-8") from None
     try:
         return name.encode("idna").decode("ascii")
     except UnicodeError:
@@ -79,7 +85,7 @@ def _ipv4(host: str) -> str | None:
     """Four decimal fields for an address in any of the forms of inet_aton(3) without hex, else None."""
     if host.isdigit():
         if (len(host) > 10 and len(host.lstrip("0")) > 10) or int(host) > 0xFFFFFFFF:
-            raise BadURI("bad host", where=repr(host[:80]), why="a number above 4294967295 is no IPv4 address")
+            raise BadHost("a number above 4294967295 is no IPv4 address")
         return _dotted(int(host))
     if not (_DECIMAL_IP.fullmatch(host) or _OCTAL_IP.fullmatch(host)):
         return None
@@ -111,13 +117,13 @@ def _dotted(address: int) -> str:
 def _split_ipv6(host_port: str) -> tuple[str, int]:
     inside, bracket, rest = host_port[1:].partition("]")
     if host_port[0] != "[" or not bracket or (rest and rest[0] != ":"):
-        raise BadURI("bad host", where=repr(host_port[:80]), why="brackets belong around an IPv6 address")
+        raise BadHost("brackets belong around an IPv6 address")
     address, percent, zone = unescape(inside).partition("%")
     try:
         IPv6Address(address)
-    except ValueError as error:
-        raise BadURI("bad host", where=repr(host_port[:80]), why=f"not an IPv6 address: {error}") from None
+    except ValueError:
+        raise BadHost("not an IPv6 address between the brackets") from None
     if not _ZONE.fullmatch(zone):
-        raise BadURI("bad host", where=repr(host_port[:80]), why="strange zone of an IPv6 address")
+        raise BadHost("a strange zone after an IPv6 address")
     # The dots of ::ffff:1.2.3.4 are turned around as in a name: that is how indexes have it.
     return ",".join(reversed(escape(address + percent + zone).lower().split("."))), _port(rest[1:])

@@ -25,10 +25,9 @@ from __future__ import annotations
 import re
 
 from recollect.errors import BadURI
-from recollect.uris.canonical import surt
 
-# A key that is normal already, as nearly all in an index are: lower case, no port, no address, no trailing slash.
-_NORMAL = re.compile(rb"[a-z][a-z0-9_,-]*[a-z0-9_-]\)/(?:[!\"$-)+->@\[-~]*[!\"$-)+-.0->@\[-~])?").fullmatch
+# A key that is normal already, as nearly all in an index are: no dots or brackets in the host, no trailing slash.
+_NORMAL = re.compile(rb"[a-z0-9_,-]*[a-z0-9_-](?::[0-9]+)?\)/(?:[!\"$-)+->@\[-~]*[!\"$-)+-.0->@\[-~])?").fullmatch
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST_END = re.compile(rb"[)/?#]")
 _PATH_END = re.compile(rb"[?#]")
@@ -44,22 +43,12 @@ _LEADING = b'!@"#{'
 
 def uri_key(surt: bytes) -> bytes:
     """The normal key of a SURT; raises `BadURI` for what is no key of the web."""
-    if _NORMAL(surt):
-        return surt
+    key = surt[:cut] if (cut := surt.find(b"?")) > 0 else surt
+    if _NORMAL(key):
+        return key
     host, rest = _split_surt(surt)
     path = rest[: end.start()] if (end := _PATH_END.search(rest)) else rest
     return _encode(_normal_host(host, surt) + b")" + (path.rstrip(b"/") or b"/"))
-
-
-def key_of_uri(uri: str) -> bytes:
-    """The normal key of a URI."""
-    key = surt(uri)
-    try:
-        return uri_key(key.encode())
-    except BadURI as error:
-        raise BadURI(
-            "no key", where=repr(uri[:80]), why="only URIs with a host have keys", hint="write it as http://host/path"
-        ) from error
 
 
 def is_surt(text: str) -> bool:

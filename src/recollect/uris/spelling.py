@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from recollect.uris.canonical import split_uri
+from recollect.uris.canonical import key_of_uri, split_uri
 from recollect.uris.hosts import host_key
-from recollect.uris.keys import is_surt, key_of_uri, uri_key
+from recollect.uris.keys import is_surt, uri_key
 
 _SLASHES = re.compile(rb"//+")
 _HIGH = re.compile(rb"(?:%[89a-f][0-9a-f])+")
@@ -39,7 +39,6 @@ def _of_uri(uri: str) -> list[bytes]:
     """SURTs an index may have for a URI: host and path each as `surt` writes them and as they were typed."""
     key = key_of_uri(uri)
     scheme, authority, typed_path, _ = split_uri(uri)
-    assert authority is not None  # or it would have no key
     host, _, path = key.partition(b")")
     hosts = [host, host_key(scheme, authority, keep_www=True).encode()]
     hosts += [unicode_host for one in hosts if (unicode_host := _without_punycode(one)) != one]
