@@ -20,6 +20,7 @@ from recollect.errors import RecollectError
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # one line per command, in the order of the alphabet
     "measure": ("recollect.cli.measure", "measure", "how much of a lost website came back"),
+    "publish": ("recollect.cli.publish", "publish", "write a map as static files for any web server"),
 }
 
 EPILOG = """\b

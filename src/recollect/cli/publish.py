@@ -1,0 +1,50 @@
+"""`recollect publish`: a map as static files for any web server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk
+
+EPILOG = """\b
+Examples:
+  recollect publish small.ukvs --to /var/www/archive/
+  recollect publish small.ukvs --to public/ --base-uri https://archive.example/
+
+\b
+Afterwards send the Link header of mementomap/link.txt with every answer of the site, for instance
+  nginx:   add_header Link '</.well-known/mementomap>; rel="mementomap"';  gzip_static on;
+  Apache:  Header add Link '</.well-known/mementomap>; rel="mementomap"'
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("map_path", metavar="MAP", type=click.Path(exists=True, dir_okay=False))
+@click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="The web root to write into.")
+@click.option("--base-uri", default="", help="Where that root is served, for an absolute Link header.")
+@click.option("--page-keys", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="Keys in a page.")
+@json_option
+def publish(map_path: str, folder: str, base_uri: str, page_keys: int, as_json: bool) -> int:
+    """Write MAP as a folder any web server can serve: well-known file, gzip and zstd, pages, index."""
+    from recollect.datetimes import format_iso
+    from recollect.profiles.publish import publish as write
+
+    with progress_bar() as progress:
+        done = write(
+            map_path,
+            Path(folder),
+            updated_at=format_iso(datetime.now(UTC)),
+            base_uri=base_uri,
+            page_keys=page_keys,
+            progress=progress,
+        )
+    if as_json:
+        emit_json(done.index)
+        return 0
+    rows = [(entry["path"], human_bytes(entry["bytes"])) for entry in done.index["files"]]
+    emit_table(["file", "size"], rows, right=[1], title=f"{done.index['keys']:,} keys published in {folder}")
+    talk(f"send this header with every answer:  Link: {done.link}")
+    return 0
