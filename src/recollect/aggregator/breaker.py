@@ -3,9 +3,9 @@
 Hides: when enough failures are enough. Pure: the clock is an argument (monotonic seconds).
 
 Closed, it lets everything through and opens after `CONSECUTIVE` failures in a row, or when at least half of the last
-`WINDOW` answers failed. Open, it lets nothing through for a while (15 s, doubled at each relapse, at most 15 minutes). Then
-it is half open: one probe at a time, and only `PROBES` good ones in a row close it. Timeouts, broken connections, 5xx and
-429 are failures; a 404 is a good answer, as is any other 4xx (the archive works, it just does not serve us that).
+`WINDOW` answers failed. Open, it lets nothing through for a while (15 s, doubled at each relapse, at most 15 minutes).
+Then it is half open: one probe at a time, and only `PROBES` good ones in a row close it. Timeouts, broken connections,
+5xx and 429 are failures; a 404 is a good answer, as is any other 4xx (the archive works, it only does not serve us that).
 """
 
 from __future__ import annotations

@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from recollect.errors import UsageError
-
 Answer = Literal["yes", "no", "unknown"]
 
 
@@ -68,65 +66,34 @@ class Decision:
         return f"{'ask' if self.ask else 'skip'} ({' '.join(parts)})" if parts else ("ask" if self.ask else "skip")
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The caller's archives: only these, or all but those."""
-
-    ids: frozenset[str] = frozenset()
-    exclude: bool = False
-
-    @classmethod
-    def parse(cls, text: str, known: Sequence[str]) -> Choice:
-        """`a,b` only these; `!a,!b` (or `!a,b`) all but these. Unknown names are errors."""
-        names = [name.strip() for name in text.split(",") if name.strip()]
-        negated = [name.startswith("!") for name in names]
-        if not names or (any(negated) and not negated[0]):
-            raise UsageError(
-                "which archives", where=repr(text[:80]), why="either names, or names to leave out", hint="a,b or !a,b"
-            )
-        ids = frozenset(name.removeprefix("!") for name in names)
-        strangers = sorted(ids - set(known))
-        if strangers:
-            raise UsageError("no such archive", where=", ".join(strangers)[:200], hint=f"known are {', '.join(known)}")
-        return cls(ids, negated[0])
-
-    def admits(self, archive: str) -> bool:
-        return (archive not in self.ids) if self.exclude else (not self.ids or archive in self.ids)
-
-    def __str__(self) -> str:
-        return ",".join(f"!{name}" if self.exclude else name for name in sorted(self.ids))
-
-
-EVERYBODY = Choice()
-
-
 def route(
     candidates: Sequence[Candidate],
     evidence: Mapping[str, Evidence],
     *,
-    choice: Choice = EVERYBODY,
+    chosen: frozenset[str] | None = None,
     top_k: int | None = None,
 ) -> tuple[Decision, ...]:
-    """A decision for every candidate: the asked first, by expectation; then the skipped, in the order given."""
+    """A decision for every candidate: the asked first, by expectation; then the skipped, in the order given.
+
+    `chosen` are the archives the caller wants, None for all.
+    """
     asked: list[Decision] = []
     skipped: list[Decision] = []
     for candidate in candidates:
-        decision = _decide(candidate, evidence.get(candidate.id), choice)
+        decision = _decide(candidate, evidence.get(candidate.id), chosen)
         (asked if decision.ask else skipped).append(decision)
     if len(asked) > 1:
         asked.sort(key=lambda decision: -decision.expected)
     if top_k is not None and len(asked) > top_k:
         for late in asked[top_k:]:
             reason = f"only the best {top_k} are asked"
-            skipped.append(
-                Decision(late.archive, False, late.source, late.key, late.frequency, late.expected, reason)
-            )
+            skipped.append(Decision(late.archive, False, late.source, late.key, late.frequency, late.expected, reason))
         del asked[top_k:]
     return (*asked, *skipped)
 
 
-def _decide(candidate: Candidate, found: Evidence | None, choice: Choice) -> Decision:
-    if not choice.admits(candidate.id):
+def _decide(candidate: Candidate, found: Evidence | None, chosen: frozenset[str] | None) -> Decision:
+    if chosen is not None and candidate.id not in chosen:
         return Decision(candidate.id, False, "choice", reason="the request leaves it out")
     if found is not None and found.answer == "no":
         return Decision(candidate.id, False, found.source, found.key, found.frequency, reason="holds none")

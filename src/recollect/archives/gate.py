@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from math import inf
 
 from recollect.datetimes import parse_http_date
-from recollect.errors import ArchiveThrottled, ArchiveTimeout, FormatError
+from recollect.errors import ArchiveThrottled, FormatError
 
 MAX_PAUSE = 3600.0  # an archive that says "come back tomorrow" is asked again after an hour
 _FIRST_BACKOFF = 1.0
@@ -48,7 +48,7 @@ class Gate:
         self._loop = asyncio.get_running_loop()
 
     async def enter(self, deadline: float = inf, pace: Pace | None = None) -> None:
-        """Wait for a pass; raises ArchiveThrottled or ArchiveTimeout when none can be had before the deadline."""
+        """Wait for a pass; raises ArchiveThrottled when none can be had before the deadline."""
         if self.inside < self.concurrency and not self._waiting:
             self.inside += 1
         else:
@@ -92,7 +92,7 @@ class Gate:
         try:
             await waiter
         except TimeoutError:
-            raise ArchiveTimeout(
+            raise ArchiveThrottled(
                 "no free connection before the deadline", where=self.name, why=f"{self.concurrency} are in use"
             ) from None
         except BaseException:

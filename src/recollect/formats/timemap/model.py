@@ -70,13 +70,13 @@ class TimeMap:
 
 @dataclass(frozen=True, slots=True)
 class Negotiated:
-    """A choice by datetime, and its neighbours; `prev` and `next` are None at the ends."""
+    """A choice by datetime, and its neighbours; those that do not exist, or are not known for certain, are None."""
 
-    first: Memento
+    first: Memento | None
     prev: Memento | None
     closest: Memento
     next: Memento | None
-    last: Memento
+    last: Memento | None
 
 
 Row = tuple[str, int, str]

@@ -1,0 +1,287 @@
+"""Asking one archive for what it holds of one resource: its TimeMap, or its TimeGate.
+
+Hides: pages and indexes of TimeMaps, which statuses mean what, and the many ways a TimeGate names its choice (redirects
+of every kind, 200 with Content-Location, one or several Link headers, a redirect to another TimeGate).
+
+Law 2: an outcome is `mementos`, `none` or `error`, never one dressed as another. 404, 410, 204 and an empty TimeMap
+are `none`; a page of HTML with status 200 is an `error`, because it says nothing. Whatever was read before a failure
+is kept, and `partial` says what is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from recollect.archives.client import ArchiveClient, Response
+from recollect.archives.registry import Archive
+from recollect.datetimes import format_http_date, parse_any, parse_timestamp
+from recollect.errors import ArchiveError, FormatError
+from recollect.formats.timemap import Link, Memento, TimeMap, parse_link_header, parse_timemap, resolve
+
+_REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
+_ABSENT = frozenset((204, 404, 410))
+_STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
+_TIMEGATE_HOPS = 4
+_TIMEGATE_BODY = 64 * 1024  # bodies of TimeGates say nothing; this lets a usual one be read, and its connection kept
+ACCEPT = {"Accept": "application/link-format, application/json;q=0.8, */*;q=0.5"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one archive may send for one resource."""
+
+    max_bytes: int = 64 * 1024 * 1024
+    max_pages: int = 100
+    pages_at_once: int = 4
+
+
+LIMITS = Limits()
+NO_TIMEMAP = TimeMap()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One archive's answer."""
+
+    archive: str
+    kind: Literal["mementos", "none", "error"]
+    timemap: TimeMap = field(default=NO_TIMEMAP, repr=False)
+    elapsed: float = 0.0
+    requests: int = 1
+    error: str = ""
+    """The kind of failure: `timeout`, `unreachable`, `status 503`, ..."""
+    why: str = ""
+    partial: str = ""
+    """Why mementos may be missing although some came."""
+    knows: frozenset[str] | None = None
+    """For a TimeGate: which neighbours it named (`first`, `prev`, `next`, `last`); None: all mementos are known."""
+    harm: bool = False
+    """Whether the failure speaks against the archive (timeout, broken answer, 5xx, 429)."""
+
+    @property
+    def count(self) -> int:
+        return len(self.timemap.uris)
+
+
+def failed(archive: str, error: ArchiveError, elapsed: float, requests: int) -> Outcome:
+    """The outcome of a request that brought no answer."""
+    harm = error.kind in ("timeout", "unreachable", "bad answer", "too big")
+    return Outcome(archive, "error", NO_TIMEMAP, elapsed, requests, error.kind, str(error), harm=harm)
+
+
+async def ask_timemap(
+    client: ArchiveClient,
+    archive: Archive,
+    uri_r: str,
+    *,
+    deadline: float,
+    headers: Mapping[str, str] = ACCEPT,
+    limits: Limits = LIMITS,
+) -> Outcome:
+    """What the archive's TimeMap lists, all its pages included (as many as `limits` allows)."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    try:
+        response = await client.get(
+            archive,
+            archive.timemap_uri(uri_r),
+            headers=headers,
+            deadline=deadline,
+            max_bytes=limits.max_bytes,
+            partial=True,
+        )
+    except ArchiveError as error:
+        return failed(archive.id, error, loop.time() - started, 1)
+    outcome = _read_timemap(archive.id, response)
+    if outcome.timemap.pages:
+        outcome = await _with_pages(client, archive, outcome, deadline, headers, limits)
+        outcome = replace(outcome, elapsed=loop.time() - started)
+    return outcome
+
+
+def _read_timemap(archive: str, response: Response) -> Outcome:
+    status = response.status
+    if status in _ABSENT:
+        return Outcome(archive, "none", elapsed=response.elapsed)
+    if not 200 <= status < 300:
+        return _bad_status(archive, response)
+    timemap = parse_timemap(response.body, response.headers.get("content-type"), response.url)
+    if timemap.uris or timemap.pages:
+        return Outcome(archive, "mementos", timemap, response.elapsed, partial=response.truncated)
+    if response.truncated:
+        why = response.truncated
+        return Outcome(archive, "error", NO_TIMEMAP, response.elapsed, 1, "bad answer", why, harm=True)
+    if timemap.kind == "empty" or (timemap.kind != "other" and not timemap.problems):
+        return Outcome(archive, "none", timemap, response.elapsed)
+    why = timemap.problems[0] if timemap.problems else "no mementos could be read"
+    return Outcome(archive, "error", timemap, response.elapsed, 1, "not a TimeMap", why)
+
+
+def _bad_status(archive: str, response: Response) -> Outcome:
+    status = response.status
+    why = "the archive asked for a pause" if status == 429 else ""
+    harm = status >= 500 or status == 429
+    return Outcome(archive, "error", NO_TIMEMAP, response.elapsed, 1, f"status {status}", why, harm=harm)
+
+
+async def _with_pages(
+    client: ArchiveClient,
+    archive: Archive,
+    first: Outcome,
+    deadline: float,
+    headers: Mapping[str, str],
+    limits: Limits,
+) -> Outcome:
+    """Follow the pages a TimeMap names, and those that they name."""
+    read = [first.timemap]
+    todo = [page.uri for page in first.timemap.pages]
+    seen = {archive.timemap, *todo}
+    missing = [first.partial] if first.partial else []
+    requests = 1
+
+    async def page(uri: str) -> TimeMap | str:
+        try:
+            response = await client.get(
+                archive, uri, headers=headers, deadline=deadline, max_bytes=limits.max_bytes, partial=True
+            )
+        except ArchiveError as error:
+            return str(error)
+        outcome = _read_timemap(archive.id, response)
+        if outcome.kind == "error":
+            return outcome.error
+        return outcome.timemap
+
+    while todo and requests < limits.max_pages:
+        batch = todo[: min(limits.pages_at_once, limits.max_pages - requests)]
+        del todo[: len(batch)]
+        for uri, got in zip(batch, await asyncio.gather(*map(page, batch)), strict=True):
+            requests += 1
+            if isinstance(got, str):
+                missing.append(f"page {uri}: {got}")
+                continue
+            read.append(got)
+            new = [more.uri for more in got.pages if more.uri not in seen]
+            seen.update(new)
+            todo.extend(new)
+    if todo:
+        missing.append(f"{len(todo)} more pages, only {limits.max_pages} are read")
+    whole = TimeMap(
+        original=first.timemap.original,
+        timegate=first.timemap.timegate,
+        moments=[moment for timemap in read for moment in timemap.moments],
+        uris=[uri for timemap in read for uri in timemap.uris],
+        problems=tuple(dict.fromkeys(problem for timemap in read for problem in timemap.problems)),
+    )
+    if whole.uris:
+        return Outcome(archive.id, "mementos", whole, requests=requests, partial="; ".join(missing[:3]))
+    if missing:
+        return Outcome(archive.id, "error", whole, 0.0, requests, "pages failed", "; ".join(missing[:3]), harm=True)
+    return Outcome(archive.id, "none", whole, requests=requests)
+
+
+# TimeGates
+
+
+async def ask_timegate(
+    client: ArchiveClient,
+    archive: Archive,
+    uri_r: str,
+    at: datetime | None,
+    *,
+    deadline: float,
+    headers: Mapping[str, str] | None = None,
+) -> Outcome:
+    """What the archive's TimeGate offers for a datetime (None: the most recent); an archive without one is asked for
+    its TimeMap."""
+    if not archive.timegate:
+        return await ask_timemap(client, archive, uri_r, deadline=deadline, headers={**ACCEPT, **(headers or {})})
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    asked = {**(headers or {}), "Accept-Datetime": format_http_date(at or datetime.now(UTC))}
+    url, requests = archive.timegate_uri(uri_r), 0
+    try:
+        while True:
+            requests += 1
+            response = await client.get(
+                archive, url, headers=asked, deadline=deadline, max_bytes=_TIMEGATE_BODY, follow=False, partial=True
+            )
+            outcome, onward = _read_timegate(archive.id, response)
+            if not onward or requests > _TIMEGATE_HOPS:
+                break
+            url = onward
+    except ArchiveError as error:
+        return failed(archive.id, error, loop.time() - started, requests)
+    return replace(outcome, elapsed=loop.time() - started, requests=requests)
+
+
+def _read_timegate(archive: str, response: Response) -> tuple[Outcome, str]:
+    """(outcome, where to go on): a redirect that names no memento may lead to another TimeGate."""
+    status = response.status
+    if status in _ABSENT:
+        return Outcome(archive, "none"), ""
+    if status not in _REDIRECTS and not 200 <= status < 300:
+        return _bad_status(archive, response), ""
+    links = parse_link_header(response.headers.get_all("link"))
+    mementos, knows = _linked_mementos(response.url, links)
+    chosen, onward = _chosen(response, mementos)
+    if chosen is not None:
+        mementos.setdefault(chosen.uri, chosen)
+    elif onward and not mementos:
+        return Outcome(archive, "error", error="redirect", why="it leads to no memento"), onward
+    if mementos:
+        return Outcome(archive, "mementos", TimeMap.of(mementos.values()), knows=knows), ""
+    if status in _REDIRECTS:
+        return Outcome(archive, "error", error=f"status {status}", why="a redirect without a readable Location"), ""
+    # A page without Memento-Datetime and without mementos: archives say "not here" in this way (UKWA).
+    return Outcome(archive, "none"), ""
+
+
+def _linked_mementos(base: str, links: Sequence[Link]) -> tuple[dict[str, Memento], frozenset[str]]:
+    mementos: dict[str, Memento] = {}
+    knows: set[str] = set()
+    for link in links:
+        if "memento" not in link.rels:
+            continue
+        uri = resolve(base, link.target)
+        captured_at = _moment(link.params.get("datetime", "")) if uri else None
+        if uri is None or captured_at is None:
+            continue
+        mementos.setdefault(uri, Memento(uri, captured_at))
+        knows.update(rel for rel in link.rels if rel in ("first", "prev", "next", "last"))
+        if "previous" in link.rels:
+            knows.add("prev")
+    return mementos, frozenset(knows)
+
+
+def _chosen(response: Response, mementos: Mapping[str, Memento]) -> tuple[Memento | None, str]:
+    """The memento the TimeGate chose, or else the address it sends us to."""
+    headers = response.headers
+    if response.status in _REDIRECTS:
+        place = headers.get("location")
+        uri = resolve(response.url, place) if place else None
+        if uri is None:
+            return None, ""
+        if uri in mementos:
+            return mementos[uri], ""
+        stamp = _STAMP.search(uri)
+        return (Memento(uri, parse_timestamp(stamp[1])), "") if stamp else (None, uri)
+    captured_at = _moment(headers.get("memento-datetime"))
+    if captured_at is None:
+        return None, ""
+    place = headers.get("content-location")
+    uri = (resolve(response.url, place) if place else None) or response.url
+    return mementos.get(uri) or Memento(uri, captured_at), ""
+
+
+def _moment(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return parse_any(text)
+    except (FormatError, ValueError, OverflowError):
+        return None

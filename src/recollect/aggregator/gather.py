@@ -1,0 +1,118 @@
+"""Asking the chosen archives side by side, and making one answer of theirs.
+
+Hides: the one deadline, the order of arrival (the answer does not depend on it), and what may be claimed about
+neighbours when only TimeGates were asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, Outcome, ask_timegate, ask_timemap
+from recollect.archives.client import ArchiveClient
+from recollect.archives.registry import Archive
+from recollect.formats.timemap import Memento, Mementos, Negotiated, merge
+
+OnOutcome = Callable[[Outcome], None]
+
+
+async def gather_timemaps(
+    client: ArchiveClient,
+    archives: Sequence[Archive],
+    uri_r: str,
+    *,
+    deadline: float,
+    headers: Mapping[str, str] | None = None,
+    limits: Limits = LIMITS,
+    on_outcome: OnOutcome | None = None,
+) -> list[Outcome]:
+    """The outcomes of asking every archive for its TimeMap, in the order of `archives`. `deadline` is a moment of the
+    loop's clock; archives that did not answer by then are `timeout` errors, what they sent so far is kept."""
+    fields = {**ACCEPT, **headers} if headers else ACCEPT
+
+    def ask(archive: Archive) -> Awaitable[Outcome]:
+        if not archive.timemap:
+            return ask_timegate(client, archive, uri_r, None, deadline=deadline, headers=headers)
+        return ask_timemap(client, archive, uri_r, deadline=deadline, headers=fields, limits=limits)
+
+    return await _all(ask, archives, on_outcome)
+
+
+async def gather_timegates(
+    client: ArchiveClient,
+    archives: Sequence[Archive],
+    uri_r: str,
+    at: datetime | None,
+    *,
+    deadline: float,
+    headers: Mapping[str, str] | None = None,
+    on_outcome: OnOutcome | None = None,
+) -> list[Outcome]:
+    """The same through TimeGates, for a datetime (None: the most recent)."""
+    return await _all(
+        lambda archive: ask_timegate(client, archive, uri_r, at, deadline=deadline, headers=headers),
+        archives,
+        on_outcome,
+    )
+
+
+async def _all(
+    ask: Callable[[Archive], Awaitable[Outcome]], archives: Sequence[Archive], on_outcome: OnOutcome | None
+) -> list[Outcome]:
+    async def told(archive: Archive) -> Outcome:
+        outcome = await ask(archive)
+        if on_outcome is not None:
+            on_outcome(outcome)
+        return outcome
+
+    if len(archives) == 1:
+        return [await told(archives[0])]
+    return await asyncio.gather(*map(told if on_outcome else ask, archives))
+
+
+def merged(outcomes: Sequence[Outcome]) -> Mementos:
+    """All mementos in order; archives in the order of `outcomes` break ties."""
+    return merge([(outcome.archive, outcome.timemap) for outcome in outcomes if outcome.timemap.uris])
+
+
+def negotiated(outcomes: Sequence[Outcome], at: datetime | None) -> Negotiated | None:
+    """The closest memento of all, with those neighbours that are certain.
+
+    A TimeGate tells its choice and perhaps some neighbours of it. If its choice lies before the closest of all, it has
+    nothing between the two; so `prev` is certain if every archive chose something earlier, or named its own `prev`, or
+    chose its first. The same holds for `next`; `first` and `last` need every archive to name them.
+    """
+    choice = merged(outcomes).negotiate(at)
+    partly = [outcome for outcome in outcomes if outcome.knows is not None and outcome.timemap.uris]
+    if choice is None or not partly:
+        return choice
+    own = [_own_choice(outcome, at) for outcome in partly]
+    return replace(
+        choice,
+        first=choice.first if all("first" in knows for _, knows, _ in own) else None,
+        prev=choice.prev if all(_settled(choice.closest, one, before=True) for one in own) else None,
+        next=choice.next if all(_settled(choice.closest, one, before=False) for one in own) else None,
+        last=choice.last if all("last" in knows for _, knows, _ in own) else None,
+    )
+
+
+_Own = tuple[Memento, frozenset[str], Mementos]
+
+
+def _own_choice(outcome: Outcome, at: datetime | None) -> _Own:
+    listed = merged([outcome])
+    choice = listed.negotiate(at)
+    assert choice is not None and outcome.knows is not None
+    return choice.closest, outcome.knows, listed
+
+
+def _settled(closest: Memento, own: _Own, *, before: bool) -> bool:
+    chosen, knows, listed = own
+    if before:
+        earlier = chosen.captured_at < closest.captured_at
+        return earlier or "prev" in knows or ("first" in knows and chosen == listed[0])
+    later = chosen.captured_at > closest.captured_at
+    return later or "next" in knows or ("last" in knows and chosen == listed[-1])
