@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "discover": ("recollect.cli.discover", "discover", "find and install the maps that archives publish"),
     "measure": ("recollect.cli.measure", "measure", "how much of a lost website came back"),
     "publish": ("recollect.cli.publish", "publish", "write a map as static files for any web server"),
+    "validate": ("recollect.cli.maps", "validate", "name every fault of a map"),
 }
 
 EPILOG = """\b

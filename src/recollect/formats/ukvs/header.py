@@ -131,15 +131,17 @@ class Builder:
         if value.get("keys") == []:
             raise FormatError("bad header", why="!fields has no keys")
 
-    def header(self) -> Header:
-        """The header so far."""
+    def header(self, first_record: bytes = b"") -> Header:
+        """The header so far; where it names no value columns, the first record shows whether all is in its JSON."""
         found = dict(self._found)
         fields = found.pop("fields", {})
         context = found.pop("context", ())
-        old = self._old and "values" not in fields
+        keys = tuple(fields.get("keys", ("surt",)))
+        after_keys = first_record.split(None, len(keys))[len(keys) :]
+        old = "values" not in fields and (after_keys[0].startswith(b"{") if after_keys else self._old)
         return Header(
-            keys=tuple(fields.get("keys", ("surt",))),
-            values=tuple(fields.get("values", () if old or self.has_fields else ("frequency",))),
+            keys=keys,
+            values=tuple(fields.get("values", () if old else ("frequency",))),
             context=tuple(context) if isinstance(context, list) else (context,) if context else (),
             id=found.pop("id", {}),
             meta=found.pop("meta", {}),

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from recollect.errors import FormatError, NotSorted
 from recollect.formats.containers import OnProblem, open_input, whole_lines
 from recollect.formats.frequency import parse_token
 from recollect.formats.ukvs.header import Builder, Header
-from recollect.formats.ukvs.records import Record, parse_line
+from recollect.formats.ukvs.records import Record, parse_line, shown
 from recollect.model import Problem
 
 BOM = b"\xef\xbb\xbf"
@@ -68,7 +67,7 @@ class MapFile:
         return self.records()
 
     def records(self, *, ordered: bool = False) -> Iterator[Record]:
-        """The records; with `ordered` raises NotSorted at a key that is below the one before it."""
+        """The records; with `ordered` raises NotSorted where the first key column is below the line before."""
         records = self._records()
         return self._ordered(records) if ordered else records
 
@@ -80,7 +79,7 @@ class MapFile:
                 end = piece.find(b"\n", at) + 1 or len(piece)
                 line = piece[at:end].strip()
                 if line[:1] not in _NOT_DATA:
-                    self.header = self._with_columns(line)
+                    self.header = self._builder.header(line)
                     return piece[at:]
                 if line[:1] in (b"!", b"@"):
                     try:
@@ -91,15 +90,6 @@ class MapFile:
                 self._line += 1
         self.header = self._builder.header()
         return b""
-
-    def _with_columns(self, line: bytes) -> Header:
-        """The header; where it names no columns, the first record shows whether its values are all in its JSON."""
-        header = self._builder.header()
-        if self._builder.has_fields:
-            return header
-        if line.split(None, 1)[1:2] and line.split(None, 1)[1].startswith(b"{"):
-            return replace(header, values=(), style="cdxj")
-        return replace(header, values=("frequency",), style="ukvs")
 
     def _records(self) -> Iterator[Record]:
         header = self.header
@@ -135,27 +125,23 @@ class MapFile:
                 self._tell(number, str(error), line)
 
     def _ordered(self, records: Iterator[Record]) -> Iterator[Record]:
-        before: tuple[bytes, tuple[bytes, ...]] = (b"", ())
+        before = b""
         for record in records:
-            current = record[:2]
-            if current < before:
+            key = record[0]
+            if key < before:
                 raise NotSorted(
                     "a map that is not sorted",
                     where=self.label,
-                    why=f"{_shown(record.key)} comes after {_shown(before[0])}",
+                    why=f"{shown(key)} comes after {shown(before)}",
                     hint="see `recollect validate`; sort it with `LC_ALL=C sort`",
                 )
-            before = current
+            before = key
             yield record
 
     def _tell(self, line: int, reason: str, excerpt: bytes) -> None:
         if self._on_problem is None:
             raise FormatError(reason, where=f"{self.label}:{line}", hint=f"see `recollect validate {self.label}`")
-        self._on_problem(Problem(self.label, line, reason, _shown(excerpt)))
-
-
-def _shown(text: bytes) -> str:
-    return text[:80].decode("utf-8", "replace")
+        self._on_problem(Problem(self.label, line, reason, shown(excerpt)))
 
 
 def open_map(path: str | os.PathLike[str], on_problem: OnProblem | None = None) -> MapFile:

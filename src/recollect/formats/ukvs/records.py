@@ -36,6 +36,13 @@ class Record(NamedTuple):
         return (self.key, *self.more_keys)
 
 
+def shown(text: bytes, limit: int = 80) -> str:
+    """Bytes of a file for a message: cut, and with nothing in it that a terminal would obey."""
+    decoded = text[:limit].decode("utf-8", "backslashreplace")
+    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in decoded)
+    return clean + ("..." if len(text) > limit else "")
+
+
 def unquote(token: bytes) -> str:
     """The text of a token as written."""
     if token.startswith(b'"'):
@@ -78,11 +85,11 @@ def parse_line(line: bytes, header: Header) -> Record:
     if "frequency" in header.values:
         frequency = Frequency.parse(values.pop(header.values.index("frequency")))
     else:
-        frequency = _inner_frequency(block) if block else UNKNOWN
+        frequency = inner_frequency(block) if block else UNKNOWN
     return Record(tokens[0], tuple(tokens[1:count]), frequency, block.decode("utf-8", "surrogateescape"), tuple(values))
 
 
-def _inner_frequency(block: bytes) -> Frequency:
+def inner_frequency(block: bytes) -> Frequency:
     """The frequency in the JSON block, as profiles had it before UKVS: a number, or a string as in a column."""
     value = lenient.loads(block)
     inner = value.get("frequency") if isinstance(value, dict) else None
