@@ -9,7 +9,7 @@ order they come in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
@@ -79,6 +79,18 @@ def in_order(
         )
 
     return sorted(wanted, key=key)
+
+
+def resolve_revisits(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Revisits with the status and type of the capture whose bytes they repeat, where the listing tells it."""
+    known = list(candidates)
+    twins = {c.digest: c for c in known if c.digest and not c.revisit and c.status is not None}
+    return [
+        replace(c, status=twins[c.digest].status, media_type=c.media_type or twins[c.digest].media_type)
+        if c.revisit and c.status is None and c.digest in twins
+        else c
+        for c in known
+    ]
 
 
 _END = datetime(9999, 1, 1, tzinfo=UTC)

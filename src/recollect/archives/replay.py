@@ -1,0 +1,303 @@
+"""One capture as it was archived: raw bytes, the original status and headers, free of the archive's own additions.
+
+Hides: where raw bytes are had (`id_` templates, WARC ranges, or a rewritten page that has to be unwrapped), how
+archives dress the original's headers (`X-Archive-Orig-...`, or bare beside their own), and redirects: one that leads to
+another date of the same URL is the archive's and is followed; one that leads elsewhere was archived, and is the answer.
+
+Invariants: at most MAX_HOPS requests; only the archive's own hosts are called (the client's law); a body goes to the
+caller's sink as it comes, still encoded; what the archive itself says (not found, blocked, too busy) is never taken for
+what it archived.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from io import BytesIO
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from recollect.datetimes import format_timestamp, parse_http_date, parse_timestamp
+from recollect.errors import ArchiveError, ArchiveThrottled, BadAnswer, FormatError
+from recollect.formats.timemap import resolve, safe_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from recollect.archives.client import StreamedResponse
+    from recollect.archives.registry import Archive
+
+MAX_HOPS = 6
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_ORIGINAL = "x-archive-orig-"
+# What archives and their servers add when they pass the original's headers on bare (pywb does).
+_ADDED = frozenset(
+    {"memento-datetime", "link", "content-location", "preference-applied", "x-archive-src", "x-archive-guessed-charset"}
+    | {"x-archive-guessed-content-type", "x-ts", "x-tr", "x-location", "x-cache-key", "x-rl", "x-na", "x-page-cache"}
+    | {"x-app-server", "server-timing", "x-nid", "x-nginx-request-id", "transfer-encoding", "connection", "keep-alive"}
+)
+_MEMENTO = re.compile(r"/(\d{4,14})(?:[a-z]{2}_)?/((?:https?:/{1,2}|[^/]+\.[^/]+/?).*)$", re.IGNORECASE)
+
+Standing = Literal["archived", "absent", "blocked"]
+
+
+class Streamer(Protocol):
+    """Who sends the requests: an `ArchiveClient`, or one that also counts."""
+
+    def stream(
+        self,
+        archive: Archive,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int = ...,
+        follow: int | bool = ...,
+        replay: bool = ...,
+    ) -> AbstractAsyncContextManager[StreamedResponse]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A capture to be had: its original URI, its moment, and where it is if the archive's template does not say."""
+
+    uri: str
+    captured_at: datetime
+    locator: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What came. With standing `archived`, status and headers are the original server's; else `detail` says why not."""
+
+    standing: Standing
+    status: int
+    uri_m: str
+    captured_at: datetime
+    headers: tuple[tuple[str, str], ...] = ()
+    location: str | None = None
+    rewritten: bool = False  # the body is the archive's rewritten page and has to be unwrapped
+    detail: str = ""
+
+    def header(self, name: str) -> str:
+        wanted = name.lower()
+        return next((value for key, value in self.headers if key.lower() == wanted), "")
+
+
+async def fetch(
+    client: Streamer, archive: Archive, wanted: Wanted, sink: Callable[[bytes], None], *, max_bytes: int
+) -> Replay:
+    """Fetch one capture; its body goes to `sink`. Raises ArchiveError when the archive fails."""
+    if "{filename}" in archive.raw:
+        return await _fetch_record(client, archive, wanted, sink, max_bytes)
+    url, rewritten = _address(archive, wanted)
+    for _ in range(MAX_HOPS):
+        async with client.stream(archive, url, max_bytes=max_bytes, follow=0, replay=True) as response:
+            onward = _archive_redirect(archive, response, url, wanted)
+            if onward is None:
+                replay = _replay(response, url, wanted, rewritten)
+                if replay.standing == "archived":
+                    async for chunk in response:
+                        sink(chunk)
+                return replay
+        url = onward
+    raise BadAnswer("too many redirects inside the archive", where=url, why=f"more than {MAX_HOPS}")
+
+
+def _address(archive: Archive, wanted: Wanted) -> tuple[str, bool]:
+    stamp = format_timestamp(wanted.captured_at)
+    is_uri_m = wanted.locator.startswith(("http://", "https://"))
+    if archive.raw or not is_uri_m:
+        if not archive.raw:
+            raise ArchiveError("no way to its captures", where=archive.id, why="the archive has no raw address")
+        return archive.raw_uri(wanted.locator if is_uri_m else "", stamp, wanted.uri), False
+    raw = archive.raw_uri(wanted.locator, stamp, wanted.uri)
+    # Without a 14 digit date in its URI-Ms (archive.today, Perma.cc) an archive has no raw form to guess.
+    return raw, raw == wanted.locator
+
+
+def _archive_redirect(archive: Archive, response: StreamedResponse, url: str, wanted: Wanted) -> str | None:
+    """Where the archive itself sends us on: another date, or another spelling, of the same capture."""
+    if response.status not in _REDIRECTS:
+        return None
+    target = resolve(url, response.headers.get("location"))
+    if not target:
+        return None
+    inside = split_memento(archive, target)
+    if inside is None:
+        # Not an address of a memento: the archive moving house (http to https), unless this was archived.
+        return None if "memento-datetime" in response.headers or _has_originals(response) else safe_uri(target)
+    _, original = inside
+    if _same_resource(original, wanted.uri) and (
+        "memento-datetime" not in response.headers or format_timestamp(wanted.captured_at) not in target
+    ):
+        return safe_uri(target) if target != url else None
+    return None
+
+
+def split_memento(archive: Archive, uri: str) -> tuple[str, str] | None:
+    """(timestamp, original URI) of a URI-M on one of the archive's own hosts; None for any other URI."""
+    match = re.match(r"(https?:)?//([^/]+)(/.*)", uri, re.IGNORECASE)
+    if match is None or match[2].lower() not in _hosts(archive):
+        return None
+    inner = _MEMENTO.search(match[3])
+    if inner is None:
+        return None
+    original = re.sub(r"^(https?):/(?!/)", r"\1://", inner[2], flags=re.IGNORECASE)
+    return inner[1], original if re.match(r"https?://", original, re.IGNORECASE) else f"http://{original}"
+
+
+def _hosts(archive: Archive) -> set[str]:
+    places = [archive.raw, archive.timemap, archive.timegate, archive.cdx]
+    return {m[1].lower() for place in places if (m := re.match(r"https?://([^/]+)", place))} | set(archive.allow_hosts)
+
+
+def _same_resource(one: str, other: str) -> bool:
+    def loosely(uri: str) -> str:
+        bare = re.sub(r"^https?://(?:www\d*\.)?", "", uri.partition("#")[0], flags=re.IGNORECASE)
+        host, slash, path = bare.partition("/")
+        return host.lower().removesuffix(":80").removesuffix(":443") + slash + path.rstrip("/")
+
+    return loosely(one).rstrip("/") == loosely(other).rstrip("/")
+
+
+def _has_originals(response: StreamedResponse) -> bool:
+    return any(name.lower().startswith(_ORIGINAL) for name, _ in response.headers)
+
+
+def _replay(response: StreamedResponse, url: str, wanted: Wanted, rewritten: bool) -> Replay:
+    status = response.status
+    headers = response.headers
+    archived = "memento-datetime" in headers or _has_originals(response)
+    if not archived and status >= 400:
+        return _refusal(status, url, wanted, headers.get("retry-after"))
+    location = headers.get(_ORIGINAL + "location") or headers.get("location")
+    return Replay(
+        "archived",
+        status,
+        url,
+        _moment(headers.get("memento-datetime"), url, wanted),
+        original_headers(list(headers)),
+        _original_location(location, wanted.uri) if status in _REDIRECTS else None,
+        rewritten,
+    )
+
+
+def _refusal(status: int, url: str, wanted: Wanted, retry_after: str) -> Replay:
+    if status == 429 or (status == 503 and retry_after):
+        raise ArchiveThrottled("the archive asked us to wait", where=url, why=f"status {status}")
+    if status in (404, 410):
+        return Replay("absent", status, url, wanted.captured_at, detail=f"status {status}")
+    if status in (401, 403, 451):
+        return Replay("blocked", status, url, wanted.captured_at, detail=f"status {status}")
+    raise BadAnswer("the archive failed", where=url, why=f"status {status}")
+
+
+def _moment(header: str, url: str, wanted: Wanted) -> datetime:
+    try:
+        return parse_http_date(header)
+    except FormatError:
+        pass
+    match = re.search(r"/(\d{14})(?:[a-z]{2}_)?/", url)
+    return parse_timestamp(match[1]) if match else wanted.captured_at
+
+
+def _original_location(location: str, uri: str) -> str | None:
+    """The target of an archived redirect, freed of the archive's own prefix where it was rewritten."""
+    if not location:
+        return None
+    match = re.search(r"/\d{4,14}(?:[a-z]{2}_)?/(https?:/{1,2}.+)$", location, re.IGNORECASE)
+    if match:
+        location = re.sub(r"^(https?):/(?!/)", r"\1://", match[1], flags=re.IGNORECASE)
+    return resolve(uri, location)
+
+
+def original_headers(fields: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The original server's headers out of an archive's answer.
+
+    Some archives prefix all of the original's (Internet Archive); then only those, and the type, are the original's.
+    pywb passes them bare, and prefixes the few that would confuse a browser.
+    """
+    prefixed = [(name[len(_ORIGINAL) :], value) for name, value in fields if name.lower().startswith(_ORIGINAL)]
+    names = {name.lower() for name, _ in prefixed}
+    if {"date", "server", "content-type", "content-length"} & names:
+        keep = ("content-type", "content-encoding")
+        bare = [(n, v) for n, v in fields if n.lower() in keep and n.lower() not in names]
+        return tuple(bare + prefixed)
+    return tuple((n, v) for n, v in fields if n.lower() not in _ADDED and not n.lower().startswith(_ORIGINAL)) + tuple(
+        prefixed
+    )
+
+
+# WARC records by range -----------------------------------------------------------------------------------------------
+
+
+async def _fetch_record(
+    client: Streamer, archive: Archive, wanted: Wanted, sink: Callable[[bytes], None], max_bytes: int
+) -> Replay:
+    """A record out of a WARC by its place (Common Crawl)."""
+    match = re.fullmatch(r"(\d+) (\d+) (\S+)", wanted.locator)
+    if match is None:
+        raise ArchiveError("no place in a WARC", where=archive.id, why="its listing gave none")
+    offset, length, filename = int(match[1]), int(match[2]), match[3]
+    if length > max_bytes:
+        raise BadAnswer("bigger than wanted", where=filename, why=f"{length:,} bytes")
+    url = safe_uri(archive.raw.replace("{filename}", filename.lstrip("/")))
+    headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
+    data = bytearray()
+    async with client.stream(archive, url, headers=headers, max_bytes=max_bytes, follow=0, replay=True) as response:
+        if response.status != 206:
+            return _refusal(
+                response.status if response.status >= 400 else 502, url, wanted, response.headers.get("retry-after")
+            )
+        async for chunk in response:
+            data += chunk
+    return _record(bytes(data), wanted, f"{url}#bytes={offset}-{offset + length - 1}", sink, max_bytes)
+
+
+def _record(data: bytes, wanted: Wanted, uri_m: str, sink: Callable[[bytes], None], max_bytes: int) -> Replay:
+    from warcio.archiveiterator import ArchiveIterator
+    from warcio.exceptions import ArchiveLoadFailed
+
+    try:
+        record = next(iter(ArchiveIterator(BytesIO(data))), None)
+        if record is None or record.http_headers is None or record.rec_type not in ("response", "revisit"):
+            raise BadAnswer("no response in the WARC record", where=uri_m)
+        stream = record.raw_stream
+        size = 0
+        while chunk := stream.read(1 << 16):
+            size += len(chunk)
+            if size > max_bytes:
+                raise BadAnswer("bigger than wanted", where=uri_m)
+            sink(chunk)
+    except (ArchiveLoadFailed, EOFError, OSError, ValueError) as error:
+        raise BadAnswer("the WARC record cannot be read", where=uri_m, why=str(error)) from error
+    status = int(record.http_headers.get_statuscode() or 0)
+    fields = tuple((str(name), str(value)) for name, value in record.http_headers.headers)
+    location = next((value for name, value in fields if name.lower() == "location"), "")
+    redirect = _original_location(location, wanted.uri) if status in _REDIRECTS else None
+    return Replay("archived", status, uri_m, wanted.captured_at, fields, redirect)
+
+
+# Rewritten pages -----------------------------------------------------------------------------------------------------
+
+_INSERTS = [
+    rb"<!-- BEGIN WAYBACK TOOLBAR INSERT -->.*?<!-- END WAYBACK TOOLBAR INSERT -->",
+    rb"<script[^>]*(?:archive\.org|/_static/)[^>]*>\s*</script>",
+    rb"<script[^>]*>\s*(?:__wm\.|window\.RufflePlayer|var __wm).*?</script>",
+    rb"<link[^>]*/_static/css/(?:banner-styles|iconochive)\.css[^>]*>",
+    rb"<!-- End Wayback Rewrite JS Include -->",
+    rb"<!--\s*FILE ARCHIVED ON .*?-->",
+    rb"<!--\s*playback timings.*?-->",
+    rb"<!-- WB Insert -->.*?<!-- End WB Insert -->",
+]
+_INSERTED = re.compile(b"|".join(rb"(?:" + part + rb")\s*" for part in _INSERTS), re.IGNORECASE | re.DOTALL)
+
+
+def unwrap(archive: Archive, content: bytes) -> bytes:
+    """A rewritten page with the archive's banner, scripts and link prefixes taken out as far as they are known."""
+    content = _INSERTED.sub(b"", content)
+    hosts = b"|".join(re.escape(host.encode()) for host in sorted(_hosts(archive)))
+    prefix = rb"(?:(?:https?:)?//(?:" + hosts + rb"))?/[\w./-]{0,60}?\b\d{14}(?:[a-z]{2}_)?/(?=https?:/)"
+    return re.sub(prefix, b"", content)

@@ -1,0 +1,294 @@
+"""The crawl's memory beside what it recovered: captures that were listed, how far each listing came, what was tried,
+what was asked of whom. In the same SQLite file as the store, so that one commit holds a whole step.
+
+Hides: tables, and the arithmetic of quotas. Invariants: every step is committed when it is done, so a killed recovery
+goes on from its last step; a request is counted before it is sent, so a quota is never exceeded by a crash.
+
+    capture  (key, archive, uri, at)  one line of a listing, under its visit key
+    listing  (archive, query)         state done | part | failed, cursor for the next page
+    attempt  key, archive, uri, at    what came of a fetch or a question
+    usage    archive                  requests of the current period, and in all, by kind
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from recollect.datetimes import format_timestamp, parse_timestamp
+from recollect.recovery.choose import Candidate
+from recollect.recovery.plan import Attempt
+from recollect.recovery.store import Kind, Missing, Store
+
+ListingState = Literal["done", "truncated", "part", "failed"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS capture (
+  key TEXT NOT NULL, archive TEXT NOT NULL, uri TEXT NOT NULL, at TEXT NOT NULL, status INTEGER,
+  media_type TEXT NOT NULL, digest TEXT NOT NULL, length INTEGER, revisit INTEGER NOT NULL, altered INTEGER NOT NULL,
+  locator TEXT NOT NULL,
+  PRIMARY KEY (key, archive, at, uri)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS listing (
+  archive TEXT NOT NULL, query TEXT NOT NULL, state TEXT NOT NULL, cursor TEXT NOT NULL, captures INTEGER NOT NULL,
+  detail TEXT NOT NULL, PRIMARY KEY (archive, query)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS attempt (
+  number INTEGER PRIMARY KEY, key TEXT NOT NULL, archive TEXT NOT NULL, uri TEXT NOT NULL, at TEXT,
+  outcome TEXT NOT NULL, detail TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS attempt_key ON attempt (key);
+CREATE TABLE IF NOT EXISTS usage (
+  archive TEXT PRIMARY KEY, period_began REAL NOT NULL, in_period INTEGER NOT NULL, listed INTEGER NOT NULL,
+  fetched INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A resource to be fetched; `near` is the date of the page that embeds it."""
+
+    key: str
+    uri: str
+    kind: Kind
+    found_on: str | None = None
+    near: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How far the listing of one archive for one query came."""
+
+    archive: str
+    query: str
+    state: ListingState
+    cursor: str = ""
+    captures: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Requests to one archive."""
+
+    period_began: float = 0.0
+    in_period: int = 0
+    listed: int = 0
+    fetched: int = 0
+
+    @property
+    def requests(self) -> int:
+        return self.listed + self.fetched
+
+
+class Journal:
+    """The crawl's tables of an open store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.db: sqlite3.Connection = store.db
+        if store.writable:
+            self.db.executescript(_SCHEMA)
+
+    # The frontier --------------------------------------------------------------------------------------------------
+
+    def enqueue(self, item: Queued) -> bool:
+        """Put a resource on the frontier unless it was ever there; True when it is new. The caller commits."""
+        cursor = self.db.execute(
+            "INSERT OR IGNORE INTO resource (key, uri, kind, state, number, found_on, near) "
+            "VALUES (?, ?, ?, 'queued', ?, ?, ?)",
+            (item.key, item.uri, item.kind, self.store.next_number(), item.found_on, _stamp(item.near)),
+        )
+        return cursor.rowcount > 0
+
+    def queue(self) -> list[Queued]:
+        """What is on the frontier, first come first."""
+        query = "SELECT key, uri, kind, found_on, near FROM resource WHERE state = 'queued' ORDER BY number"
+        return [Queued(key, uri, kind, on, _moment(near)) for key, uri, kind, on, near in self.db.execute(query)]
+
+    def requeue(self, reasons: Iterable[str]) -> int:
+        """Put what is missing for one of these reasons back on the frontier, and forget its failures."""
+        total = 0
+        with self.db:
+            for reason in reasons:
+                self.db.execute(
+                    """DELETE FROM attempt WHERE (outcome IN ('failed', 'absent') OR at IS NULL) AND key IN
+                       (SELECT key FROM resource WHERE state = 'missing' AND reason = ?)""",
+                    (reason,),
+                )
+                total += self.db.execute(
+                    "UPDATE resource SET state = 'queued', reason = NULL WHERE state = 'missing' AND reason = ?",
+                    (reason,),
+                ).rowcount
+        return total
+
+    def requeue_key(self, key: str) -> None:
+        """Put one resource back on the frontier. The caller commits."""
+        self.db.execute("UPDATE resource SET state = 'queued' WHERE key = ?", (key,))
+
+    def add_missing(self, missing: Missing) -> None:
+        with self.db:
+            self.store.add_missing(missing)
+
+    # Listings ------------------------------------------------------------------------------------------------------
+
+    def add_captures(self, captures: Iterable[tuple[str, Candidate]]) -> None:
+        """Captures under their visit keys. The caller commits."""
+        self.db.executemany(
+            "INSERT OR IGNORE INTO capture VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    key,
+                    c.archive,
+                    c.uri,
+                    format_timestamp(c.captured_at),
+                    c.status,
+                    c.media_type,
+                    c.digest,
+                    c.length,
+                    c.revisit,
+                    c.altered,
+                    c.locator,
+                )
+                for key, c in captures
+            ),
+        )
+
+    def candidates(self, key: str) -> list[Candidate]:
+        """Every listed capture of a visit key."""
+        return [_candidate(row) for row in self.db.execute(f"{_CAPTURES} WHERE key = ?", (key,))]
+
+    def all_captures(self) -> Iterator[tuple[str, Candidate]]:
+        """(key, capture) of every listed capture, by key."""
+        for key, *row in self.db.execute(f"SELECT key, {_CAPTURE_COLUMNS} FROM capture ORDER BY key, at, archive, uri"):
+            yield key, _candidate(tuple(row))
+
+    def listed_keys(self) -> Iterator[str]:
+        """The visit keys with at least one capture that could be content or lead to it."""
+        query = f"SELECT DISTINCT key FROM capture WHERE {_GOOD} ORDER BY key"
+        return (key for (key,) in self.db.execute(query))
+
+    def repeated_digests(self, least: int = 2) -> dict[str, int]:
+        """How many different resources share the bytes of an HTML capture: error pages do, real pages rarely."""
+        query = """SELECT digest, count(DISTINCT key) FROM capture WHERE digest != '' AND status = 200
+                   AND media_type LIKE '%html%' GROUP BY digest HAVING count(DISTINCT key) >= ?"""
+        return dict(self.db.execute(query, (least,)))
+
+    def listings(self) -> dict[tuple[str, str], Listing]:
+        rows = self.db.execute(
+            "SELECT archive, query, state, cursor, captures, detail FROM listing ORDER BY archive, query"
+        )
+        return {(row[0], row[1]): Listing(*row) for row in rows}
+
+    def set_listing(self, listing: Listing) -> None:
+        """Record how far a listing came. The caller commits, together with the captures it brought."""
+        self.db.execute(
+            "INSERT OR REPLACE INTO listing VALUES (?, ?, ?, ?, ?, ?)",
+            (listing.archive, listing.query, listing.state, listing.cursor, listing.captures, listing.detail),
+        )
+
+    def forget_listings(self) -> None:
+        """List everything afresh next time; captures already known stay known."""
+        with self.db:
+            self.db.execute("DELETE FROM listing")
+
+    # Attempts ------------------------------------------------------------------------------------------------------
+
+    def add_attempt(self, key: str, attempt: Attempt) -> None:
+        """The caller commits."""
+        self.db.execute(
+            "INSERT INTO attempt (key, archive, uri, at, outcome, detail, digest) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                key,
+                attempt.archive,
+                attempt.uri,
+                _stamp(attempt.captured_at),
+                attempt.outcome,
+                attempt.detail,
+                attempt.digest,
+            ),
+        )
+
+    def attempts(self, key: str) -> list[Attempt]:
+        query = "SELECT archive, uri, at, outcome, detail, digest FROM attempt WHERE key = ? ORDER BY number"
+        return [
+            Attempt(archive, uri, _moment(at), outcome, detail, digest)
+            for archive, uri, at, outcome, detail, digest in self.db.execute(query, (key,))
+        ]
+
+    # Usage ---------------------------------------------------------------------------------------------------------
+
+    def usage(self, archive: str) -> Usage:
+        row = self.db.execute(
+            "SELECT period_began, in_period, listed, fetched FROM usage WHERE archive = ?", (archive,)
+        ).fetchone()
+        return Usage(*row) if row else Usage()
+
+    def usages(self) -> dict[str, Usage]:
+        rows = self.db.execute("SELECT archive, period_began, in_period, listed, fetched FROM usage ORDER BY archive")
+        return {archive: Usage(*rest) for archive, *rest in rows}
+
+    def count_request(
+        self, archive: str, kind: Literal["listed", "fetched"], period: float, now: float | None = None
+    ) -> None:
+        """Count a request that is about to be sent; a new period begins when the last one is over."""
+        now = time.time() if now is None else now
+        with self.db:
+            self.db.execute(
+                f"""INSERT INTO usage VALUES (?1, ?2, 1, {int(kind == "listed")}, {int(kind == "fetched")})
+                    ON CONFLICT (archive) DO UPDATE SET {kind} = {kind} + 1,
+                      in_period = CASE WHEN ?2 >= period_began + ?3 THEN 1 ELSE in_period + 1 END,
+                      period_began = CASE WHEN ?2 >= period_began + ?3 THEN ?2 ELSE period_began END""",
+                (archive, now, period),
+            )
+
+    def uncount_request(self, archive: str, kind: Literal["listed", "fetched"]) -> None:
+        """Take back a request that was counted and, for want of time, not sent."""
+        with self.db:
+            self.db.execute(
+                f"UPDATE usage SET {kind} = {kind} - 1, in_period = in_period - 1 WHERE archive = ?", (archive,)
+            )
+
+    def charge(self, archive: str, requests: int, now: float | None = None) -> None:
+        """Count requests made elsewhere in this period (Warrick's --initial-used-queries)."""
+        now = time.time() if now is None else now
+        with self.db:
+            self.db.execute(
+                """INSERT INTO usage VALUES (?1, ?2, ?3, 0, 0)
+                   ON CONFLICT (archive) DO UPDATE SET in_period = in_period + ?3""",
+                (archive, now, requests),
+            )
+
+
+def budget_left(usage: Usage, limit: int | None, period: float, now: float) -> int | None:
+    """Requests left in the current period; None without a limit."""
+    if limit is None:
+        return None
+    used = usage.in_period if now < usage.period_began + period else 0
+    return max(0, limit - used)
+
+
+_CAPTURE_COLUMNS = "archive, uri, at, status, media_type, digest, length, revisit, altered, locator"
+_CAPTURES = f"SELECT {_CAPTURE_COLUMNS} FROM capture"
+_GOOD = "(status IS NULL OR status IN (200, 203, 226, 301, 302, 303, 307, 308))"
+
+
+def _candidate(row: tuple[Any, ...]) -> Candidate:
+    archive, uri, at, status, media_type, digest, length, revisit, altered, locator = row
+    return Candidate(
+        archive, uri, parse_timestamp(at), status, media_type, digest, length, bool(revisit), bool(altered), locator
+    )
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return format_timestamp(moment) if moment is not None else None
+
+
+def _moment(stamp: str | None) -> datetime | None:
+    return parse_timestamp(stamp) if stamp else None
+
+
+def now_utc() -> datetime:
+    """The present moment, without microseconds."""
+    return datetime.now(UTC).replace(microsecond=0)

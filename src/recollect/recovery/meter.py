@@ -1,0 +1,150 @@
+"""Requests counted, kept within quotas, and repeated with patience.
+
+Hides: at most L requests to an archive in a period P (dissertation, V.1), over all runs into the same folder; waiting when
+an archive asks for it; trying again after a broken line; and giving an archive up that only fails. Rates and concurrency
+are the client's. Invariants: a request is counted in the journal before it is sent; without requests left none is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from recollect.archives.client import ArchiveClient, Response, StreamedResponse
+from recollect.archives.registry import Archive, Rate
+from recollect.errors import ArchiveError, ArchiveThrottled, ArchiveTimeout, ArchiveUnreachable
+from recollect.recovery.journal import Journal, budget_left
+
+_Result = TypeVar("_Result")
+_TRIES = 3
+_FIRST_PAUSE = 0.5
+_FAILURES_TO_GIVE_UP = 6
+PATIENCE = 900.0  # seconds to wait in one go for an archive that asks for a pause
+
+
+class OutOfQuota(ArchiveError):
+    """No requests are left for this archive in this period."""
+
+    kind = "out of quota"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """At most `limit` requests in `period` seconds."""
+
+    limit: int
+    period: float = 86_400.0
+
+
+def evenly(archive: Archive) -> Archive:
+    """The archive with its rates spaced evenly: in any period never more than the configured number, also at the start."""
+
+    def spaced(rate: Rate | None) -> Rate | None:
+        return Rate(1, rate.seconds / rate.count) if rate else None
+
+    return replace(archive, index_rate=spaced(archive.index_rate), replay_rate=spaced(archive.replay_rate))
+
+
+class Meter:
+    """An archive client that counts."""
+
+    def __init__(
+        self, client: ArchiveClient, journal: Journal, quotas: Mapping[str, Quota], *, patience: float = PATIENCE
+    ) -> None:
+        self._client = client
+        self._journal = journal
+        self._quotas = dict(quotas)
+        self._patience = patience
+        self._failures: dict[str, int] = {}
+        self.down: dict[str, str] = {}  # archive -> why it is not asked any more
+
+    def quota(self, archive: str) -> Quota | None:
+        return self._quotas.get(archive) or self._quotas.get("*")
+
+    def budget(self, archive: str) -> int | None:
+        """Requests left now; None without a quota."""
+        quota = self.quota(archive)
+        if quota is None:
+            return None
+        return budget_left(self._journal.usage(archive), quota.limit, quota.period, time.time())
+
+    def renewed_in(self, archive: str) -> float:
+        """Seconds until the quota of an archive is full again."""
+        quota = self.quota(archive)
+        if quota is None:
+            return 0.0
+        return max(0.0, self._journal.usage(archive).period_began + quota.period - time.time())
+
+    # The client's doors, counted --------------------------------------------------------------------------------------
+
+    async def get(self, archive: Archive, url: str, **options: Any) -> Response:
+        """A listing or a TimeMap; waits and repeats when the archive says it is too busy."""
+
+        async def ask() -> Response:
+            self._count(archive, "listed")
+            try:
+                response = await self._client.get(archive, url, **options)
+            except ArchiveThrottled:
+                self._journal.uncount_request(archive.id, "listed")
+                raise
+            if response.status == 429 or (response.status == 503 and "retry-after" in response.headers):
+                raise ArchiveThrottled("the archive asked us to wait", where=url, why=f"status {response.status}")
+            return response
+
+        return await self.patiently(archive, ask)
+
+    @asynccontextmanager
+    async def stream(self, archive: Archive, url: str, **options: Any) -> AsyncIterator[StreamedResponse]:
+        """A capture; repeat with `patiently`."""
+        self._count(archive, "fetched")
+        sent = False
+        try:
+            async with self._client.stream(archive, url, **options) as response:
+                sent = True
+                yield response
+        except ArchiveThrottled:
+            if not sent:
+                self._journal.uncount_request(archive.id, "fetched")
+            raise
+
+    def _count(self, archive: Archive, kind: Literal["listed", "fetched"]) -> None:
+        if self.budget(archive.id) == 0:
+            raise OutOfQuota("no requests left", where=archive.id)
+        quota = self.quota(archive.id)
+        self._journal.count_request(archive.id, kind, quota.period if quota else 86_400.0)
+
+    async def patiently(self, archive: Archive, ask: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Ask until there is an answer: wait when told to, try again after a failure, give up in the end."""
+        waited = 0.0
+        tries = 0
+        while True:
+            try:
+                result = await ask()
+            except OutOfQuota:
+                raise
+            except ArchiveThrottled:
+                pause = max(self._client.pause_left(archive), _FIRST_PAUSE)
+                if waited + pause > self._patience:
+                    self.down[archive.id] = f"it asks us to wait {pause / 60:.0f} minutes"
+                    raise
+                waited += pause
+                await asyncio.sleep(pause)
+            except (ArchiveTimeout, ArchiveUnreachable) as error:
+                tries += 1
+                if tries >= _TRIES or archive.id in self.down:
+                    self._failed(archive.id, error)
+                    raise
+                await asyncio.sleep(_FIRST_PAUSE * 4 ** (tries - 1))
+            else:
+                self._failures.pop(archive.id, None)
+                return result
+
+    def _failed(self, archive: str, error: ArchiveError) -> None:
+        """An archive that fails again and again is left alone for the rest of the run."""
+        self._failures[archive] = self._failures.get(archive, 0) + 1
+        if self._failures[archive] >= _FAILURES_TO_GIVE_UP:
+            self.down[archive] = f"it failed {_FAILURES_TO_GIVE_UP} times in a row: {error}"
