@@ -121,13 +121,13 @@ class Found:
         )
 
     def _other_pages(self) -> tuple[Page, ...]:
-        """Pages still to be read: not this one, and not this one in another format, unless it has nothing else."""
+        """Pages still to be read: not this one, nor it in another format unless link-format is not offered."""
         others: dict[str, Page] = {}
         for page in self.pages:
             if _bare(page.uri) not in self.selves:
                 others.setdefault(_bare(page.uri), page)
         linked = tuple(page for page in others.values() if page.media_type in _LINK_TYPES)
-        if linked or self.uris:
+        if self.uris or any(page.media_type in _LINK_TYPES for page in self.pages):
             return linked
         return tuple(others.values())[:1]
 

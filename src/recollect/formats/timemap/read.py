@@ -22,12 +22,12 @@ from recollect.formats.timemap.structured import read_cdxj, read_json
 INFLATE_LIMIT = 64 << 20
 """Bytes that a body sent compressed without saying so may grow to."""
 
+# Targets here hold only what `safe_uri` leaves alone, and no `<`: one start never runs into another, so time is linear.
 _FAST = re.compile(
-    r'<(https?://[^>]+)>; ?rel="memento"; ?datetime="([A-Z][a-z]{2}, [^"]{11}) ([0-2][0-9]:[0-5][0-9]:[0-5][0-9]) GMT"'
+    r'<(https?://[!#-;=?-~]+)>; ?rel="memento"; ?'
+    r'datetime="([A-Z][a-z]{2}, [^"]{11}) ([0-2][0-9]:[0-5][0-9]:[0-5][0-9]) GMT"'
     r'(?:; ?(?!anchor)[a-z]+="[^"\\]*")*(?:,\s*|\s*\Z)'
 )
-# What must not be in a target of the fast path: it would mean that it ran over the end of a broken link, or is unsafe.
-_UNSAFE = bytes([*range(33), ord('"'), ord("<"), ord(">"), *range(127, 256)])
 _LINK_START = re.compile(r"[\s,;\ufeff]*<\s*(?:[A-Za-z][A-Za-z0-9+.-]*:|[/?.])")
 _HTML = re.compile(r"\s*<(?:!doctype|!--|html|head|body|\?xml)", re.IGNORECASE)
 _CDXJ_LINE = re.compile(r"(?:[!@]\w+\s|\d{4,14}\s+\{|\S+\s+\d{14}\s+\{)")
@@ -39,7 +39,7 @@ def parse_timemap(body: bytes, content_type: str, base_uri: str) -> TimeMap:
     text = _decode(_inflate(body, problems), problems)
     start = text.lstrip("\ufeff \t\r\n")[:2000]
     if not start:
-        return TimeMap(kind="empty")
+        return TimeMap(kind="other" if problems.words() else "empty", problems=problems.words())
     if start[0] in "{[":
         return read_json(text, base_uri, problems)
     if _CDXJ_LINE.match(start):
@@ -62,6 +62,8 @@ def _inflate(body: bytes, problems: Problems) -> bytes:
         return b""
     if inflater.unconsumed_tail:
         problems.add(f"a compressed body of more than {INFLATE_LIMIT} bytes")
+    elif not inflater.eof:
+        problems.add("broken gzip", "it ends early")
     return plain
 
 
@@ -83,12 +85,13 @@ def _read_links(text: str, base: str, problems: Problems) -> TimeMap:
     found = Found(base, problems)
     parts = _FAST.split(text)
     uris, days, times = parts[1::4], parts[2::4], parts[3::4]
-    if uris and not _all_safe(uris):
-        parts, uris, days, times = [text], [], [], []
-    for gap in parts[0::4]:
+    gaps = parts[0::4]
+    for number, gap in enumerate(gaps):
         if gap:
             for link in parse_links(gap, problems):
                 found.link(link)
+            if number < len(gaps) - 1 and ">" in gap and not gap.rstrip().endswith(","):
+                problems.add("a semicolon between links" if gap.rstrip().endswith(";") else "no comma between links")
     try:
         if times and max(times) > "23:59:59":
             raise FormatError("no such hour")
@@ -101,9 +104,3 @@ def _read_links(text: str, base: str, problems: Problems) -> TimeMap:
         problems.add("no links: this is no TimeMap")
         return found.timemap("other")
     return found.timemap("link")
-
-
-def _all_safe(uris: list[str]) -> bool:
-    """Whether no target ran over the end of a broken link, or holds a byte that must be encoded."""
-    together = "".join(uris).encode("utf-8", "surrogateescape")
-    return len(together.translate(None, _UNSAFE)) == len(together)

@@ -54,6 +54,8 @@ def _document(document: Any, found: Found) -> bool:
         return _rows(document, found)
     if not isinstance(document, dict):
         return False
+    if "timestamp" in document:
+        return _rows(document, found)  # one line of NDJSON
     _names(document, found)
     index = document.get("timemap_index")
     for page in index if isinstance(index, list) else []:
