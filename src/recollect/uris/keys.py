@@ -159,8 +159,10 @@ def parent(key: bytes) -> bytes | None:
     if not key.endswith(b"*"):
         return lookup_keys(key)[1]
     hosts, path = segments(key)
+    if len(path) > 1:
+        return b"/".join((join_host(hosts) + b")", *path[:-2], b"*"))
     if path:
-        return lookup_keys(_exact(hosts, path[:-1]))[2]
+        return join_host(hosts) + b",*"
     above = hosts[:-2]
     return join_host(above) + b",*" if above else b"*"
 
@@ -172,10 +174,6 @@ def ancestors(key: bytes) -> list[bytes]:
         above.append(up)
         key = up
     return above
-
-
-def _exact(hosts: tuple[bytes, ...], path: tuple[bytes, ...]) -> bytes:
-    return join_host(hosts) + b")/" + b"/".join(path)
 
 
 def covers(wild_key: bytes, key: bytes) -> bool:
