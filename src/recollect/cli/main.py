@@ -19,6 +19,7 @@ from recollect.errors import RecollectError
 # Command -> (module, attribute, what it does). Help is kept here so that listing imports nothing.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # one line per command, in the order of the alphabet
+    "archives": ("recollect.cli.archives", "archives", "show the archives that are asked, and whether they answer"),
     "discover": ("recollect.cli.discover", "discover", "find and install the maps that archives publish"),
     "measure": ("recollect.cli.measure", "measure", "how much of a lost website came back"),
     "publish": ("recollect.cli.publish", "publish", "write a map as static files for any web server"),

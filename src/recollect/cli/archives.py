@@ -1,0 +1,167 @@
+"""`recollect archives list|check`: who is asked, and who answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
+from recollect.errors import UsageError
+from recollect.model import Progress
+
+if TYPE_CHECKING:
+    from recollect.aggregator.ask import Outcome
+    from recollect.archives.registry import Archive
+    from recollect.model import ProgressCallback
+
+EPILOG = """\b
+Examples:
+  recollect archives list                               the public archives that ship with Recollect
+  recollect archives list --archives archives.json      those of a list of your own (or MemGator's)
+  recollect archives check                              ask each for a page that all of them know
+  recollect archives check ia arquivo --json
+"""
+CHECK_EPILOG = """\b
+Examples:
+  recollect archives check
+  recollect archives check ia arquivo --uri http://www.iana.org/
+  recollect archives check --archives archives.toml --timeout 10 --json
+
+\b
+Every archive gets one request for the TimeMap of one URI (more if it is paged). A page of HTML in its place, a
+challenge for browsers, or no answer in time is a failure; "none" is an answer.
+Exit code: 0 all answered, 3 some failed, 1 all failed, 2 wrong usage.
+"""
+
+archives_option = click.option(
+    "--archives",
+    "registry",
+    type=click.Path(exists=True, dir_okay=False),
+    help="List of archives: MemGator's archives.json, or TOML/JSON of our own.  [default: the public archives]",
+)
+
+
+@click.group(epilog=EPILOG)
+def archives() -> None:
+    """Show the archives that are asked, and whether they answer."""
+
+
+@archives.command("list", epilog=EPILOG)
+@archives_option
+@json_option
+def list_archives(registry: str | None, as_json: bool) -> int:
+    """Show every archive of a list: what it offers, and how often it may be asked."""
+    from recollect.archives.registry import load_archives
+
+    known = load_archives(registry)
+    if as_json:
+        emit_json([_described(archive) for archive in known])
+        return 0
+    rows = [
+        (a.id, a.name, _offers(a), str(a.index_rate or ""), _remark(a))
+        for a in sorted(known, key=lambda archive: archive.ignore)
+    ]
+    emit_table(["id", "name", "offers", "rate", ""], rows)
+    asked = sum(not archive.ignore for archive in known)
+    talk(f"{asked} of {len(known)} archives are asked; the others only when named")
+    return 0
+
+
+def _offers(archive: Archive) -> str:
+    offered = [name for name in ("timemap", "timegate", "cdx", "raw", "map") if getattr(archive, name)]
+    return " ".join(offered)
+
+
+def _remark(archive: Archive) -> str:
+    rules = [f"only {', '.join(archive.only)}"] if archive.only else []
+    rules += [f"never {', '.join(archive.never)}"] if archive.never else []
+    ignored = [f"not asked{': ' + archive.note if archive.note else ''}"] if archive.ignore else []
+    return "; ".join(ignored + rules)
+
+
+def _described(archive: Archive) -> dict[str, Any]:
+    """All of it but secrets: of headers only the names."""
+    described: dict[str, Any] = {
+        name: getattr(archive, name)
+        for name in ("id", "name", "timemap", "timegate", "cdx", "raw", "map")
+        if getattr(archive, name)
+    }
+    rates = {"index": archive.index_rate, "replay": archive.replay_rate}
+    described["rates"] = {name: str(rate) for name, rate in rates.items() if rate}
+    for name in ("concurrency", "timeout", "probability", "allow_hosts", "only", "never", "note"):
+        if getattr(archive, name):
+            described[name] = getattr(archive, name)
+    if archive.headers:
+        described["headers"] = [name for name, _ in archive.headers]
+    described["ignore"] = archive.ignore
+    return described
+
+
+@archives.command("check", epilog=CHECK_EPILOG)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@archives_option
+@click.option("--uri", default="http://example.com/", show_default=True, help="The page to ask for.")
+@click.option(
+    "--timeout", default=30.0, show_default=True, type=click.FloatRange(min=0.01), help="Seconds to wait for each."
+)
+@json_option
+def check(ids: tuple[str, ...], registry: str | None, uri: str, timeout: float, as_json: bool) -> int:
+    """Ask each archive (those with ID, or all that are usually asked) for one page, and show who answers."""
+    from recollect.archives.registry import choose, load_archives
+
+    chosen = choose(load_archives(registry), ",".join(ids))
+    if not chosen:
+        raise UsageError("no archives to check", hint="`recollect archives list` shows them")
+    with progress_bar() as progress:
+        outcomes = asyncio.run(_check(chosen, uri, timeout, progress))
+    if as_json:
+        emit_json([_state(outcome) for outcome in outcomes])
+    else:
+        rows = [
+            (o.archive, o.kind if o.kind == "error" else "ok", f"{o.count:,}", f"{o.elapsed:.2f} s", _words(o))
+            for o in outcomes
+        ]
+        emit_table(["archive", "state", "mementos", "time", ""], rows, right=[2, 3])
+    failed = sum(outcome.kind == "error" for outcome in outcomes)
+    return 0 if not failed else 1 if failed == len(outcomes) else 3
+
+
+async def _check(chosen: tuple[Archive, ...], uri: str, timeout: float, progress: ProgressCallback) -> list[Outcome]:
+    from recollect.aggregator.gather import gather_timemaps
+    from recollect.archives.client import ArchiveClient
+
+    done = 0
+
+    def on_outcome(_outcome: Outcome) -> None:
+        nonlocal done
+        done += 1
+        progress(Progress("asking", done, len(chosen), "archives"))
+
+    progress(Progress("asking", 0, len(chosen), "archives"))
+    async with ArchiveClient(timeout=timeout) as client:
+        deadline = asyncio.get_running_loop().time() + timeout
+        return await gather_timemaps(client, chosen, uri, deadline=deadline, on_outcome=on_outcome)
+
+
+def _words(outcome: Outcome) -> str:
+    if outcome.kind == "error":
+        return f"{outcome.error}: {outcome.why}" if outcome.why else outcome.error
+    if outcome.partial:
+        return f"partial: {outcome.partial}"
+    return "; ".join(outcome.timemap.problems)
+
+
+def _state(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "archive": outcome.archive,
+        "state": "error" if outcome.kind == "error" else "ok",
+        "mementos": outcome.count,
+        "seconds": round(outcome.elapsed, 3),
+        "requests": outcome.requests,
+        "error": outcome.error,
+        "why": outcome.why,
+        "partial": outcome.partial,
+        "problems": list(outcome.timemap.problems),
+    }
