@@ -100,9 +100,13 @@ class Mementos:
     def __iter__(self) -> Iterator[Memento]:
         return (self[i] for i in range(len(self.rows)))
 
+    def since(self, at: datetime) -> int:
+        """The number of the first memento captured at a moment or after it."""
+        return bisect_left(self.rows, (datetime_to_moment(at),))
+
     def between(self, since: datetime | None, until: datetime | None) -> Mementos:
         """Those captured from `since` to `until`, both included."""
-        low = 0 if since is None else bisect_left(self.rows, (datetime_to_moment(since),))
+        low = 0 if since is None else self.since(since)
         # The character after the last digit sorts after every row of that second.
         high = len(self.rows) if until is None else bisect_left(self.rows, (datetime_to_moment(until) + ";",))
         return Mementos(self.archives, self.rows[low:high])
@@ -139,7 +143,7 @@ class Mementos:
         )
 
     def _closest(self, at: datetime) -> int:
-        right = bisect_left(self.rows, (datetime_to_moment(at),))
+        right = self.since(at)
         if right == 0:
             return 0
         if right == len(self.rows):

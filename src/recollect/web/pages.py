@@ -1,0 +1,242 @@
+"""The page for people: type a URI, see its captures on a timeline across archives, and who was asked.
+
+Hides: HTML. Pages work without script; what script there is adds tooltips. They are sent in pieces, so that a reader
+sees who answered while others are still being waited for. Everything that came from outside is escaped, links lead to
+http(s) only, and the content policy allows nothing but our own style sheet and script.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from html import escape
+from importlib.resources import files
+from urllib.parse import quote
+
+from recollect import __version__
+from recollect.aggregator.ask import Outcome
+from recollect.aggregator.routing import Decision
+from recollect.aggregator.service import Aggregator, Answer, Lookup
+from recollect.archives.registry import Archive
+from recollect.formats.timemap import MEDIA_TYPES, Mementos, Place
+from recollect.web.timeline import COLOURS, MONTHS, day, in_order, timeline
+
+HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+ASSET_TYPES = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+ASSET_TYPES["icon.svg"] = "image/svg+xml"
+LISTED_PER_YEAR = 60
+"""Captures listed under one year; the TimeMap has them all."""
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A style sheet, script or picture of the pages; names are those of `ASSET_TYPES`."""
+    return (files("recollect.web") / "static" / name).read_bytes()
+
+
+def home_page(archives: Sequence[Archive]) -> str:
+    """Where one types a URI."""
+    asked = [archive for archive in archives if not archive.ignore]
+    names = "".join(f"<li>{escape(archive.name)}</li>" for archive in asked)
+    return (
+        _head("Recollect", "")
+        + '<section class="card intro"><h2>Where is the past of a page?</h2>'
+        + "<p>Type the address of a page, also of one that is long gone. Recollect asks the web archives that may hold "
+        "it, and shows all captures on one timeline.</p>"
+        + f"<details><summary>{_count(len(asked), 'archive')} can be asked</summary><ul>{names}</ul></details>"
+        + "</section>"
+        + _foot()
+    )
+
+
+def problem_page(what: str, why: str, uri: str = "") -> str:
+    """A sentence about what went wrong, and the form to try again."""
+    sentence = f'<section class="card problem"><h2>{escape(what)}</h2><p>{escape(why)}</p></section>'
+    return _head(what, uri) + sentence + _foot()
+
+
+async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) -> AsyncIterator[str]:
+    """The page of one resource, in pieces: the form, the archives as they answer, then everything."""
+    names = {archive.id: archive.name for archive in aggregator.world.archives}
+    arrived: asyncio.Queue[Outcome] = asyncio.Queue()
+    yield _head(f"Captures of {lookup.uri_r}", lookup.uri_r)
+    asked = f"Asking the archives about <b>{escape(lookup.uri_r)}</b>"
+    yield f'<section class="card asking" role="status"><h2>{asked}</h2><ul>'
+    asking = asyncio.ensure_future(aggregator.timemaps(replace(lookup, on_outcome=arrived.put_nowait)))
+    try:
+        while not asking.done() or not arrived.empty():
+            next_one = asyncio.ensure_future(arrived.get())
+            await asyncio.wait({asking, next_one}, return_when=asyncio.FIRST_COMPLETED)
+            if next_one.done():
+                yield f"<li>{_answered(next_one.result(), names)}</li>"
+            else:
+                next_one.cancel()
+        answer = await asking
+    finally:
+        asking.cancel()
+    yield "</ul></section>"
+    for piece in _result(answer, place, names):
+        yield piece
+    yield _foot()
+
+
+def _answered(outcome: Outcome, names: dict[str, str]) -> str:
+    said = _count(outcome.count, "capture") if outcome.kind == "mementos" else outcome.error or "none"
+    return f"<b>{escape(names.get(outcome.archive, outcome.archive))}</b> {escape(said)}"
+
+
+def _result(answer: Answer, place: Place, names: dict[str, str]) -> Iterator[str]:
+    mementos = answer.mementos
+    yield '<main class="result">'
+    yield _summary(answer, place)
+    if mementos.rows:
+        yield f'<section class="card wide"><div class="scroll">{timeline(mementos, names)}</div></section>'
+        yield _go_to(answer.uri_r, mementos)
+    yield _archives(answer, names)
+    if mementos.rows:
+        yield from _list(mementos, place, names)
+    yield "</main>"
+
+
+def _summary(answer: Answer, place: Place) -> str:
+    mementos = answer.mementos
+    shown = f'<b class="uri">{escape(answer.uri_r)}</b>'
+    if not mementos.rows:
+        missing = "" if not answer.failed and not answer.unheard else " But not every archive answered, see below."
+        return f'<section class="card summary"><h2>No captures found</h2><p>of {shown}.{missing}</p></section>'
+    first, last = mementos[0], mementos[-1]
+    holders = len({archive for _, archive, _ in mementos.rows})
+    formats = " · ".join(f'<a href="{escape(_local(place, kind))}">{kind}</a>' for kind in MEDIA_TYPES)
+    warning = ""
+    if answer.failed or answer.unheard:
+        count = len({o.archive for o in answer.failed} | {d.archive for d in answer.unheard})
+        warning = f'<p class="warning">This may not be all: {_count(count, "archive")} could not answer.</p>'
+    return (
+        '<section class="card summary">'
+        f"<h2>{_count(len(mementos), 'capture')} in {_count(holders, 'archive')}</h2>"
+        f"<p>of {shown}</p>"
+        f'<p>from <a href="{escape(first.uri)}" rel="noreferrer">{day(first.captured_at)}</a> '
+        f'to <a href="{escape(last.uri)}" rel="noreferrer">{day(last.captured_at)}</a></p>'
+        f'{warning}<p class="formats">TimeMap: {formats}</p></section>'
+    )
+
+
+def _local(place: Place, kind: str) -> str:
+    return f"/timemap/{kind}/{place.original}"
+
+
+def _go_to(uri_r: str, mementos: Mementos) -> str:
+    first, last = (f"{mementos[i].captured_at:%Y-%m-%d}" for i in (0, -1))
+    return (
+        '<form class="card go" method="get" action="/"><label>Go to the capture nearest to '
+        f'<input type="date" name="at" required min="{first}" max="{last}" value="{last}"></label>'
+        f'<input type="hidden" name="uri" value="{escape(uri_r)}"><button>Go</button></form>'
+    )
+
+
+def _archives(answer: Answer, names: dict[str, str]) -> str:
+    """Who was asked, skipped and failed, and why: a routing decision is never silent."""
+    outcomes = {outcome.archive: outcome for outcome in answer.outcomes}
+    rows = []
+    for decision in answer.decisions:
+        outcome = outcomes.get(decision.archive)
+        state, said, time = _state(decision, outcome)
+        why = escape(_reason(decision)) + (f"<br>{escape(outcome.why)}" if outcome and outcome.why else "")
+        rows.append(
+            f'<tr class="{state}"><td>{escape(names.get(decision.archive, decision.archive))}</td>'
+            f'<td><span class="state">{state}</span></td><td class="number">{escape(said)}</td>'
+            f'<td class="number">{time}</td><td class="why">{why}</td></tr>'
+        )
+    asked = sum(decision.ask for decision in answer.decisions)
+    title = f"{_count(asked, 'archive')} asked, {len(answer.decisions) - asked} skipped"
+    cached = "" if answer.cache == "miss" else f' <span class="note">from the cache ({escape(answer.cache)})</span>'
+    return (
+        f'<section class="card"><h3>{title}{cached}</h3><div class="scroll"><table class="archives"><thead><tr>'
+        "<th>archive</th><th></th><th>captures</th><th>time</th><th>why</th></tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
+def _state(decision: Decision, outcome: Outcome | None) -> tuple[str, str, str]:
+    """(what happened, captures, time)"""
+    if not decision.ask:
+        return "skipped", "", ""
+    if outcome is None:
+        return "asked", "", ""
+    time = f"{outcome.elapsed:.2f} s" if outcome.elapsed else ""
+    if outcome.kind == "error":
+        return "failed", outcome.error, time
+    if outcome.partial:
+        return "partial", f"{outcome.count:,}", time
+    return ("found", f"{outcome.count:,}", time) if outcome.count else ("none", "0", time)
+
+
+def _reason(decision: Decision) -> str:
+    parts = [decision.source, decision.key, decision.frequency, decision.reason]
+    return " ".join(part for part in parts if part)
+
+
+def _list(mementos: Mementos, place: Place, names: dict[str, str]) -> Iterator[str]:
+    """Captures by year, folded; the newest year is open."""
+    colours = {archive: number % COLOURS for number, archive in enumerate(in_order(mementos))}
+    years: dict[str, list[int]] = {}
+    for number, (moment, _, _) in enumerate(mementos.rows):
+        years.setdefault(moment[:4], []).append(number)
+    yield '<section class="card list"><h3>Captures by year</h3>'
+    for index, (year, numbers) in enumerate(reversed(years.items())):
+        state = " open" if index == 0 else ""
+        yield f'<details id="y{year}"{state}><summary>{year} <span class="note">{len(numbers):,}</span></summary><ol>'
+        for number in numbers[:LISTED_PER_YEAR]:
+            memento = mementos[number]
+            name = names.get(memento.archive, memento.archive)
+            when = f"{memento.captured_at.day} {MONTHS[memento.captured_at.month - 1]}, {memento.captured_at:%H:%M:%S}"
+            yield (
+                f'<li><a href="{escape(memento.uri)}" rel="noreferrer">{when}</a> '
+                f'<span class="chip c{colours[memento.archive]}">{escape(name)}</span></li>'
+            )
+        yield "</ol>"
+        if len(numbers) > LISTED_PER_YEAR:
+            more = len(numbers) - LISTED_PER_YEAR
+            yield f'<p class="note">and {more:,} more in the <a href="{escape(_local(place, "link"))}">TimeMap</a></p>'
+        yield "</details>"
+    yield "</section>"
+
+
+def _head(title: str, uri: str) -> str:
+    focus = "" if uri else " autofocus"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(title)}</title>"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><link rel="icon" href="/_/icon.svg">'
+        '<link rel="stylesheet" href="/_/page.css"><script src="/_/page.js" defer></script></head><body>'
+        '<header><a class="name" href="/">Recollect</a>'
+        '<form method="get" action="/" role="search"><label class="hidden" for="uri">Address of a page</label>'
+        f'<input id="uri" name="uri" inputmode="url" placeholder="http://example.com/" value="{escape(uri)}" '
+        f'autocapitalize="off" autocomplete="url" spellcheck="false" required{focus}>'
+        "<button>Find captures</button></form></header>"
+    )
+
+
+def _foot() -> str:
+    links = '<a href="/archives">archives</a> · <a href="/about">about</a>'
+    return f"<footer>Recollect {escape(__version__)} · {links}</footer></body></html>\n"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"1 {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def page_uri(uri_r: str) -> str:
+    """Where the page of a resource is, on this server."""
+    return f"/?uri={quote(uri_r, safe='')}"
