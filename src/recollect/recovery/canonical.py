@@ -187,41 +187,43 @@ def resolve(base: str, reference: str) -> str | None:
 
 @dataclass(slots=True)
 class Harmony:
-    """Keys seen in listings, and which of them stands in for a key that is linked but not listed (V.3.2).
+    """Keys seen in listings, and which of them stands in for a key that is linked but not held (V.3.2).
 
-    `learn_from` takes (key, digest) pairs of good captures. `stand_ins(key)` gives the listed keys to try instead, most
-    likely first: with or without the final slash, a directory's index page, the same path in another case. A guess is
-    offered only when the listing does not hold the key itself.
+    `stand_ins(key)` gives the listed keys to try instead, most likely first: with or without the final slash, the same
+    path in another case, a directory's index page. A guess is offered only when the listing holds no content of the key
+    itself; a key listed only as a redirect has but one, its other slash.
     """
 
     rules: Rules = DEFAULT_RULES
-    _listed: set[str] = field(default_factory=set)
+    _content: set[str] = field(default_factory=set)
+    _redirects: set[str] = field(default_factory=set)
     _by_case: dict[str, list[str]] = field(default_factory=dict)
     _index_of: dict[str, list[str]] = field(default_factory=dict)
 
-    def learn_from(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            if key in self._listed:
+    def learn_from(self, content: Iterable[str], redirects: Iterable[str] = ()) -> None:
+        """Take in the keys with content, and those listed only as redirects."""
+        self._redirects.update(redirects)
+        for key in content:
+            if key in self._content:
                 continue
-            self._listed.add(key)
+            self._content.add(key)
             self._by_case.setdefault(key.lower(), []).append(key)
             if match := _OTHER_INDEX.search(key):
                 self._index_of.setdefault(key[: match.start() + 1], []).append(key)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._listed
-
     def stand_ins(self, key: str) -> list[str]:
-        if not self.rules.learn or key in self._listed:
+        if not self.rules.learn or key in self._content:
             return []
-        found: list[str] = []
         slashed = _toggle_slash(key)
+        if key in self._redirects:
+            return [slashed] if slashed in self._content else []
+        found: list[str] = []
         for candidate in (slashed, *self._case_variants(key), *self._case_variants(slashed)):
-            if candidate in self._listed and candidate not in found and candidate != key:
+            if candidate in self._content and candidate not in found:
                 found.append(candidate)
         directory = key if key.endswith("/") else key + "/"
         found += [page for page in sorted(self._index_of.get(directory, ())) if page not in found]
-        if (match := _OTHER_INDEX.search(key)) and key[: match.start() + 1] in self._listed:
+        if (match := _OTHER_INDEX.search(key)) and key[: match.start() + 1] in self._content:
             found.append(key[: match.start() + 1])
         return found
 

@@ -164,10 +164,11 @@ class Journal:
         for key, *row in self.db.execute(f"SELECT key, {_CAPTURE_COLUMNS} FROM capture ORDER BY key, at, archive, uri"):
             yield key, _candidate(tuple(row))
 
-    def listed_keys(self) -> Iterator[str]:
-        """The visit keys with at least one capture that could be content or lead to it."""
-        query = f"SELECT DISTINCT key FROM capture WHERE {_GOOD} ORDER BY key"
-        return (key for (key,) in self.db.execute(query))
+    def listed_keys(self) -> tuple[set[str], set[str]]:
+        """The visit keys with at least one capture that could be content, and those listed only as redirects."""
+        content = {key for (key,) in self.db.execute(f"SELECT DISTINCT key FROM capture WHERE {_CONTENT}")}
+        leading = {key for (key,) in self.db.execute(f"SELECT DISTINCT key FROM capture WHERE {_REDIRECT}")}
+        return content, leading - content
 
     def repeated_digests(self, least: int = 2) -> dict[str, int]:
         """How many different resources share the bytes of an HTML capture: error pages do, real pages rarely."""
@@ -271,7 +272,8 @@ def budget_left(usage: Usage, limit: int | None, period: float, now: float) -> i
 
 _CAPTURE_COLUMNS = "archive, uri, at, status, media_type, digest, length, revisit, altered, locator"
 _CAPTURES = f"SELECT {_CAPTURE_COLUMNS} FROM capture"
-_GOOD = "(status IS NULL OR status IN (200, 203, 226, 301, 302, 303, 307, 308))"
+_CONTENT = "(status IS NULL OR status IN (200, 203, 226))"
+_REDIRECT = "status IN (301, 302, 303, 307, 308)"
 
 
 def _candidate(row: tuple[Any, ...]) -> Candidate:

@@ -1,8 +1,9 @@
 """Requests counted, kept within quotas, and repeated with patience.
 
-Hides: at most L requests to an archive in a period P (dissertation, V.1), over all runs into the same folder; waiting when
-an archive asks for it; trying again after a broken line; and giving an archive up that only fails. Rates and concurrency
-are the client's. Invariants: a request is counted in the journal before it is sent; without requests left none is sent.
+Hides: at most L requests to an archive in a period P (dissertation, V.1), over all runs into the same folder; waiting
+when an archive asks for it; trying again after a broken line; and giving an archive up that only fails. Rates and
+concurrency are the client's. Invariants: a request is counted in the journal before it is sent; without requests left
+none is sent.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Quota:
 
 
 def evenly(archive: Archive) -> Archive:
-    """The archive with its rates spaced evenly: in any period never more than the configured number, also at the start."""
+    """The archive with its rates spaced evenly: in no period more than the configured number, also at the start."""
 
     def spaced(rate: Rate | None) -> Rate | None:
         return Rate(1, rate.seconds / rate.count) if rate else None

@@ -439,10 +439,26 @@ class PayloadWriter:
         self._sha256.update(chunk)
         self.length += len(chunk)
 
+    def restart(self) -> None:
+        """Forget what was written: another try."""
+        self._file.seek(0)
+        self._file.truncate()
+        self._sha1 = hashlib.sha1(usedforsecurity=False)
+        self._sha256 = hashlib.sha256()
+        self.length = 0
+
     @property
     def sha1(self) -> str:
         """As indexes write it: `sha1:` and base32."""
-        return "sha1:" + base64.b32encode(self._sha1.digest()).decode("ascii")
+        return "sha1:" + base64.b32encode(self.sha1_bytes).decode("ascii")
+
+    @property
+    def sha1_bytes(self) -> bytes:
+        return self._sha1.digest()
+
+    @property
+    def sha256(self) -> str:
+        return self._sha256.hexdigest()
 
     def peek(self, limit: int | None = None) -> bytes:
         """The bytes written so far, or the first `limit` of them."""
@@ -454,7 +470,7 @@ class PayloadWriter:
     def keep(self) -> Payload:
         """Move the bytes into the store, under their name."""
         self._file.close()
-        name = self._sha256.hexdigest()
+        name = self.sha256
         target = self._folder / "payloads" / name[:2] / name[2:]
         target.parent.mkdir(exist_ok=True)
         self._path.replace(target)

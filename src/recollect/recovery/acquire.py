@@ -1,0 +1,398 @@
+"""One resource from the archives into the store: decide, ask, fetch, check, judge, until it is had or given up.
+
+Hides: everything between a decision of the plan and a row in the store: revisits, digests, content encodings, bombs,
+archived redirects, soft 404s, the live web. Invariants: nothing is kept that was not checked; each try is recorded with
+its outcome before the next one; an exception here means a fault of ours, not of an archive.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from recollect.archives.registry import Archive, Rate
+from recollect.archives.replay import Replay, Wanted, fetch, unwrap
+from recollect.errors import AnswerTooBig, ArchiveError, BadURI, FormatError
+from recollect.recovery.canonical import split, visit_key
+from recollect.recovery.choose import Candidate, is_content, resolve_revisits
+from recollect.recovery.decoding import decoded, effective_encoding, header_charset
+from recollect.recovery.journal import Journal, Queued, now_utc
+from recollect.recovery.judge import Rejection, judge, judge_redirect
+from recollect.recovery.links import Document, read_document
+from recollect.recovery.lister import Lister, SiteQuery
+from recollect.recovery.meter import Meter, OutOfQuota
+from recollect.recovery.options import Options
+from recollect.recovery.plan import Ask, Attempt, GiveUp, Holder, Outcome, decide
+from recollect.recovery.store import Missing, Payload, PayloadWriter, Recovered, Store
+
+LIVE = "live"
+_MAX_PARSED = 32 * 1024 * 1024  # a larger document is kept, not read for links
+_TRUST_AFTER = 5  # mismatched digests with never a match: the archive's index and replay simply differ
+
+
+@dataclass(frozen=True, slots=True)
+class Had:
+    """A resource that was recovered, and what was read of it."""
+
+    resource: Recovered
+    payload: Payload
+    document: Document | None
+
+
+class _Refused(Exception):
+    """This capture is not taken; what to record about it."""
+
+    def __init__(self, outcome: Outcome, detail: str, digest: str = "") -> None:
+        super().__init__(detail)
+        self.outcome = outcome
+        self.detail = detail
+        self.digest = digest
+
+
+class Acquirer:
+    """Gets resources one by one; used by many workers at once, in one thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        journal: Journal,
+        meter: Meter,
+        lister: Lister,
+        archives: Sequence[Archive],
+        options: Options,
+        *,
+        may_hold: Callable[[Archive, str], bool] = lambda _archive, _uri: True,
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._meter = meter
+        self._lister = lister
+        self._archives = {archive.id: archive for archive in archives}
+        self._options = options
+        self._may_hold = may_hold
+        self._matched: dict[str, int] = {}  # archive -> digests that agreed, minus those that did not
+        self.done_queries: list[tuple[str, SiteQuery]] = []  # (archive, listing that is complete)
+        self.repeats: Mapping[str, int] = {}
+        self.ended_at: datetime | None = None  # from when the start page was parked or somebody else's
+
+    async def acquire(self, item: Queued) -> Had | Missing:
+        """Get one resource, or say why not."""
+        attempts = self._journal.attempts(item.key)
+        while True:
+            candidates, late = self._candidates(item.key)
+            step = decide(candidates, attempts, self._holders(item), self._options.wish, near=item.near)
+            if isinstance(step, GiveUp):
+                return await self._last_resort(item, step, attempts, candidates, late)
+            try:
+                if isinstance(step, Ask):
+                    attempt = await self._ask(self._archives[step.archive], item)
+                else:
+                    result = await self._fetch(item, step.candidate, candidates)
+                    if isinstance(result, Had):
+                        return result
+                    attempt = result
+            except OutOfQuota:
+                continue  # nothing was tried; the next decision sees the empty budget
+            attempts.append(attempt)
+            with self._journal.db:
+                self._journal.add_attempt(item.key, attempt)
+
+    def _candidates(self, key: str) -> tuple[list[Candidate], list[Candidate]]:
+        """Captures of the site's own time, and those from after its end."""
+        known = resolve_revisits(self._journal.candidates(key))
+        if self.ended_at is None or self._options.keep_suspects:
+            return known, []
+        return [c for c in known if c.captured_at < self.ended_at], [c for c in known if c.captured_at >= self.ended_at]
+
+    def _holders(self, item: Queued) -> list[Holder]:
+        return [
+            Holder(
+                archive.id,
+                covered=any(name == archive.id and query.covers(item.key) for name, query in self.done_queries),
+                may_hold=bool(archive.cdx or archive.timemap)
+                and archive.rule(item.uri) is None
+                and self._may_hold(archive, item.uri),
+                budget=self._meter.budget(archive.id),
+                down=self._meter.down.get(archive.id, ""),
+            )
+            for archive in self._archives.values()
+        ]
+
+    async def _ask(self, archive: Archive, item: Queued) -> Attempt:
+        try:
+            page = await self._lister.ask_one(archive, item.uri, item.key)
+        except OutOfQuota:
+            raise
+        except ArchiveError as error:
+            return Attempt(archive.id, item.uri, None, "failed", str(error))
+        return Attempt(archive.id, item.uri, None, "answered", f"{len(page.rows)} captures")
+
+    # Fetching ------------------------------------------------------------------------------------------------------
+
+    async def _fetch(self, item: Queued, candidate: Candidate, known: Sequence[Candidate]) -> Had | Attempt:
+        def attempt(outcome: Outcome, detail: str, digest: str = "") -> Attempt:
+            return Attempt(candidate.archive, candidate.uri, candidate.captured_at, outcome, detail, digest)
+
+        archive = self._archives[candidate.archive]
+        source = _source(archive, candidate, known)
+        try:
+            with self._store.incoming() as incoming:
+                replay = await self._meter.patiently(archive, lambda: self._receive(archive, source, incoming))
+                return self._accept(item, candidate, replay, incoming, known)
+        except _Refused as refusal:
+            return attempt(refusal.outcome, refusal.detail, refusal.digest)
+        except OutOfQuota:
+            raise
+        except AnswerTooBig as error:
+            return attempt("failed", f"bigger than wanted: {error.why}")
+        except ArchiveError as error:
+            return attempt("failed", str(error))
+
+    async def _receive(self, archive: Archive, source: Candidate, incoming: PayloadWriter) -> Replay:
+        incoming.restart()
+        wanted = Wanted(source.uri, source.captured_at, source.locator)
+        return await fetch(self._meter, archive, wanted, incoming.write, max_bytes=self._options.max_bytes)
+
+    def _accept(
+        self, item: Queued, candidate: Candidate, replay: Replay, incoming: PayloadWriter, known: Sequence[Candidate]
+    ) -> Had:
+        if replay.standing != "archived":
+            raise _Refused(replay.standing, replay.detail)
+        if replay.location is None and not is_content(replay.status):
+            raise _Refused("rejected", f"archived as status {replay.status}", candidate.digest)
+        altered = self._check_digest(candidate, incoming)
+        archive = self._archives[candidate.archive]
+        if replay.rewritten:
+            content = unwrap(archive, incoming.peek())
+            incoming.restart()
+            incoming.write(content)
+        resource = self._describe(item, candidate, replay, incoming, known)
+        resource = replace(resource, altered=altered or replay.rewritten)
+        return self._examine(resource, incoming, candidate)
+
+    def _check_digest(self, candidate: Candidate, incoming: PayloadWriter) -> bool:
+        """Compare with the index. True when the bytes differ in a way this archive's bytes always do."""
+        if not candidate.digest or candidate.is_redirect:
+            return False
+        agrees = digest_agrees(candidate.digest, incoming)
+        if agrees is None:
+            return False
+        balance = self._matched.get(candidate.archive, 0)
+        if agrees:
+            self._matched[candidate.archive] = max(balance, 0) + 1
+            return False
+        if balance <= 0:
+            self._matched[candidate.archive] = balance - 1
+        if balance <= -_TRUST_AFTER:
+            return True
+        raise _Refused("failed", "the bytes are not those of the index (digest differs)")
+
+    def _describe(
+        self, item: Queued, candidate: Candidate, replay: Replay, incoming: PayloadWriter, known: Sequence[Candidate]
+    ) -> Recovered:
+        content_type = replay.header("content-type")
+        media_type = content_type.partition(";")[0].strip().lower() or candidate.media_type
+        return Recovered(
+            key=item.key,
+            uri=candidate.uri,
+            captured_at=replay.captured_at,
+            archive=candidate.archive,
+            uri_m=replay.uri_m,
+            status=replay.status,
+            headers=replay.headers,
+            media_type=media_type,
+            charset=header_charset(content_type),
+            content_encoding=effective_encoding(replay.header("content-encoding"), incoming.peek(65536)),
+            digest=incoming.sha1,
+            length=incoming.length,
+            payload_path=self._store.payload_path(incoming.sha256),
+            fetched_at=now_utc(),
+            kind=item.kind,
+            redirect_to=replay.location,
+            found_on=item.found_on,
+            other_archives=_others(known, candidate.archive),
+        )
+
+    def _examine(self, resource: Recovered, incoming: PayloadWriter, candidate: Candidate) -> Had:
+        """Read the content, and refuse what is not the resource."""
+        if resource.redirect_to is not None:
+            self._check_redirect(resource)
+            return Had(resource, incoming.keep(), None)
+        document = None
+        if incoming.length <= _MAX_PARSED:
+            try:
+                content = decoded(incoming.peek(), resource.content_encoding)
+            except FormatError as error:
+                raise _Refused("failed", str(error)) from error
+            document = read_document(content, resource.uri, resource.media_type, resource.charset)
+            self._judge(resource, document, content, candidate)
+        if document is not None and document.form == "html":
+            resource = replace(resource, kind="page")
+        return Had(resource, incoming.keep(), document)
+
+    def _judge(self, resource: Recovered, document: Document | None, content: bytes, candidate: Candidate) -> None:
+        if self._options.keep_suspects:
+            return
+        repeats = self.repeats.get(candidate.digest, 1) - 1
+        rejection = judge(document, resource.uri, resource.media_type, repeats=repeats, content=content)
+        if rejection is None and document is not None and document.refresh:
+            rejection = self._judge_refresh(resource, document)
+        if rejection is not None:
+            raise _Refused("rejected", f"{rejection.verdict}: {rejection.detail}", candidate.digest)
+
+    def _judge_refresh(self, resource: Recovered, document: Document) -> Rejection | None:
+        """A page that holds nothing but a refresh to elsewhere is a redirect in disguise."""
+        assert document.refresh is not None
+        if len(document.text) > 200 or self._options.scope.holds(document.refresh):
+            return None
+        return Rejection("redirected-away", f"it sends on to {document.refresh[:200]}")
+
+    def _check_redirect(self, resource: Recovered) -> None:
+        assert resource.redirect_to is not None
+        scope = self._options.scope
+        try:
+            target_key = visit_key(resource.redirect_to, self._options.rules)
+        except BadURI as error:
+            raise _Refused("rejected", f"redirected-away: to {resource.redirect_to[:100]!r}") from error
+        if target_key == resource.key:
+            self._same_place(resource)
+        if self._options.keep_suspects:
+            return
+        rejection = judge_redirect(
+            resource.uri,
+            resource.redirect_to,
+            target_in_scope=scope.holds(resource.redirect_to, embedded=resource.kind == "asset"),
+            target_is_home=scope.is_home(resource.redirect_to) and not scope.is_home(resource.uri),
+        )
+        if rejection is not None:
+            raise _Refused("rejected", f"{rejection.verdict}: {rejection.detail}")
+
+    def _same_place(self, resource: Recovered) -> None:
+        """A redirect to another spelling of itself: what it leads to becomes a candidate of its own."""
+        assert resource.redirect_to is not None
+        spelled = Candidate(resource.archive, resource.redirect_to, resource.captured_at)
+        if not any(c.uri == spelled.uri for c in self._journal.candidates(resource.key)):
+            with self._journal.db:
+                self._journal.add_captures([(resource.key, spelled)])
+        raise _Refused("rejected", "it only leads to another spelling of itself")
+
+    # When the archives have nothing --------------------------------------------------------------------------------
+
+    async def _last_resort(
+        self,
+        item: Queued,
+        step: GiveUp,
+        attempts: Sequence[Attempt],
+        candidates: Sequence[Candidate],
+        late: Sequence[Candidate],
+    ) -> Had | Missing:
+        doubtful = [a for a in attempts if a.outcome == "failed" and "digest differs" in a.detail]
+        if doubtful:
+            again = next((c for c in candidates if _is_of(doubtful[0], c)), None)
+            if again is not None:
+                # Every capture was tried and this one came: better its bytes, marked as altered, than nothing.
+                with contextlib.suppress(OutOfQuota):
+                    had = await self._fetch(item, replace(again, digest=""), candidates)
+                    if isinstance(had, Had):
+                        return replace(had, resource=replace(had.resource, altered=True))
+        if self._options.live_fallback:
+            live = await self._live(item)
+            if live is not None:
+                return live
+        if late and step.reason in ("never-archived", "rejected", "out-of-range"):
+            assert self.ended_at is not None
+            detail = f"hijacked: captured only after the site's end ({self.ended_at:%Y-%m-%d})"
+            step = GiveUp("rejected", detail)
+        return Missing(item.key, item.uri, step.reason, step.detail, item.kind, item.found_on)
+
+    async def _live(self, item: Queued) -> Had | None:
+        """The live web, when it was asked for: marked, and judged like any capture."""
+        scheme, host, _, _ = split(item.uri)
+        site = Archive(
+            id=f"{LIVE}-{re.sub(r'[^a-z0-9.-]', '-', host)}",
+            timegate=f"{scheme}://{host}/",
+            raw=f"{scheme}://{host}/{{timestamp}}{{uri}}",
+            replay_rate=Rate(1, 1),
+            concurrency=2,
+        )
+        try:
+            with self._store.incoming() as incoming:
+                async with self._meter.stream(
+                    site, item.uri, max_bytes=self._options.max_bytes, follow=0, replay=True
+                ) as response:
+                    if response.status != 200:
+                        return None
+                    async for chunk in response:
+                        incoming.write(chunk)
+                    headers = tuple(response.headers)
+                replay = Replay("archived", 200, item.uri, now_utc(), headers)
+                candidate = Candidate(LIVE, item.uri, replay.captured_at)
+                resource = replace(self._describe(item, candidate, replay, incoming, ()), live=True)
+                return self._examine(resource, incoming, candidate)
+        except (ArchiveError, _Refused):
+            return None
+
+
+def _is_of(attempt: Attempt, candidate: Candidate) -> bool:
+    return (attempt.archive, attempt.uri, attempt.captured_at) == (
+        candidate.archive,
+        candidate.uri,
+        candidate.captured_at,
+    )
+
+
+def _source(archive: Archive, candidate: Candidate, known: Sequence[Candidate]) -> Candidate:
+    """Where the bytes are: for a revisit record that is fetched by its place, the record whose bytes it repeats."""
+    if "{filename}" not in archive.raw or not candidate.revisit:
+        return candidate
+    twins = [c for c in known if c.archive == archive.id and c.digest == candidate.digest and not c.revisit]
+    return min(twins, key=lambda c: abs(c.captured_at - candidate.captured_at), default=candidate)
+
+
+def _others(known: Sequence[Candidate], chosen: str) -> tuple[tuple[str, datetime], ...]:
+    """The newest good capture of each other archive."""
+    newest: dict[str, datetime] = {}
+    for c in known:
+        if c.archive != chosen and is_content(c.status):
+            newest[c.archive] = max(newest.get(c.archive, c.captured_at), c.captured_at)
+    return tuple(sorted(newest.items()))
+
+
+def digest_agrees(digest: str, incoming: PayloadWriter) -> bool | None:
+    """Does a payload have the digest of the index? None when the index uses one that is not understood.
+
+    Indexes digest the payload as stored; some archives hand it out decoded, and some digested it decoded.
+    """
+    expected = _sha1_of(digest)
+    if expected is None:
+        return None
+    if expected == incoming.sha1_bytes:
+        return True
+    payload = incoming.peek()
+    if payload.startswith(b"\x1f\x8b"):
+        try:
+            return hashlib.sha1(decoded(payload, "gzip"), usedforsecurity=False).digest() == expected
+        except FormatError:
+            return False
+    return False
+
+
+def _sha1_of(digest: str) -> bytes | None:
+    name, mark, value = digest.partition(":")
+    if mark and name.lower() != "sha1":
+        return None
+    value = value if mark else digest
+    try:
+        if len(value) == 32:
+            return base64.b32decode(value.upper())
+        if len(value) == 40:
+            return bytes.fromhex(value)
+    except (binascii.Error, ValueError):
+        return None
+    return None

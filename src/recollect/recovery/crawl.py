@@ -1,0 +1,356 @@
+"""The crawl of the archives: list, follow links, fetch, until the frontier is empty.
+
+Hides: the frontier, the workers, resuming, the sweep after redirects that lead nowhere. All state that matters is in
+the journal: a crawl that is killed at any moment goes on from there.
+
+Order: listings (unless the policy is naive); then the start pages, which also tell when the site ended (from when on
+its front page is parked or somebody else's); then everything else, first found first fetched, by as many workers as the
+archives allow. With the knowledgeable policy what is linked is fetched, with the exhaustive one all that is listed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from urllib.parse import urljoin
+
+from recollect.archives.client import ArchiveClient
+from recollect.archives.registry import Archive
+from recollect.datetimes import format_timestamp, parse_timestamp
+from recollect.errors import BadURI
+from recollect.recovery.acquire import Acquirer, Had
+from recollect.recovery.canonical import Harmony, visit_key
+from recollect.recovery.choose import Candidate
+from recollect.recovery.journal import Journal, Queued, now_utc
+from recollect.recovery.links import Link
+from recollect.recovery.lister import Lister, site_queries
+from recollect.recovery.meter import PATIENCE, Meter, evenly
+from recollect.recovery.options import Options
+from recollect.recovery.plan import Attempt
+from recollect.recovery.store import Kind, Missing, Store
+
+TIMEOUT = 120.0
+_MAX_WORKERS = 48
+_DEFAULT_CONCURRENCY = 8
+_UNLINKED = ("/favicon.ico", "/robots.txt", "/sitemap.xml")  # fetched by browsers and crawlers without a link
+_STATUS_EVERY = 0.2
+# Taken up again by a later run: these can change without the archives' listings changing.
+RETRIED = ("failed", "out-of-quota")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a recovery is, for whoever watches."""
+
+    stage: str
+    recovered: dict[str, int] = field(default_factory=dict)  # by kind
+    queued: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    requests: dict[str, int] = field(default_factory=dict)  # by archive, all runs
+    budgets: dict[str, int] = field(default_factory=dict)  # requests left, for archives with a quota
+    paused: dict[str, float] = field(default_factory=dict)  # seconds archives asked us to wait
+    seconds_left: float | None = None
+    listed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a run ended."""
+
+    complete: bool  # nothing is left to fetch, and nothing failed or ran out of requests
+    stopped: str = ""  # why it stopped early
+    seconds: float = 0.0
+
+
+class Crawl:
+    """One run of a recovery."""
+
+    def __init__(
+        self,
+        store: Store,
+        archives: Sequence[Archive],
+        options: Options,
+        *,
+        on_status: Callable[[Status], None] = lambda _status: None,
+        may_hold: Callable[[Archive, str], bool] = lambda _archive, _uri: True,
+        patience: float = PATIENCE,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.store = store
+        self.journal = Journal(store)
+        self.options = options
+        self.archives = [evenly(archive) for archive in archives]
+        self._on_status = on_status
+        self._may_hold = may_hold
+        self._patience = patience
+        self._stop = stop
+        self._queue: deque[Queued] = deque()
+        self._seen: set[str] = set()
+        self._listed: set[str] = set()
+        self._harmony = Harmony(options.rules)
+        self._counts: dict[str, dict[str, int]] = {"recovered": {}, "queued": {}, "missing": {}}
+        self._began = time.monotonic()
+        self._done = 0
+        self._last_status = 0.0
+        self._stopped = ""
+        self._captures = 0
+
+    async def run(self) -> Finished:
+        """Recover until there is nothing left to do, or until told to stop."""
+        async with ArchiveClient(concurrency=_DEFAULT_CONCURRENCY, timeout=TIMEOUT) as client:
+            self._client = client
+            self._meter = Meter(client, self.journal, self.options.quotas, patience=self._patience)
+            lister = Lister(self._meter, self.journal, self.options.rules, self._page_listed)
+            self._acquirer = Acquirer(
+                self.store,
+                self.journal,
+                self._meter,
+                lister,
+                self.archives,
+                self.options,
+                may_hold=self._may_hold,
+            )
+            await self._list(lister)
+            self._load()
+            await self._start_pages()
+            await self._drain()
+            while self._sweep() and not self._stopped:
+                await self._drain()
+        self._show("done", force=True)
+        return self._finished()
+
+    # Listing -------------------------------------------------------------------------------------------------------
+
+    async def _list(self, lister: Lister) -> None:
+        self._show("listing", force=True)
+        if self.options.policy == "naive":
+            return
+        queries = site_queries(self.options.scope)
+        await lister.list_site(self.archives, queries)
+        states = self.journal.listings()
+        self._acquirer.done_queries = [
+            (archive.id, query)
+            for archive in self.archives
+            for query in queries
+            if (listing := states.get((archive.id, query.name))) is not None and listing.state == "done"
+        ]
+        self._acquirer.repeats = self.journal.repeated_digests()
+        content, redirects = self.journal.listed_keys()
+        self._listed = content | redirects
+        self._harmony.learn_from(content, redirects)
+
+    def _page_listed(self, archive: str, captures: int) -> None:
+        self._captures += captures
+        self._show("listing")
+
+    # The frontier --------------------------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        """Take up the journal's frontier, and put the seeds on it."""
+        self._seen = {key for (key,) in self.store.db.execute("SELECT key FROM resource")}
+        self._seen |= {key for key, _, _ in self.store.aliases()}
+        for (state, kind), count in self.store.counts().items():
+            self._counts[state][kind] = count
+        self._queue = deque(self.journal.queue())
+        ended = self.store.meta("ended_at")
+        self._acquirer.ended_at = parse_timestamp(ended) if ended else None
+        with self.journal.db:
+            for uri in self.options.scope.start:
+                self._enqueue(uri, "page", None, None)
+            if self.options.recursive:
+                for uri in self._implied():
+                    self._enqueue(uri, "asset", None, None, guess=True)
+            if self.options.policy == "exhaustive":
+                self._enqueue_listed()
+
+    def _implied(self) -> Iterable[str]:
+        return dict.fromkeys(urljoin(uri, path) for uri in self.options.scope.start for path in _UNLINKED)
+
+    def _enqueue_listed(self) -> None:
+        query = "SELECT key, uri, max(media_type LIKE '%html%') FROM capture GROUP BY key ORDER BY key"
+        for key, uri, is_page in self.journal.db.execute(query).fetchall():
+            if key in self._listed and self.options.scope.holds(uri):
+                self._enqueue(uri, "page" if is_page else "asset", None, None)
+
+    def _enqueue(
+        self, uri: str, kind: Kind, found_on: str | None, near: datetime | None, *, guess: bool = False
+    ) -> None:
+        """Put a URI on the frontier unless it was there; the caller commits."""
+        try:
+            key = visit_key(uri, self.options.rules)
+        except BadURI:
+            return
+        if key in self._seen or (guess and key not in self._listed):
+            return
+        self._seen.add(key)
+        for other in self._harmony.stand_ins(key)[:1]:
+            self.store.add_alias(key, other, "listed under another spelling")
+            if other in self._seen:
+                return
+            self._seen.add(other)
+            key, uri = other, self._spelling(other, uri)
+        item = Queued(key, uri, kind, found_on, near)
+        if self.journal.enqueue(item):
+            self._queue.append(item)
+            self._count("queued", kind, 1)
+
+    def _spelling(self, key: str, uri: str) -> str:
+        row = self.journal.db.execute("SELECT uri FROM capture WHERE key = ? LIMIT 1", (key,)).fetchone()
+        return row[0] if row else uri
+
+    def _count(self, state: str, kind: str, change: int) -> None:
+        self._counts[state][kind] = self._counts[state].get(kind, 0) + change
+
+    # Fetching ------------------------------------------------------------------------------------------------------
+
+    async def _start_pages(self) -> None:
+        """The start pages first: they tell when the site ended."""
+        start = {visit_key(uri, self.options.rules) for uri in self.options.scope.start}
+        start |= {target for key, target, _ in self.store.aliases() if key in start}
+        first = [item for item in self._queue if item.key in start]
+        self._queue = deque(item for item in self._queue if item.key not in start)
+        for item in first:
+            await self._one(item)
+            self._notice_end(item.key)
+
+    def _notice_end(self, key: str) -> None:
+        """When newer captures of the front page were parked or hijacked, the site ended before the first of them."""
+        resource = self.store.get(key)
+        bad = [
+            a.captured_at
+            for a in self.journal.attempts(key)
+            if a.outcome == "rejected" and a.captured_at is not None and a.detail.startswith(("parked", "hijacked"))
+        ]
+        after = [at for at in bad if resource is not None and at > resource.captured_at]
+        if after and self.options.wish.at is None:
+            self._acquirer.ended_at = min(after)
+            self.store.set_meta("ended_at", format_timestamp(min(after)))
+
+    async def _drain(self) -> None:
+        count = sum(archive.concurrency or _DEFAULT_CONCURRENCY for archive in self.archives)
+        busy = 0
+        wake = asyncio.Event()
+
+        async def work() -> None:
+            nonlocal busy
+            while not self._should_stop():
+                if not self._queue:
+                    if not busy:
+                        wake.set()
+                        return
+                    wake.clear()
+                    await wake.wait()
+                    continue
+                item = self._queue.popleft()
+                busy += 1
+                try:
+                    await self._one(item)
+                finally:
+                    busy -= 1
+                    wake.set()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(max(1, min(count, _MAX_WORKERS))):
+                group.create_task(work())
+
+    def _should_stop(self) -> bool:
+        if not self._stopped and self._stop():
+            self._stopped = "it was told to stop"
+        limit = self.options.limit
+        if not self._stopped and limit is not None and sum(self._counts["recovered"].values()) >= limit:
+            self._stopped = f"{limit} resources were wanted"
+        return bool(self._stopped)
+
+    async def _one(self, item: Queued) -> None:
+        result = await self._acquirer.acquire(item)
+        with self.journal.db:
+            if isinstance(result, Missing):
+                self.store.add_missing(result)
+            else:
+                self._keep(item, result)
+        self._count("queued", item.kind, -1)
+        self._count("missing" if isinstance(result, Missing) else "recovered", self._kind(item, result), 1)
+        self._done += 1
+        self._show("recovering")
+
+    @staticmethod
+    def _kind(item: Queued, result: Had | Missing) -> Kind:
+        return item.kind if isinstance(result, Missing) else result.resource.kind
+
+    def _keep(self, item: Queued, had: Had) -> None:
+        resource = had.resource
+        self.store.add_recovered(resource, had.payload.sha256)
+        if resource.redirect_to is not None:
+            # Followed inside the archives, near the same time, also when only one resource was asked for.
+            self._enqueue(resource.redirect_to, item.kind, resource.key, resource.captured_at)
+        elif had.document is not None and self.options.recursive:
+            for link in had.document.links:
+                self._follow(link, resource.key, resource.captured_at)
+
+    def _follow(self, link: Link, page: str, captured_at: datetime) -> None:
+        if self.options.scope.holds(link.uri, embedded=link.embedded):
+            near = captured_at if link.embedded else None
+            self._enqueue(link.uri, link.kind, page, near, guess=link.guess)
+
+    def _sweep(self) -> bool:
+        """Redirects that ended nowhere are taken back: an older capture with content may exist."""
+        dangling = [r for r in self.store.recovered() if r.is_redirect and self.store.resolve(r.uri) is None]
+        if self._stopped or not dangling:
+            return False
+        with self.journal.db:
+            for resource in dangling:
+                tried = self._tried(resource.key, resource.archive, resource.captured_at, resource.uri)
+                detail = f"redirected-away: to {resource.redirect_to}, which could not be recovered"
+                self.journal.add_attempt(
+                    resource.key, Attempt(tried.archive, tried.uri, tried.captured_at, "rejected", detail)
+                )
+                self.journal.requeue_key(resource.key)
+                self._count("recovered", resource.kind, -1)
+                self._count("queued", resource.kind, 1)
+                self._queue.append(Queued(resource.key, resource.uri, resource.kind, resource.found_on))
+        return True
+
+    def _tried(self, key: str, archive: str, captured_at: datetime, uri: str) -> Candidate:
+        """The candidate a resource came from: the archive may have given one of another moment than was asked for."""
+        known = [c for c in self.journal.candidates(key) if c.archive == archive and c.uri == uri]
+        return min(known, key=lambda c: abs(c.captured_at - captured_at), default=Candidate(archive, uri, captured_at))
+
+    # Telling -------------------------------------------------------------------------------------------------------
+
+    def _show(self, stage: str, *, force: bool = False) -> None:
+        now = time.monotonic()
+        if not force and now - self._last_status < _STATUS_EVERY:
+            return
+        self._last_status = now
+        self._on_status(self._status(stage, now))
+
+    def _status(self, stage: str, now: float) -> Status:
+        left = len(self._queue)
+        speed = self._done / max(now - self._began, 0.001)
+        budgets = {}
+        if self.options.quotas and stage != "done":
+            budgets = {a.id: b for a in self.archives if (b := self._meter.budget(a.id)) is not None}
+        return Status(
+            stage,
+            recovered=dict(self._counts["recovered"]),
+            queued=dict(self._counts["queued"]),
+            missing=dict(self._counts["missing"]),
+            requests={name: usage.requests for name, usage in self.journal.usages().items()},
+            budgets=budgets,
+            paused={a.id: p for a in self.archives if stage == "recovering" and (p := self._client.pause_left(a)) > 1},
+            seconds_left=left / speed if self._done and left else None,
+            listed=self._captures,
+        )
+
+    def _finished(self) -> Finished:
+        rows = self.store.db.execute("SELECT count(*) FROM resource WHERE state = 'queued'").fetchone()[0]
+        retry = self.store.db.execute(
+            "SELECT count(*) FROM resource WHERE state = 'missing' AND reason IN (?, ?)", RETRIED
+        ).fetchone()[0]
+        failed = any(listing.state == "failed" for listing in self.journal.listings().values())
+        self.store.set_meta("finished_at", format_timestamp(now_utc()))
+        return Finished(not (rows or retry or failed), self._stopped, time.monotonic() - self._began)

@@ -1,0 +1,172 @@
+"""Listing a site in every archive: what survey shows and what the crawl chooses from.
+
+Hides: which query fits a scope, both spellings of a host, listings that are cut off (then split by years where the
+server allows it), resuming in the middle. Invariants: a listing is recorded as `done` only when nothing suggests that
+more follows; each page is committed together with the place from which to go on; a failure is recorded as one, never as
+empty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from recollect.archives.listing import Page, Query, Row, dialect_of, list_captures, list_exact
+from recollect.archives.registry import Archive
+from recollect.errors import ArchiveError, BadURI
+from recollect.recovery.canonical import Rules, split, visit_key
+from recollect.recovery.choose import Candidate
+from recollect.recovery.journal import Journal, Listing, ListingState
+from recollect.recovery.meter import Meter
+from recollect.recovery.scope import Scope
+
+FIRST_YEAR = 1991
+
+
+@dataclass(frozen=True, slots=True)
+class SiteQuery:
+    """One listing of a part of the site: `name` is its place in the journal, `prefix` the visit keys it covers."""
+
+    name: str
+    query: Query
+    prefix: str
+
+    def covers(self, key: str) -> bool:
+        """Would this listing hold the key, if the archive does?"""
+        if self.query.match == "domain":
+            host = key.partition("://")[2].partition("/")[0].partition(":")[0]
+            return host == self.prefix or host.endswith("." + self.prefix)
+        if not key.startswith(self.prefix):
+            return self.prefix.endswith("/") and key == self.prefix[:-1]
+        return self.prefix.endswith("/") or len(key) == len(self.prefix) or key[len(self.prefix)] in "/?"
+
+
+def site_queries(scope: Scope) -> list[SiteQuery]:
+    """The listings a scope needs."""
+    queries = []
+    for uri, prefix in zip(scope.start, scope.prefixes, strict=True):
+        scheme, host, _, _ = split(uri)
+        if scope.extent == "subdomains":
+            bare = host.removeprefix("www.") if scope.rules.fold_www else host
+            queries.append(SiteQuery(f"domain {prefix}", Query(bare, "domain"), prefix))
+            continue
+        # Without the final slash a prefix also finds the folder's own page, which indexes keep without one.
+        path = "/" + prefix.partition("://")[2].partition("/")[2]
+        address = f"{scheme}://{host}{path.rstrip('/') or '/'}"
+        queries.append(SiteQuery(f"prefix {prefix}", Query(address, "prefix"), prefix))
+    return list({query.name: query for query in queries}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Lister:
+    """Lists a site into the journal."""
+
+    meter: Meter
+    journal: Journal
+    rules: Rules
+    on_page: Callable[[str, int], None] = lambda _archive, _captures: None
+
+    async def list_site(self, archives: Sequence[Archive], queries: Sequence[SiteQuery]) -> None:
+        """Every query in every archive that has a listing, side by side; what is done already is not asked again."""
+        known = self.journal.listings()
+        tasks = []
+        for archive in archives:
+            if not archive.cdx:
+                continue
+            for query in queries:
+                old = known.get((archive.id, query.name))
+                if old is None or old.state in ("part", "failed"):
+                    tasks.append(self._list(archive, query, old))
+        await asyncio.gather(*tasks)
+
+    async def _list(self, archive: Archive, site: SiteQuery, old: Listing | None) -> None:
+        cursor = old.cursor if old is not None and old.state == "part" else ""
+        count = old.captures if old is not None and cursor else 0
+        try:
+            count, cut = await self._pages(archive, site, site.query, cursor, count)
+            if not count and (other := _other_host(site.query)) is not None:
+                count, cut = await self._pages(archive, site, other, "", count)
+            if cut and dialect_of(archive.cdx) == "plain" and site.query.match != "exact":
+                count, cut = await self._by_years(archive, site, count, cut)
+        except ArchiveError as error:
+            self._set(archive, site, "failed", 0, str(error))
+        else:
+            self._set(archive, site, "truncated" if cut else "done", count, cut)
+
+    async def _pages(self, archive: Archive, site: SiteQuery, query: Query, cursor: str, count: int) -> tuple[int, str]:
+        while True:
+            page = await list_captures(self.meter, archive, query, cursor)
+            with self.journal.db:
+                self.journal.add_captures(self._keyed(archive, page.rows))
+                count += len(page.rows)
+                if page.cursor:
+                    self.journal.set_listing(Listing(archive.id, site.name, "part", page.cursor, count))
+            self.on_page(archive.id, count)
+            cursor = page.cursor
+            if not cursor:
+                return count, page.cut or _unread(page)
+
+    async def _by_years(self, archive: Archive, site: SiteQuery, count: int, cut: str) -> tuple[int, str]:
+        """A listing cut at a limit may come whole in pieces: try by years, those of the captures seen and later."""
+        for year in range(FIRST_YEAR, datetime.now(UTC).year + 1):
+            start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)
+            piece = Query(site.query.uri, site.query.match, start, end)
+            page = await list_captures(self.meter, archive, piece)
+            if any(not start <= row.captured_at <= end for row in page.rows):
+                return count, cut  # the server takes no notice of dates
+            with self.journal.db:
+                self.journal.add_captures(self._keyed(archive, page.rows))
+            count += len(page.rows)
+            if page.cut:
+                return count, page.cut
+        return count, ""
+
+    async def ask_one(self, archive: Archive, uri: str, key: str) -> Page:
+        """What one archive holds of one resource; its captures go into the journal under the key."""
+        page = await list_exact(self.meter, archive, uri)
+        with self.journal.db:
+            self.journal.add_captures((key, _candidate(archive, row)) for row in page.rows)
+        return page
+
+    def _keyed(self, archive: Archive, rows: Iterable[Row]) -> Iterable[tuple[str, Candidate]]:
+        for row in rows:
+            try:
+                yield visit_key(row.uri, self.rules), _candidate(archive, row)
+            except BadURI:
+                continue
+
+    def _set(self, archive: Archive, site: SiteQuery, state: ListingState, count: int, detail: str) -> None:
+        with self.journal.db:
+            self.journal.set_listing(Listing(archive.id, site.name, state, "", count, detail))
+
+
+def _unread(page: Page) -> str:
+    return f"{page.unread} of its lines cannot be read" if page.unread else ""
+
+
+def _other_host(query: Query) -> Query | None:
+    """The same query with or without www, for servers that keep the two apart."""
+    scheme, mark, rest = query.uri.partition("://")
+    if not mark:
+        return None
+    rest = rest[4:] if rest.startswith("www.") else "www." + rest
+    return Query(f"{scheme}://{rest}", query.match, query.start, query.end)
+
+
+def _candidate(archive: Archive, row: Row) -> Candidate:
+    # Without a raw address, and without a date in its URI-M to make one of, only the rewritten page can be had.
+    altered = not archive.raw and archive.raw_uri(row.locator, "", row.uri) == row.locator
+    return Candidate(
+        archive.id,
+        row.uri,
+        row.captured_at,
+        row.status,
+        row.media_type,
+        row.digest,
+        row.length,
+        row.revisit,
+        altered,
+        row.locator,
+    )
