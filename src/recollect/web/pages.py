@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 from html import escape
 from importlib.resources import files
-from urllib.parse import quote
+from urllib.parse import urlsplit
 
 from recollect import __version__
 from recollect.aggregator.ask import Outcome
@@ -44,32 +44,33 @@ def asset(name: str) -> bytes:
     return (files("recollect.web") / "static" / name).read_bytes()
 
 
-def home_page(archives: Sequence[Archive]) -> str:
-    """Where one types a URI."""
+def home_page(archives: Sequence[Archive], root: str = "") -> str:
+    """Where one types a URI. `root` is the path under which this server lies, without a slash at the end."""
     asked = [archive for archive in archives if not archive.ignore]
     names = "".join(f"<li>{escape(archive.name)}</li>" for archive in asked)
     return (
-        _head("Recollect", "")
+        _head("Recollect", "", root)
         + '<section class="card intro"><h2>Where is the past of a page?</h2>'
         + "<p>Type the address of a page, also of one that is long gone. Recollect asks the web archives that may hold "
         "it, and shows all captures on one timeline.</p>"
         + f"<details><summary>{_count(len(asked), 'archive')} can be asked</summary><ul>{names}</ul></details>"
         + "</section>"
-        + _foot()
+        + _foot(root)
     )
 
 
-def problem_page(what: str, why: str, uri: str = "") -> str:
+def problem_page(what: str, why: str, uri: str = "", root: str = "") -> str:
     """A sentence about what went wrong, and the form to try again."""
     sentence = f'<section class="card problem"><h2>{escape(what)}</h2><p>{escape(why)}</p></section>'
-    return _head(what, uri) + sentence + _foot()
+    return _head(what, uri, root) + sentence + _foot(root)
 
 
 async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) -> AsyncIterator[str]:
     """The page of one resource, in pieces: the form, the archives as they answer, then everything."""
     names = {archive.id: archive.name for archive in aggregator.world.archives}
     arrived: asyncio.Queue[Outcome] = asyncio.Queue()
-    yield _head(f"Captures of {lookup.uri_r}", lookup.uri_r)
+    root = escape(urlsplit(place.base).path)
+    yield _head(f"Captures of {lookup.uri_r}", lookup.uri_r, root)
     asked = f"Asking the archives about <b>{escape(lookup.uri_r)}</b>"
     yield f'<section class="card asking" role="status"><h2>{asked}</h2><ul>'
     asking = asyncio.ensure_future(aggregator.timemaps(replace(lookup, on_outcome=arrived.put_nowait)))
@@ -87,7 +88,7 @@ async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) ->
     yield "</ul></section>"
     for piece in _result(answer, place, names):
         yield piece
-    yield _foot()
+    yield _foot(root)
 
 
 def _answered(outcome: Outcome, names: dict[str, str]) -> str:
@@ -101,7 +102,7 @@ def _result(answer: Answer, place: Place, names: dict[str, str]) -> Iterator[str
     yield _summary(answer, place)
     if mementos.rows:
         yield f'<section class="card wide"><div class="scroll">{timeline(mementos, names)}</div></section>'
-        yield _go_to(answer.uri_r, mementos)
+        yield _go_to(answer.uri_r, mementos, escape(urlsplit(place.base).path))
     yield _archives(answer, names)
     if mementos.rows:
         yield from _list(mementos, place, names)
@@ -132,13 +133,14 @@ def _summary(answer: Answer, place: Place) -> str:
 
 
 def _local(place: Place, kind: str) -> str:
-    return f"/timemap/{kind}/{place.original}"
+    """The address of a TimeMap on this server, without its host: the reader's way here is the right one."""
+    return place.timemap(kind).removeprefix(place.base.removesuffix(urlsplit(place.base).path))
 
 
-def _go_to(uri_r: str, mementos: Mementos) -> str:
+def _go_to(uri_r: str, mementos: Mementos, root: str) -> str:
     first, last = (f"{mementos[i].captured_at:%Y-%m-%d}" for i in (0, -1))
     return (
-        '<form class="card go" method="get" action="/"><label>Go to the capture nearest to '
+        f'<form class="card go" method="get" action="{root}/"><label>Go to the capture nearest to '
         f'<input type="date" name="at" required min="{first}" max="{last}" value="{last}"></label>'
         f'<input type="hidden" name="uri" value="{escape(uri_r)}"><button>Go</button></form>'
     )
@@ -212,31 +214,26 @@ def _list(mementos: Mementos, place: Place, names: dict[str, str]) -> Iterator[s
     yield "</section>"
 
 
-def _head(title: str, uri: str) -> str:
+def _head(title: str, uri: str, root: str) -> str:
     focus = "" if uri else " autofocus"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(title)}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark"><link rel="icon" href="/_/icon.svg">'
-        '<link rel="stylesheet" href="/_/page.css"><script src="/_/page.js" defer></script></head><body>'
-        '<header><a class="name" href="/">Recollect</a>'
-        '<form method="get" action="/" role="search"><label class="hidden" for="uri">Address of a page</label>'
+        f'<meta name="color-scheme" content="light dark"><link rel="icon" href="{root}/_/icon.svg">'
+        f'<link rel="stylesheet" href="{root}/_/page.css"><script src="{root}/_/page.js" defer></script></head><body>'
+        f'<header><a class="name" href="{root}/">Recollect</a>'
+        f'<form method="get" action="{root}/" role="search"><label class="hidden" for="uri">Address of a page</label>'
         f'<input id="uri" name="uri" inputmode="url" placeholder="http://example.com/" value="{escape(uri)}" '
         f'autocapitalize="off" autocomplete="url" spellcheck="false" required{focus}>'
         "<button>Find captures</button></form></header>"
     )
 
 
-def _foot() -> str:
-    links = '<a href="/archives">archives</a> · <a href="/about">about</a>'
+def _foot(root: str) -> str:
+    links = f'<a href="{root}/archives">archives</a> · <a href="{root}/about">about</a>'
     return f"<footer>Recollect {escape(__version__)} · {links}</footer></body></html>\n"
 
 
 def _count(number: int, thing: str) -> str:
     return f"1 {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
-def page_uri(uri_r: str) -> str:
-    """Where the page of a resource is, on this server."""
-    return f"/?uri={quote(uri_r, safe='')}"

@@ -1,0 +1,59 @@
+"""The endpoints for people: `/` with its form and result, and `/_/`, the style sheet and script of the pages.
+
+Hides: how a page is sent in pieces. `?uri=` is the page whose captures are shown; with `at=` (a date) the reader is
+sent to the capture nearest to it.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, urlsplit
+
+from aiohttp import web
+
+from recollect.aggregator.service import Lookup
+from recollect.errors import RecollectError
+from recollect.formats.timemap import Place
+from recollect.web.app import Context, Seen, via
+from recollect.web.pages import ASSET_TYPES, HEADERS, asset, captures_page, home_page, problem_page
+from recollect.web.replies import SERVER, error_reply, redirect, reply
+from recollect.web.target import clean_uri
+
+_DATE = re.compile(r"\d{4}(?:-?\d\d){0,2}")
+
+
+async def page(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+    base = context.base(request)
+    root = urlsplit(base).path
+    options = dict(parse_qsl(rest.removeprefix("?"), errors="surrogateescape"))
+    typed = options.get("uri") or options.get("url") or ""
+    if not typed.strip():
+        return _page(200, home_page(context.aggregator.world.archives, root))
+    try:
+        uri_r = seen.uri_r = clean_uri(typed.strip())
+    except RecollectError as error:
+        return _page(400, problem_page("That is no address of a page", str(error), typed, root))
+    place = Place(base, uri_r)
+    at = options.get("at", "")
+    if _DATE.fullmatch(at):
+        digits = at.replace("-", "")
+        return redirect(f"{base}/memento/{digits + '120000' * (len(digits) == 8)}/{place.original}", {})
+    response = web.StreamResponse(headers={"Server": SERVER, **HEADERS, "Cache-Control": "no-store"})
+    await response.prepare(request)
+    if request.method != "HEAD":
+        async for piece in captures_page(context.aggregator, Lookup(uri_r, via=via(context, request)), place):
+            await response.write(piece.encode("utf-8", "replace"))
+    await response.write_eof()
+    return response
+
+
+async def assets(_context: Context, _request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
+    name = rest.partition("?")[0]
+    if name not in ASSET_TYPES:
+        return error_reply(404, "no such file")
+    return reply(200, asset(name), ASSET_TYPES[name], {"Cache-Control": "max-age=3600"})
+
+
+def _page(status: int, text: str) -> web.Response:
+    body = text.encode("utf-8", "replace")
+    return web.Response(status=status, body=body, headers={"Server": SERVER, **HEADERS})
