@@ -331,19 +331,26 @@ class _Zstd(_Stored):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
+        self._thread = threading.local()
+        self._starts, self._offsets = array("Q", [0]), array("Q", [0])
+        try:
+            self._read_table()
+        except BaseException:
+            self.close()
+            raise
+
+    def _read_table(self) -> None:
         count, flags, _ = struct.unpack("<IBI", self.bytes_at(self.length - 9, 9))
         width = 12 if flags & 0x80 else 8  # with a checksum per frame, which frames have themselves
         table = self.bytes_at(self.length - 9 - width * count, width * count)
         if len(table) != width * count:
             raise self.broken(self.length - 9, "bad zstd seek table")
         sizes = struct.iter_unpack("<II4x" if width == 12 else "<II", table)
-        self._starts, self._offsets = array("Q", [0]), array("Q", [0])
         for stored, text in sizes:
             self._starts.append(self._starts[-1] + stored)
             self._offsets.append(self._offsets[-1] + text)
         if self._starts[-1] + 8 + width * count + 9 != self.length:
             raise self.broken(self.length - 9, "the zstd seek table is not of this file")
-        self._thread = threading.local()
 
     def start_at(self, position: int) -> int | None:
         at = bisect_left(self._starts, position, 0, len(self._starts) - 1)

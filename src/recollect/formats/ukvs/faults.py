@@ -177,9 +177,7 @@ class _Check:
                 yield self._fault("unsorted", why, line)
             self._group.clear()
         elif more in self._group:
-            yield self._fault(
-                "duplicate-key", "duplicate key: the same as the line before" if not more else "duplicate key", line
-            )
+            yield self._fault("duplicate-key", "duplicate key", line)
         elif more < self._more and not any(b":" in token for token in (*more, *self._more)):
             yield self._fault("unsorted", f"unsorted: the further keys are below the line before; {_HINT_SORT}", line)
         self._key, self._more = key, more

@@ -36,7 +36,8 @@ def loads(text: str | bytes) -> Any:
     except ValueError:
         pass
     try:
-        return _strict("".join(_rewritten(text)))
+        # Joined with spaces, as words that stood apart must not become one.
+        return _strict(" ".join(_rewritten(text)))
     except RecursionError as error:
         raise FormatError("bad JSON", why="nested too deeply") from error
     except ValueError as error:
@@ -69,7 +70,7 @@ def _rewritten(text: str) -> list[str]:
             out.append(json.dumps(_unquoted(match[0][1:-1])))
         elif match.lastgroup == "word" and text[position:].lstrip().startswith(":"):
             out.append(json.dumps(match[0]))
-        elif match[0] in ("}", "]") and out and out[-1] == ",":
+        elif match[0] in ("}", "]") and out[-1:] == [","] and out[-2:-1] not in (["{"], ["["], [","]):
             out[-1] = match[0]
         elif match.lastgroup != "space":
             out.append(match[0])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from recollect.errors import FormatError
 
-_SHAPE = re.compile(rb"(\d{0,14})(:?)(\d{0,14})")
+_SHAPE = re.compile(rb"(\d{0,14})(?:(:)(\d{0,14}))?")
 
 
 class Period(NamedTuple):
@@ -27,7 +27,7 @@ class Period(NamedTuple):
         match = _SHAPE.fullmatch(raw)
         if match is None or not raw:
             raise FormatError("bad datetime", why=f"{raw[:40].decode('utf-8', 'replace')!r} is no 2014, 2014:2016 or :")
-        start, colon, end = (part.decode() for part in match.groups())
+        start, colon, end = ((part or b"").decode() for part in match.groups())
         period = cls(start.ljust(14, "0"), (end if colon else start).ljust(14, "9"))
         if period.first > period.last:
             raise FormatError("bad datetime", why=f"{raw.decode()!r} ends before it starts")

@@ -45,7 +45,7 @@ class Writer:
         self._before = (key, more_keys)
         if self._header.style == "cdxj":
             line = b" ".join((key, *more_keys, cdxj_block(record).encode("utf-8", "surrogateescape")))
-        elif self._simple and not block and not values:
+        elif self._simple and not (block or values or more_keys):
             line = b"%b %b" % (key, str(frequency).encode())
         else:
             line = format_line(record, self._header)
