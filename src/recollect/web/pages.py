@@ -49,12 +49,12 @@ def home_page(archives: Sequence[Archive], root: str = "") -> str:
     asked = [archive for archive in archives if not archive.ignore]
     names = "".join(f"<li>{escape(archive.name)}</li>" for archive in asked)
     return (
-        _head("Recollect", "", root)
-        + '<section class="card intro"><h2>Where is the past of a page?</h2>'
+        _head("Recollect", root)
+        + '<main class="intro"><h1>See what a page used to be.</h1>'
         + "<p>Type the address of a page, also of one that is long gone. Recollect asks the web archives that may hold "
         "it, and shows all captures on one timeline.</p>"
-        + f"<details><summary>{_count(len(asked), 'archive')} can be asked</summary><ul>{names}</ul></details>"
-        + "</section>"
+        + _form("", root)
+        + f'<p class="note">{_count(len(asked), "archive")} can be asked:</p><ul>{names}</ul></main>'
         + _foot(root)
     )
 
@@ -62,7 +62,7 @@ def home_page(archives: Sequence[Archive], root: str = "") -> str:
 def problem_page(what: str, why: str, uri: str = "", root: str = "") -> str:
     """A sentence about what went wrong, and the form to try again."""
     sentence = f'<section class="card problem"><h2>{escape(what)}</h2><p>{escape(why)}</p></section>'
-    return _head(what, uri, root) + sentence + _foot(root)
+    return _head(what, root, _form(uri, root)) + sentence + _foot(root)
 
 
 async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) -> AsyncIterator[str]:
@@ -70,7 +70,7 @@ async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) ->
     names = {archive.id: archive.name for archive in aggregator.world.archives}
     arrived: asyncio.Queue[Outcome] = asyncio.Queue()
     root = escape(urlsplit(place.base).path)
-    yield _head(f"Captures of {lookup.uri_r}", lookup.uri_r, root)
+    yield _head(f"Captures of {lookup.uri_r}", root, _form(lookup.uri_r, root))
     asked = f"Asking the archives about <b>{escape(lookup.uri_r)}</b>"
     yield f'<section class="card asking" role="status"><h2>{asked}</h2><ul>'
     asking = asyncio.ensure_future(aggregator.timemaps(replace(lookup, on_outcome=arrived.put_nowait)))
@@ -153,7 +153,7 @@ def _archives(answer: Answer, names: dict[str, str]) -> str:
     for decision in answer.decisions:
         outcome = outcomes.get(decision.archive)
         state, said, time = _state(decision, outcome)
-        why = escape(_reason(decision)) + (f"<br>{escape(outcome.why)}" if outcome and outcome.why else "")
+        why = _reason(decision) + (f"<br>{escape(outcome.why)}" if outcome and outcome.why else "")
         rows.append(
             f'<tr class="{state}"><td>{escape(names.get(decision.archive, decision.archive))}</td>'
             f'<td><span class="state">{state}</span></td><td class="number">{escape(said)}</td>'
@@ -184,8 +184,10 @@ def _state(decision: Decision, outcome: Outcome | None) -> tuple[str, str, str]:
 
 
 def _reason(decision: Decision) -> str:
-    parts = [decision.source, decision.key, decision.frequency, decision.reason]
-    return " ".join(part for part in parts if part)
+    """Why it was asked or not: the source, its deciding key and count, and what follows."""
+    key = f"<code>{escape(decision.key)}</code>" if decision.key else ""
+    said = " ".join(part for part in (key, escape(decision.frequency)) if part)
+    return ": ".join(part for part in (escape(decision.source), said, escape(decision.reason)) if part)
 
 
 def _list(mementos: Mementos, place: Place, names: dict[str, str]) -> Iterator[str]:
@@ -214,19 +216,24 @@ def _list(mementos: Mementos, place: Place, names: dict[str, str]) -> Iterator[s
     yield "</section>"
 
 
-def _head(title: str, uri: str, root: str) -> str:
-    focus = "" if uri else " autofocus"
+def _head(title: str, root: str, form: str = "") -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(title)}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><link rel="icon" href="{root}/_/icon.svg">'
         f'<link rel="stylesheet" href="{root}/_/page.css"><script src="{root}/_/page.js" defer></script></head><body>'
-        f'<header><a class="name" href="{root}/">Recollect</a>'
+        f'<header><a class="name" href="{root}/">Recollect</a>{form}</header>'
+    )
+
+
+def _form(uri: str, root: str) -> str:
+    focus = "" if uri else " autofocus"
+    return (
         f'<form method="get" action="{root}/" role="search"><label class="hidden" for="uri">Address of a page</label>'
         f'<input id="uri" name="uri" inputmode="url" placeholder="http://example.com/" value="{escape(uri)}" '
         f'autocapitalize="off" autocomplete="url" spellcheck="false" required{focus}>'
-        "<button>Find captures</button></form></header>"
+        "<button>Find captures</button></form>"
     )
 
 

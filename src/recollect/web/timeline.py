@@ -16,7 +16,7 @@ from html import escape
 from recollect.formats.timemap import Mementos
 
 BINS = 100
-LEFT, RIGHT, ROW, BARS, TOP = 168, 14, 26, 64, 22
+LEFT, RIGHT, ROW, BARS, TOP = 176, 14, 26, 64, 22
 WIDTH = 1000
 COLOURS = 8
 MONTHS = (
@@ -147,7 +147,7 @@ def _bars(held: Mapping[str, _Bins], scale: Scale) -> str:
 
 def _row(mementos: Mementos, scale: Scale, bins: _Bins, name: str, row: int) -> str:
     y = TOP + BARS + ROW * row + ROW / 2
-    shown = name if len(name) <= 24 else name[:23] + "…"
+    shown = name if len(name) <= 25 else name[:24] + "…"
     parts = [
         f'<g class="row c{row % COLOURS}"><line class="rail" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>',
         f'<text class="row-name" x="{LEFT - 12}" y="{y + 4}">{escape(shown)}<title>{escape(name)}</title></text>',
