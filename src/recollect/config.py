@@ -1,1 +1,190 @@
-"""Settings: one frozen value, merged once from TOML, environment and flags."""
+"""Settings of the server: one frozen `Settings`, merged once from a TOML file, then the environment, then flags.
+
+Hides: where a value came from (`load_settings` tells), and how text becomes a value (`10m`, `256 MB`, `yes`). Unknown
+keys, in the file or in the environment (`RECOLLECT_*`), are errors: a misspelt setting must not be a setting that does
+nothing. Every setting is listed in docs/aggregator.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import UsageError
+
+_PREFIX = "RECOLLECT_"
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
+_POWERS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_WORDS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
+# Of the environment, but no settings: the file itself, and names other parts of the program use.
+_HINT = "`recollect config show` lists all settings"
+_OTHER_VARIABLES = frozenset({"RECOLLECT_CONFIG"})
+
+
+def _setting(default: Any, kind: str, meaning: str, *, secret: bool = False) -> Any:
+    return field(default=default, metadata={"kind": kind, "help": meaning, "secret": secret})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything an operator can set. Durations are seconds, sizes bytes."""
+
+    archives: str | None = _setting(None, "text", "list of archives (TOML or JSON); the public ones that ship if unset")
+    maps: str | None = _setting(None, "text", "directory with one map or filter per archive, named by its id")
+    host: str = _setting("127.0.0.1", "text", "address to listen on")
+    port: int = _setting(1208, "count", "port to listen on; 0 lets the system choose")
+    base_url: str = _setting("", "text", "public address, when it is not the one clients call")
+    workers: int = _setting(1, "count", "processes that serve")
+    deadline: float = _setting(30.0, "duration", "time for a whole answer; archives that are late are named as missing")
+    connect_timeout: float = _setting(5.0, "duration", "time to connect to an archive")
+    concurrency: int = _setting(100, "count", "requests at a time to an archive that sets no limit itself")
+    top_k: int | None = _setting(None, "count", "ask at most so many archives, those expected to hold most first")
+    max_pages: int = _setting(100, "count", "requests per archive and lookup: a TimeMap and its pages")
+    max_answer: int = _setting(64 * 10**6, "size", "largest answer read from an archive")
+    page_size: int = _setting(1000, "count", "mementos a page, when a page is asked for")
+    cache: str = _setting("memory", "text", "`memory`, `none`, a file, or redis://host:port/db")
+    cache_size: int = _setting(256 * 10**6, "size", "largest cache in memory, and largest cache file")
+    fresh: float = _setting(86400.0, "duration", "how long an archive's mementos are answered from the cache")
+    stale: float = _setting(7 * 86400.0, "duration", "how much longer they are, while they are asked for anew")
+    negative: float = _setting(600.0, "duration", "how long an archive's `none` is answered from the cache")
+    learn: bool = _setting(True, "switch", "learn from answers which archives without a map hold what")
+    explore: float = _setting(0.05, "share", "share of lookups that ask an archive learned to hold none")
+    state: str | None = _setting(None, "text", "directory where the cache and what was learned survive a restart")
+    user_agent: str = _setting("", "text", "how we name ourselves to archives")
+    contact: str = _setting("", "text", "mail or web address added to the user agent")
+    access_log: str | None = _setting(None, "text", "file for the access log (JSON lines); - is standard output")
+    monitor: bool = _setting(True, "switch", "serve /monitor, events of every lookup")
+    admin_token: str = _setting("", "text", "token for what only an operator may see or do", secret=True)
+    admin_port: int | None = _setting(None, "count", "a port of its own for that, on the loopback interface")
+    drain: float = _setting(10.0, "duration", "time that requests under way have to end when the server stops")
+    refresh: float = _setting(0.0, "duration", "look for changed maps and archives so often; 0 only on SIGHUP")
+    publish: str | None = _setting(None, "text", "directory of published maps to serve at /.well-known/mementomap")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and for each the place its value came from."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    config: str | Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Merge file, environment and flags. Flags that are None were not given."""
+    env = os.environ if environment is None else environment
+    known = {one.name: one for one in fields(Settings)}
+    values: dict[str, Any] = {}
+    sources = dict.fromkeys(known, "default")
+    file = _config_file(config, env)
+    if file is not None:
+        for name, value in _read(file).items():
+            if name not in known:
+                raise UsageError("unknown setting", where=f"{file}: {name}", hint=_HINT)
+            values[name] = _value(known[name], value, f"{file}: {name}")
+            sources[name] = str(file)
+    for variable, text in env.items():
+        if not variable.startswith(_PREFIX) or variable in _OTHER_VARIABLES:
+            continue
+        name = variable.removeprefix(_PREFIX).lower()
+        if name not in known:
+            raise UsageError(
+                "unknown setting", where=f"environment: {variable}", hint="`recollect config show` lists all"
+            )
+        values[name] = _value(known[name], text, variable)
+        sources[name] = variable
+    for name, value in (flags or {}).items():
+        if value is not None:
+            values[name] = _value(known[name], value, f"--{name.replace('_', '-')}")
+            sources[name] = f"--{name.replace('_', '-')}"
+    return Loaded(Settings(**values), sources)
+
+
+def _config_file(config: str | Path | None, env: Mapping[str, str]) -> Path | None:
+    named = config or env.get("RECOLLECT_CONFIG")
+    if named:
+        return Path(named)
+    home = env.get("XDG_CONFIG_HOME") or (f"{env['HOME']}/.config" if env.get("HOME") else "")
+    usual = Path(home) / "recollect" / "config.toml" if home else None
+    return usual if usual is not None and usual.is_file() else None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError("cannot read the settings", where=str(file), why=error.strerror or str(error)) from error
+    except ValueError as error:
+        raise UsageError("not TOML", where=str(file), why=str(error)) from error
+
+
+def _value(setting: Any, value: Any, where: str) -> Any:
+    kind = setting.metadata["kind"]
+    try:
+        return _KINDS[kind](value)
+    except (ValueError, TypeError) as error:
+        raise UsageError("bad setting", where=where, why=f"{error}, found {value!r}") from error
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str | Path):
+        return str(value)
+    raise ValueError("expected text")
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not re.fullmatch(r"\d{1,12}", str(value)):
+        raise ValueError("expected a whole number")
+    return int(value)
+
+
+def _duration(value: Any) -> float:
+    match = None if isinstance(value, bool) else _DURATION.fullmatch(str(value))
+    if match is None:
+        raise ValueError("expected a time like 1.5, 500ms, 10m, 24h")
+    return float(match[1]) * _SECONDS[match[2].lower()]
+
+
+def _size(value: Any) -> int:
+    match = None if isinstance(value, bool) else _SIZE.fullmatch(str(value))
+    if match is None:
+        raise ValueError("expected a size like 500000, 64 MB")
+    return int(float(match[1]) * _POWERS[match[2].lower()])
+
+
+def _share(value: Any) -> float:
+    text = str(value).strip()
+    share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    if isinstance(value, bool) or not 0 <= share <= 1:
+        raise ValueError("expected a share from 0 to 1, or a percentage")
+    return share
+
+
+def _switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = _WORDS.get(str(value).strip().lower())
+    if word is None:
+        raise ValueError("expected yes or no")
+    return word
+
+
+_KINDS: dict[str, Any] = {
+    "text": _text,
+    "count": _count,
+    "duration": _duration,
+    "size": _size,
+    "share": _share,
+    "switch": _switch,
+}

@@ -5,7 +5,7 @@ Hides: when enough failures are enough. Pure: the clock is an argument (monotoni
 Closed, it lets everything through and opens after `CONSECUTIVE` failures in a row, or when at least half of the last
 `WINDOW` answers failed. Open, it lets nothing through for a while (15 s, doubled at each relapse, at most 15 minutes).
 Then it is half open: one probe at a time, and only `PROBES` good ones in a row close it. Timeouts, broken connections,
-5xx and 429 are failures; a 404 is a good answer, as is any other 4xx (the archive works, it only does not serve us that).
+5xx and 429 are failures; a 404 is a good answer, as is any other 4xx (the archive works, it just refuses).
 """
 
 from __future__ import annotations
@@ -50,6 +50,12 @@ class Breaker:
     @property
     def closed(self) -> bool:
         return self._state == "closed"
+
+    def would_allow(self, now: float) -> bool:
+        """What `allows` would answer, without taking the probe."""
+        return self._state == "closed" or (
+            not self._probing and (self._state == "half open" or now >= self._open_until)
+        )
 
     def allows(self, now: float) -> bool:
         """Whether to ask now. When it answers yes while half open, the caller holds the probe until it tells."""

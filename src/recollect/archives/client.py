@@ -129,7 +129,7 @@ class ArchiveClient:
     ) -> None:
         """`concurrency` and `timeout` (seconds per request) hold for archives that set none themselves."""
         self._loop = asyncio.get_running_loop()
-        self._fields = _fields({"User-Agent": user_agent, "Accept-Encoding": "gzip, deflate"})
+        self._fields = _fields({"User-Agent": user_agent})
         self._concurrency = concurrency
         self._timeout = timeout
         self._connect_timeout = connect_timeout
@@ -249,6 +249,8 @@ class ArchiveClient:
         method: str,
     ) -> tuple[_Sink, str]:
         extra = _fields(headers) if headers else b""
+        if not headers or "Accept-Encoding" not in headers:
+            extra += b"Accept-Encoding: gzip, deflate\r\n"
         left = hops
         while True:
             origin, fields, target = self._locate(peer, url)

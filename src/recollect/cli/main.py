@@ -8,21 +8,36 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from recollect import __version__
 from recollect.errors import RecollectError
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 # Command -> (module, attribute, what it does). Help is kept here so that listing imports nothing.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # one line per command, in the order of the alphabet
     "archives": ("recollect.cli.archives", "archives", "show the archives that are asked, and whether they answer"),
+    "completion": ("recollect.cli.completion", "completion", "print a script that completes commands in your shell"),
+    "config": ("recollect.cli.serve", "config", "show the server's settings and where each comes from"),
     "discover": ("recollect.cli.discover", "discover", "find and install the maps that archives publish"),
     "measure": ("recollect.cli.measure", "measure", "how much of a lost website came back"),
+    "memento": ("recollect.cli.memento", "memento", "find the capture of a page closest to a date, or get it"),
+    "profile": ("recollect.cli.profile", "profile", "say what an archive holds: its indexes to a map"),
     "publish": ("recollect.cli.publish", "publish", "write a map as static files for any web server"),
+    "serve": ("recollect.cli.serve", "serve", "Memento for all archives, asking only those that can answer"),
+    "surt": ("recollect.cli.keys", "surt_command", "the sort-friendly keys of URIs"),
+    "timegate": ("recollect.cli.memento", "timegate", "find the memento closest to a datetime"),
+    "timemap": ("recollect.cli.memento", "timemap", "list the mementos of a page in all archives"),
     "validate": ("recollect.cli.maps", "validate", "name every fault of a map"),
 }
 
@@ -49,6 +64,25 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = get_close_matches(name, COMMANDS, n=3)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        # click's own way would import every command to show its help.
+        found = [
+            CompletionItem(name, help=COMMANDS[name][2]) for name in sorted(COMMANDS) if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][2]) for name in self.list_commands(ctx)])
@@ -66,6 +100,9 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 usage, 3 partial, 130 interrupted."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A character that the terminal's encoding lacks is shown as an escape; it must not end the program.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run(args))
 
 
@@ -73,6 +110,8 @@ def run(args: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         result: Any = cli.main(args=args, prog_name="recollect", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a failure can still be told
     except RecollectError as error:
         _complain(str(error), error.hint)
         return error.exit_code
@@ -82,17 +121,55 @@ def run(args: list[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
+        _abandon_stdout()
         _complain("interrupted", "nothing half-written was left behind")
         return 130
     except BrokenPipeError:
         # The reader of our output went away (as `head` does); that is its right.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
         return 0
     except OSError as error:
-        place = f": {error.filename}" if error.filename else ""
-        _complain(f"{type(error).__name__}{place}: {error.strerror or error}", "")
+        _abandon_stdout()
+        _complain(*_words_for(error))
+        return 1
+    except MemoryError:
+        _complain("out of memory", "give it a smaller part of the input, or run it on a bigger machine")
+        return 1
+    except Exception as error:
+        traceback.print_exc()
+        _complain(f"unexpected {type(error).__name__}", "this is a fault in recollect: please report the lines above")
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _words_for(error: OSError) -> tuple[str, str]:
+    """Message and hint for what the system refused."""
+    place = f"{error.filename}: " if error.filename else ""
+    reason = error.strerror or str(error)
+    hint = ""
+    if isinstance(error, FileNotFoundError):
+        hint = "check the spelling, or use - for standard input"
+    elif isinstance(error, PermissionError):
+        hint = "check who may read and write there (ls -l)"
+    elif error.errno == 28:  # ENOSPC
+        hint = "free some space, or write elsewhere"
+    return f"{_FAILURES.get(type(error), 'cannot go on')}: {place}{reason}", hint
+
+
+_FAILURES: dict[type[OSError], str] = {
+    FileNotFoundError: "cannot open",
+    IsADirectoryError: "cannot open",
+    NotADirectoryError: "cannot open",
+    PermissionError: "not allowed",
+}
+
+
+def _abandon_stdout() -> None:
+    """Leave nothing for the interpreter to flush at its end, where it would fail once more and change the exit code."""
+    with suppress(OSError, ValueError, AttributeError):
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)
 
 
 def _complain(message: str, hint: str) -> None:

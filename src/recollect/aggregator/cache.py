@@ -1,0 +1,227 @@
+"""What archives answered, kept for a while: per resource one entry, in it one outcome per archive.
+
+Hides: lifetimes (mementos are fresh, then stale and asked for anew behind the answer; `none` lives shorter; errors are
+never kept), the bound on memory, and the store behind it (nothing, a SQLite file, Redis). Reading and writing the store
+never fails a request: a broken store is a missing cache, and says so in `problems`.
+
+Layout of a stored entry: JSON, compressed with zlib when larger than 1 kB, `{"v": 1, "outcomes": {ARCHIVE: {"at":
+seconds since 1970, "kind": ..., "moments": [...], "uris": [...], "requests": ..., "elapsed": ...}}}`. ARCHIVE is the id
+and a checksum of its address, so that an archive which moved is asked anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import time
+from typing import Any, Protocol
+
+from recollect.aggregator.ask import Outcome
+from recollect.formats.timemap import TimeMap
+
+_VERSION = 1
+_COMPRESS_FROM = 1000
+_OVERHEAD = 600  # bytes of Python objects per outcome, measured roughly
+_PER_MEMENTO = 220  # two strings and their places
+_FLUSH_SECONDS = 0.5
+_MOST_RENDERED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """Seconds for which outcomes are kept."""
+
+    fresh: float = 86400.0
+    stale: float = 7 * 86400.0
+    negative: float = 600.0
+
+    def of(self, outcome: Outcome) -> tuple[float, float]:
+        """(fresh, usable) seconds of an outcome."""
+        if outcome.kind == "none":
+            return self.negative, self.negative
+        return self.fresh, self.fresh + self.stale
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An outcome and when it was received (seconds since 1970)."""
+
+    outcome: Outcome
+    at: float
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is known of one resource; `rendered` remembers answers made of it until it changes."""
+
+    kept: dict[str, Kept] = field(default_factory=dict)
+    rendered: dict[Any, Any] = field(default_factory=dict)
+    answer: Any = None
+    size: int = 0
+
+    def remember(self, key: Any, value: Any, size: int) -> None:
+        if len(self.rendered) >= _MOST_RENDERED:
+            self.rendered.clear()
+        self.rendered[key] = value
+        self.size += size
+
+
+class Store(Protocol):
+    """Where entries outlive the process."""
+
+    async def get(self, key: str) -> bytes | None: ...
+    async def put(self, entries: Sequence[tuple[str, bytes, float]]) -> None: ...
+    async def close(self) -> None: ...
+
+
+class Cache:
+    """Entries by URI-R: in memory the most recently used, behind it a store. One per process."""
+
+    def __init__(
+        self,
+        *,
+        lifetimes: Lifetimes,
+        max_bytes: int,
+        store: Store | None = None,
+        on_problem: Callable[[str], None] | None = None,
+    ) -> None:
+        self.lifetimes = lifetimes
+        self.bytes = 0
+        self._max_bytes = max_bytes
+        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._store = store
+        self._dirty: dict[str, Entry] = {}
+        self._flusher: asyncio.Task[None] | None = None
+        self._on_problem = on_problem or (lambda _: None)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def peek(self, uri_r: str) -> Entry | None:
+        """The entry if it is in memory."""
+        entry = self._entries.get(uri_r)
+        if entry is not None:
+            self._entries.move_to_end(uri_r)
+        return entry
+
+    async def get(self, uri_r: str) -> Entry | None:
+        """The entry, from memory or from the store."""
+        entry = self.peek(uri_r)
+        if entry is not None or self._store is None:
+            return entry
+        try:
+            data = await self._store.get(uri_r)
+        except Exception as error:  # whatever a store raises, the archives can still be asked
+            self._on_problem(f"the cache cannot be read: {error}")
+            return None
+        entry = _decode(data) if data else None
+        if entry is not None:
+            self._keep(uri_r, entry)
+        return entry
+
+    def update(self, uri_r: str, kept: Mapping[str, Kept]) -> Entry:
+        """Add outcomes to an entry."""
+        entry = self._entries.get(uri_r) or Entry()
+        entry.kept.update(kept)
+        entry.rendered.clear()
+        entry.answer = None
+        self._keep(uri_r, entry)
+        if self._store is not None:
+            self._dirty[uri_r] = entry
+            if self._flusher is None or self._flusher.done():
+                self._flusher = asyncio.get_running_loop().create_task(self._flush_soon())
+        return entry
+
+    def grew(self, uri_r: str, entry: Entry, size: int) -> None:
+        """Something rendered was remembered in an entry."""
+        if self._entries.get(uri_r) is entry:
+            self.bytes += size
+            self._trim()
+
+    def clear(self) -> None:
+        """Forget what is in memory."""
+        self._entries.clear()
+        self.bytes = 0
+
+    async def close(self) -> None:
+        """Write what is not written yet."""
+        if self._flusher is not None:
+            self._flusher.cancel()
+        if self._store is not None:
+            await self._flush()
+            await self._store.close()
+
+    def _keep(self, uri_r: str, entry: Entry) -> None:
+        old = self._entries.pop(uri_r, None)
+        if old is not None:
+            self.bytes -= old.size
+        entry.size = sum(_OVERHEAD + len(k.outcome.timemap.uris) * _PER_MEMENTO for k in entry.kept.values()) + 300
+        self._entries[uri_r] = entry
+        self.bytes += entry.size
+        self._trim()
+
+    def _trim(self) -> None:
+        while self.bytes > self._max_bytes and self._entries:
+            _, entry = self._entries.popitem(last=False)
+            self.bytes -= entry.size
+
+    async def _flush_soon(self) -> None:
+        while self._dirty:
+            await asyncio.sleep(_FLUSH_SECONDS)
+            await self._flush()
+
+    async def _flush(self) -> None:
+        dirty, self._dirty = self._dirty, {}
+        if not dirty or self._store is None:
+            return
+        usable = max(self.lifetimes.fresh + self.lifetimes.stale, self.lifetimes.negative)
+        try:
+            await self._store.put([(uri_r, _encode(entry), usable) for uri_r, entry in dirty.items()])
+        except Exception as error:  # as in get: the answer was given already
+            self._on_problem(f"the cache cannot be written: {error}")
+
+
+def _encode(entry: Entry) -> bytes:
+    outcomes = {
+        archive: {
+            "at": kept.at,
+            "kind": kept.outcome.kind,
+            "moments": kept.outcome.timemap.moments,
+            "uris": kept.outcome.timemap.uris,
+            "requests": kept.outcome.requests,
+            "elapsed": kept.outcome.elapsed,
+        }
+        for archive, kept in entry.kept.items()
+    }
+    data = json.dumps({"v": _VERSION, "outcomes": outcomes}, separators=(",", ":")).encode()
+    return zlib.compress(data, 1) if len(data) > _COMPRESS_FROM else data
+
+
+def _decode(data: bytes) -> Entry | None:
+    """The entry, or None for anything that is none: a cache is never trusted to be whole."""
+    try:
+        document = json.loads(data if data[:1] == b"{" else zlib.decompress(data))
+        if document["v"] != _VERSION:
+            return None
+        kept = {}
+        for archive, one in document["outcomes"].items():
+            moments, uris = list(map(str, one["moments"])), list(map(str, one["uris"]))
+            if len(moments) != len(uris) or one["kind"] not in ("mementos", "none"):
+                return None
+            timemap = TimeMap(moments=moments, uris=uris)
+            outcome = Outcome(
+                archive.rpartition("#")[0], one["kind"], timemap, float(one["elapsed"]), int(one["requests"])
+            )
+            kept[archive] = Kept(outcome, float(one["at"]))
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
+        return None
+    return Entry(kept)
+
+
+def now() -> float:
+    """The clock that entries are dated by."""
+    return time()

@@ -1,0 +1,130 @@
+"""The maps of a directory: for each archive what it holds, what it does not hold, or a filter.
+
+Hides: file names and what several maps of one archive say together. A file belongs to an archive by its name:
+`<id>.ukvs`, `<id>.voids.ukvs`, `<id>.filter`, with or without `.gz`, `.bgz`, `.bz2` or `.zst`, or a folder `<id>.ukvs`
+of parts. Each of them never says "no" of something that is held, so a single "no" is enough to skip an archive.
+
+A map that cannot be read is an error for that archive alone: it is asked as if it had none, and the problem is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recollect.aggregator.routing import Evidence
+from recollect.archives.registry import Archive
+from recollect.errors import BadURI, RecollectError
+from recollect.formats.frequency import Frequency
+from recollect.profiles.lookup import Holdings, Lookup, open_map
+
+_NAME = re.compile(
+    r"(?P<id>.+?)(?P<voids>\.voids)?(?P<kind>\.ukvs|\.mementomap|\.filter|\.bff)(?:\.(?:gz|bgz|bz2|zst|zstd))?",
+    re.IGNORECASE,
+)
+_ANYTHING = 0.5  # what a wildcard without counts makes us expect
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveMap:
+    """One open map of one archive."""
+
+    archive: str
+    source: str
+    """`map`, `voids` or `filter`."""
+    holdings: Holdings
+    path: str
+
+
+@dataclass(frozen=True)
+class Maps:
+    """All maps of a directory, as they were when it was read."""
+
+    maps: tuple[ArchiveMap, ...] = ()
+    problems: tuple[str, ...] = ()
+    stamp: tuple[tuple[str, int, int, int], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def open(cls, directory: str | Path, archives: Sequence[Archive]) -> Maps:
+        """Open every map whose name is that of an archive."""
+        known = {archive.id.lower(): archive.id for archive in archives}
+        opened: list[ArchiveMap] = []
+        problems: list[str] = []
+        for path in _files(directory):
+            match = _NAME.fullmatch(path.name)
+            if match is None:
+                continue
+            archive = known.get(match["id"].lower())
+            if archive is None:
+                problems.append(f"{path}: no archive is called {match['id']!r}")
+                continue
+            try:
+                opened.append(_opened(archive, path, match["kind"].lower()))
+            except (RecollectError, OSError) as error:
+                problems.append(f"{path}: {error}")
+        return cls(tuple(opened), tuple(problems), stamp_of(directory))
+
+    def evidence(self, uri_r: str) -> dict[str, Evidence]:
+        """What the maps say of a URI, by archive. A URI that has no key is unknown to all."""
+        found: dict[str, Evidence] = {}
+        for one in self.maps:
+            known = found.get(one.archive)
+            if known is not None and known.answer == "no":
+                continue
+            try:
+                lookup = one.holdings.lookup(uri_r)
+            except BadURI:
+                continue
+            said = _evidence(one, lookup)
+            if known is None or said.answer == "no" or known.answer == "unknown":
+                found[one.archive] = said
+        return found
+
+    def describe(self) -> Mapping[str, str]:
+        """By archive, which kinds of maps it has."""
+        kinds: dict[str, list[str]] = {}
+        for one in self.maps:
+            kinds.setdefault(one.archive, []).append(one.source)
+        return {archive: ", ".join(words) for archive, words in kinds.items()}
+
+
+def _opened(archive: str, path: Path, kind: str) -> ArchiveMap:
+    holdings = open_map(path)
+    source = "filter" if kind == "filter" else "voids" if holdings.header.lists_voids else "map"
+    return ArchiveMap(archive, source, holdings, str(path))
+
+
+def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
+    key = lookup.key.decode("ascii", "replace") if lookup.key is not None else ""
+    if lookup.frequency is None:
+        return Evidence(lookup.answer, one.source, key or ("no key" if lookup.answer == "no" else ""))
+    expected = _expected(lookup.frequency, wild=key.endswith("*")) if lookup.answer == "yes" else 1.0
+    return Evidence(lookup.answer, one.source, key, str(lookup.frequency), expected)
+
+
+def _expected(frequency: Frequency, *, wild: bool) -> float:
+    """Mementos to expect: of an exact key its count; of a wildcard the mean of a URI-R below it, if it is there."""
+    mementos, originals = frequency.uri_m.value, frequency.uri_r.value
+    if not wild:
+        return float(mementos) if mementos is not None else 1.0
+    if mementos is None or not originals:
+        return _ANYTHING
+    return max(_ANYTHING, mementos / originals * _ANYTHING)
+
+
+def _files(directory: str | Path) -> list[Path]:
+    place = Path(directory)
+    if not place.is_dir():
+        raise RecollectError("no directory of maps", where=str(directory), hint="make it, or leave --maps out")
+    return sorted(path for path in place.iterdir() if not path.name.startswith("."))
+
+
+def stamp_of(directory: str | Path) -> tuple[tuple[str, int, int, int], ...]:
+    """What changes when a file of the directory is added, removed or replaced."""
+    stamps = []
+    for path in _files(directory):
+        status = path.stat()
+        stamps.append((path.name, status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(stamps)

@@ -1,0 +1,449 @@
+"""The aggregator: one resource in, one answer out.
+
+Hides: the order of things. Cache, then routing, then the breakers' and the archives' own wish to rest, then gathering
+within one deadline; afterwards the cache, the breakers and the learner are told. Lookups of one resource at one time
+share one gathering; if the last of those who wait goes away, the gathering is cancelled.
+
+The archives and their maps are one frozen `World`, replaced as a whole on reload; a lookup keeps the one it began with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Protocol
+
+from recollect.aggregator.ask import Limits, Outcome
+from recollect.aggregator.breaker import Breaker, BreakerState
+from recollect.aggregator.cache import Cache, Entry, Kept, now
+from recollect.aggregator.gather import OnOutcome, gather_timegates, gather_timemaps, merged, negotiated
+from recollect.aggregator.maps import Maps
+from recollect.aggregator.routing import Candidate, Decision, Evidence, route
+from recollect.archives.client import ArchiveClient
+from recollect.archives.registry import Archive
+from recollect.formats.timemap import Mementos, Negotiated
+
+
+class Learner(Protocol):
+    """Evidence that grows by answers."""
+
+    def evidence(self, uri_r: str) -> Mapping[str, Evidence]: ...
+
+    def learn(self, uri_r: str, outcomes: Sequence[Outcome]) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """The archives that are asked, and what their maps say."""
+
+    archives: tuple[Archive, ...]
+    maps: Maps | None = None
+
+    @cached_property
+    def by_id(self) -> dict[str, Archive]:
+        return {archive.id: archive for archive in self.archives}
+
+    @cached_property
+    def cache_keys(self) -> dict[str, str]:
+        return {a.id: f"{a.id}#{zlib.crc32(f'{a.timemap} {a.timegate}'.encode()):08x}" for a in self.archives}
+
+    @cached_property
+    def usual(self) -> frozenset[str]:
+        """Those asked when the caller names none."""
+        return frozenset(archive.id for archive in self.archives if not archive.ignore)
+
+    @cached_property
+    def ruled(self) -> tuple[Archive, ...]:
+        return tuple(archive for archive in self.archives if archive.only or archive.never)
+
+
+@dataclass(frozen=True, slots=True)
+class CachePolicy:
+    """What the client allows (its Cache-Control)."""
+
+    read: bool = True
+    store: bool = True
+    only: bool = False
+    max_age: float | None = None
+
+
+USUAL_POLICY = CachePolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One client's question."""
+
+    uri_r: str
+    chosen: frozenset[str] | None = None
+    wait: float | None = None
+    """Seconds the client is ready to wait, if less than the server's deadline."""
+    policy: CachePolicy = USUAL_POLICY
+    via: str = ""
+    on_outcome: OnOutcome | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the archives said about one resource."""
+
+    uri_r: str
+    decisions: tuple[Decision, ...]
+    outcomes: tuple[Outcome, ...]
+    """Of the asked archives, in the order of the list of archives."""
+    elapsed: float = 0.0
+    cache: str = "miss"
+    """`miss`, `hit`, `stale` (and being refreshed), or `partly`."""
+    age: float = 0.0
+    entry: Entry | None = field(default=None, repr=False)
+
+    @cached_property
+    def mementos(self) -> Mementos:
+        return merged(self.outcomes)
+
+    def negotiated(self, at: datetime | None) -> Negotiated | None:
+        return negotiated(self.outcomes, at)
+
+    @cached_property
+    def failed(self) -> tuple[Outcome, ...]:
+        return tuple(outcome for outcome in self.outcomes if outcome.kind == "error" or outcome.partial)
+
+    @cached_property
+    def skipped(self) -> tuple[Decision, ...]:
+        return tuple(decision for decision in self.decisions if not decision.ask)
+
+    @cached_property
+    def unheard(self) -> tuple[Decision, ...]:
+        """Archives that might hold something but were not asked: resting, or beyond the best k."""
+        return tuple(d for d in self.skipped if d.source == "resting" or d.reason.startswith("only the best"))
+
+
+class _Flight:
+    """A gathering under way, and how many wait for it."""
+
+    __slots__ = ("task", "waiting")
+
+    def __init__(self, task: asyncio.Task[Answer]) -> None:
+        self.task = task
+        self.waiting = 0
+
+
+class Aggregator:
+    """Answers lookups. Make it inside a running loop; `close` it."""
+
+    def __init__(
+        self,
+        client: ArchiveClient,
+        world: World,
+        *,
+        deadline: float = 30.0,
+        top_k: int | None = None,
+        limits: Limits | None = None,
+        cache: Cache | None = None,
+        learner: Learner | None = None,
+        on_answer: Callable[[Answer], None] | None = None,
+    ) -> None:
+        self.world = world
+        self.cache = cache
+        self.deadline = deadline
+        self._client = client
+        self._top_k = top_k
+        self._limits = limits or Limits()
+        self._learner = learner
+        self._on_answer = on_answer or (lambda _: None)
+        self._loop = asyncio.get_running_loop()
+        self._breakers: dict[str, Breaker] = {}
+        self._flights: dict[tuple[str, frozenset[str] | None], _Flight] = {}
+        self._refreshing: dict[str, asyncio.Task[None]] = {}
+
+    async def close(self) -> None:
+        tasks = [*self._refreshing.values(), *(flight.task for flight in self._flights.values())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self.cache is not None:
+            await self.cache.close()
+
+    # --- routing
+
+    def route(self, uri_r: str, chosen: frozenset[str] | None = None) -> tuple[Decision, ...]:
+        """Whom a lookup would ask now, and why; asks nobody."""
+        world = self.world
+        wanted = world.usual if chosen is None else chosen
+        candidates = [self._candidate(a) for a in world.archives if a.id in wanted or chosen is not None]
+        return route(candidates, self._evidence(world, uri_r), chosen=chosen, top_k=self._top_k)
+
+    def _candidate(self, archive: Archive) -> Candidate:
+        probability = 1.0 if archive.probability is None else archive.probability
+        return Candidate(archive.id, probability, self._resting(archive))
+
+    def _resting(self, archive: Archive) -> str:
+        pause = self._client.pause_left(archive)
+        if pause:
+            return f"it asked us to wait {pause:.0f} s more"
+        breaker = self._breakers.get(archive.id)
+        if breaker is None or breaker.closed or breaker.would_allow(self._loop.time()):
+            return ""
+        state = breaker.state(self._loop.time())
+        return f"{state.failures} failures ({state.last_failure}), next try in {state.rest_left:.0f} s"
+
+    def _evidence(self, world: World, uri_r: str) -> Mapping[str, Evidence]:
+        found: dict[str, Evidence] = {}
+        if self._learner is not None:
+            found.update(self._learner.evidence(uri_r))
+        if world.maps is not None:
+            found.update(world.maps.evidence(uri_r))
+        for archive in world.ruled:
+            rule = archive.rule(uri_r)
+            if rule is not None:
+                found[archive.id] = Evidence("no", "rule", rule)
+        return found
+
+    # --- lookups
+
+    async def timemaps(self, lookup: Lookup) -> Answer:
+        """Everything the archives list for a resource."""
+        if self.cache is None:
+            return await self._gather(lookup, None)
+        entry = self.cache.peek(lookup.uri_r)
+        plain = lookup.policy is USUAL_POLICY and lookup.on_outcome is None
+        if entry is not None and plain and lookup.chosen is None:
+            ready = self._ready(entry)
+            if ready is not None:
+                return ready
+        if entry is None and lookup.policy.read:
+            entry = await self.cache.get(lookup.uri_r)
+        if plain and lookup.wait is None:
+            return await self._shared(lookup, entry)
+        return await self._gather(lookup, entry)
+
+    async def timegates(self, lookup: Lookup, at: datetime | None) -> Answer:
+        """What the archives offer for a datetime; from cached TimeMaps where they are all there."""
+        if self.cache is not None and lookup.policy.read:
+            entry = await self.cache.get(lookup.uri_r)
+            if entry is not None:
+                decisions = self.route(lookup.uri_r, lookup.chosen)
+                kept, _ = self._usable(lookup, self.world, entry)
+                if all(decision.archive in kept for decision in decisions if decision.ask):
+                    return await self._gather(lookup, entry)
+        if lookup.policy.only:
+            return await self._gather(lookup, None)
+        return await self._gather(lookup, None, at, through_timegates=True)
+
+    def _ready(self, entry: Entry) -> Answer | None:
+        """The answer made last time, if nothing it is made of has aged since."""
+        if entry.answer is None:
+            return None
+        until, world, oldest, answer = entry.answer
+        moment = now()
+        if moment >= until or world is not self.world:
+            return None
+        return Answer(answer.uri_r, answer.decisions, answer.outcomes, 0.0, "hit", max(0.0, moment - oldest), entry)
+
+    async def _shared(self, lookup: Lookup, entry: Entry | None) -> Answer:
+        key = (lookup.uri_r, lookup.chosen)
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = _Flight(self._loop.create_task(self._gather(lookup, entry)))
+            flight.task.add_done_callback(lambda _: self._flights.pop(key, None))
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        except asyncio.CancelledError:
+            if flight.waiting == 1:
+                flight.task.cancel()
+            raise
+        finally:
+            flight.waiting -= 1
+
+    async def _gather(
+        self, lookup: Lookup, entry: Entry | None, at: datetime | None = None, *, through_timegates: bool = False
+    ) -> Answer:
+        started, world = self._loop.time(), self.world
+        decisions = self.route(lookup.uri_r, lookup.chosen)
+        kept, stale = self._usable(lookup, world, entry) if entry is not None else ({}, [])
+        todo = [world.by_id[d.archive] for d in decisions if d.ask and d.archive not in kept]
+        fetched: list[Outcome] = []
+        if todo and not lookup.policy.only:
+            asked, turned_away = self._admit(todo)
+            fetched = await self._ask(lookup, asked, at, through_timegates)
+            if turned_away:
+                decisions = tuple(turned_away.get(decision.archive, decision) for decision in decisions)
+            if self.cache is not None and not through_timegates and lookup.policy.store:
+                entry = self._keep(lookup, world, fetched) or entry
+        if stale:
+            self._refresh(lookup, [world.by_id[archive] for archive in stale])
+        used = [kept[d.archive] for d in decisions if d.ask and d.archive in kept]
+        answer = Answer(
+            lookup.uri_r,
+            decisions,
+            _in_order(world, [*(one.outcome for one in used), *fetched]),
+            self._loop.time() - started,
+            _word(used, stale, fetched),
+            max((now() - one.at for one in used), default=0.0),
+            entry,
+        )
+        if entry is not None and lookup.chosen is None and not through_timegates:
+            self._remember(entry, world, answer)
+        self._on_answer(answer)
+        return answer
+
+    async def _ask(
+        self, lookup: Lookup, asked: Sequence[Archive], at: datetime | None, through_timegates: bool
+    ) -> list[Outcome]:
+        deadline = self._loop.time() + (self.deadline if lookup.wait is None else min(lookup.wait, self.deadline))
+        headers = {"Via": lookup.via} if lookup.via else None
+        try:
+            if through_timegates:
+                outcomes = await gather_timegates(
+                    self._client,
+                    asked,
+                    lookup.uri_r,
+                    at,
+                    deadline=deadline,
+                    headers=headers,
+                    on_outcome=lookup.on_outcome,
+                )
+            else:
+                outcomes = await gather_timemaps(
+                    self._client,
+                    asked,
+                    lookup.uri_r,
+                    deadline=deadline,
+                    headers=headers,
+                    limits=self._limits,
+                    on_outcome=lookup.on_outcome,
+                )
+        except BaseException:
+            for archive in asked:
+                if archive.id in self._breakers:
+                    self._breakers[archive.id].abandoned()
+            raise
+        self._tell_breakers(outcomes, impatient=lookup.wait is not None)
+        if self._learner is not None:
+            self._learner.learn(lookup.uri_r, outcomes)
+        return outcomes
+
+    # --- breakers
+
+    def _admit(self, todo: Sequence[Archive]) -> tuple[list[Archive], dict[str, Decision]]:
+        """Those whose breaker lets them be asked, and for the others why not."""
+        if not self._breakers:
+            return list(todo), {}
+        asked: list[Archive] = []
+        turned_away: dict[str, Decision] = {}
+        moment = self._loop.time()
+        for archive in todo:
+            breaker = self._breakers.get(archive.id)
+            if breaker is None or breaker.allows(moment):
+                asked.append(archive)
+            else:
+                turned_away[archive.id] = Decision(archive.id, False, "resting", reason=self._resting(archive))
+        return asked, turned_away
+
+    def _tell_breakers(self, outcomes: Sequence[Outcome], *, impatient: bool) -> None:
+        for outcome in outcomes:
+            breaker = self._breakers.get(outcome.archive)
+            if outcome.harm and not (impatient and outcome.error == "timeout"):
+                if breaker is None:
+                    breaker = self._breakers[outcome.archive] = Breaker()
+                breaker.failure(self._loop.time(), outcome.error)
+            elif breaker is not None:
+                if outcome.kind == "error" and outcome.error in ("throttled", "timeout"):
+                    breaker.abandoned()
+                else:
+                    breaker.success()
+
+    def states(self) -> dict[str, tuple[BreakerState, float, int]]:
+        """Per archive: its breaker, the pause it asked for in seconds, and requests under way."""
+        moment = self._loop.time()
+        resting = Breaker()
+        return {
+            archive.id: (
+                self._breakers.get(archive.id, resting).state(moment),
+                self._client.pause_left(archive),
+                self._client.in_use(archive),
+            )
+            for archive in self.world.archives
+        }
+
+    # --- the cache
+
+    def _usable(self, lookup: Lookup, world: World, entry: Entry) -> tuple[dict[str, Kept], list[str]]:
+        """Outcomes in the entry that may be used, by archive, and which of them are stale."""
+        policy = lookup.policy
+        if self.cache is None or not policy.read:
+            return {}, []
+        usable: dict[str, Kept] = {}
+        stale: list[str] = []
+        moment = now()
+        for archive, key in world.cache_keys.items():
+            kept = entry.kept.get(key)
+            if kept is None:
+                continue
+            age = moment - kept.at
+            fresh, longest = self.cache.lifetimes.of(kept.outcome)
+            if age > longest or (policy.max_age is not None and age > policy.max_age):
+                continue
+            usable[archive] = kept
+            if age > fresh:
+                stale.append(archive)
+        return usable, stale
+
+    def _keep(self, lookup: Lookup, world: World, outcomes: Sequence[Outcome]) -> Entry | None:
+        assert self.cache is not None
+        moment = now()
+        kept = {
+            world.cache_keys[outcome.archive]: Kept(outcome, moment)
+            for outcome in outcomes
+            if outcome.kind != "error" and not outcome.partial and outcome.knows is None
+        }
+        return self.cache.update(lookup.uri_r, kept) if kept else None
+
+    def _remember(self, entry: Entry, world: World, answer: Answer) -> None:
+        """Keep the whole answer in the entry until the first of its parts ages."""
+        if self.cache is None or answer.failed or answer.unheard or answer.cache == "stale" or not answer.outcomes:
+            return
+        kept = [entry.kept.get(world.cache_keys[outcome.archive]) for outcome in answer.outcomes]
+        whole = [one for one in kept if one is not None]
+        if len(whole) == len(kept):
+            until = min(one.at + self.cache.lifetimes.of(one.outcome)[0] for one in whole)
+            entry.answer = (until, world, min(one.at for one in whole), answer)
+
+    def _refresh(self, lookup: Lookup, archives: Sequence[Archive]) -> None:
+        """Ask for stale outcomes anew, behind the answer."""
+        if lookup.uri_r in self._refreshing or len(self._refreshing) >= _MOST_REFRESHING:
+            return
+
+        async def refresh() -> None:
+            try:
+                asked, _ = self._admit(archives)
+                quiet = Lookup(lookup.uri_r, via=lookup.via)
+                self._keep(quiet, self.world, await self._ask(quiet, asked, None, False))
+            finally:
+                self._refreshing.pop(lookup.uri_r, None)
+
+        self._refreshing[lookup.uri_r] = self._loop.create_task(refresh())
+
+
+_MOST_REFRESHING = 64
+
+
+def _in_order(world: World, outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """In the order of the list of archives, so that the answer does not depend on who was expected to hold most."""
+    if len(outcomes) < 2:
+        return tuple(outcomes)
+    by_archive = {outcome.archive: outcome for outcome in outcomes}
+    return tuple(by_archive[archive] for archive in world.by_id if archive in by_archive)
+
+
+def _word(used: Sequence[Kept], stale: Sequence[str], fetched: Sequence[Outcome]) -> str:
+    if stale:
+        return "stale"
+    if used:
+        return "partly" if fetched else "hit"
+    return "miss"

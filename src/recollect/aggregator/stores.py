@@ -1,0 +1,119 @@
+"""Stores behind the cache: a SQLite file, or a Redis server shared between machines.
+
+Hides: their drivers, transactions, and how they stay bounded. The file holds one table and evicts what was written
+longest ago; Redis lets entries expire, and its own `maxmemory` bounds it. Several processes may use one file at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from time import time
+from typing import Any
+
+from recollect.errors import ResourceError, UsageError
+
+_SCHEMA = """
+create table if not exists entries (
+    uri text primary key, written real not null, expires real not null, size integer not null, data blob not null
+) without rowid;
+create index if not exists by_age on entries (written);
+"""
+_PREFIX = "recollect:1:"
+
+
+class FileStore:
+    """A SQLite file of at most `max_bytes` of entries."""
+
+    def __init__(self, path: str | Path, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._lock = asyncio.Lock()
+        try:
+            self._db = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
+            # What a cache holds can be asked for again: no need to wait for the disk.
+            self._db.executescript("pragma journal_mode=wal; pragma synchronous=off;" + _SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise ResourceError(
+                "cannot use the cache file",
+                where=str(path),
+                why=str(error),
+                hint="name another file, or remove it if it is a broken cache",
+            ) from error
+        self._total = self._count()
+
+    async def get(self, key: str) -> bytes | None:
+        row = self._db.execute("select data from entries where uri = ? and expires > ?", (key, time())).fetchone()
+        return bytes(row[0]) if row else None
+
+    async def put(self, entries: Sequence[tuple[str, bytes, float]]) -> None:
+        now = time()
+        rows = [(uri, now, now + usable, len(data) + len(uri), data) for uri, data, usable in entries]
+        async with self._lock:
+            await asyncio.to_thread(self._write, rows, now)
+
+    def _write(self, rows: list[tuple[Any, ...]], now: float) -> None:
+        db = self._db
+        db.execute("begin immediate")
+        try:
+            db.executemany("insert or replace into entries values (?, ?, ?, ?, ?)", rows)
+            # Counted up, and only now and then counted anew: replaced entries and other processes make it inexact.
+            self._total += sum(row[3] for row in rows)
+            if self._total > self._max_bytes and self._count() > self._max_bytes:
+                db.execute("delete from entries where expires <= ?", (now,))
+                # Down to nine tenths, so that this is not done for every write.
+                db.execute(
+                    "delete from entries where uri in (select uri from (select uri, sum(size) over"
+                    " (order by written desc, uri) as kept from entries) where kept > ?)",
+                    (self._max_bytes * 9 // 10,),
+                )
+        except BaseException:
+            db.execute("rollback")
+            raise
+        db.execute("commit")
+        if self._total > self._max_bytes:
+            self._total = self._count()
+
+    def _count(self) -> int:
+        (total,) = self._db.execute("select coalesce(sum(size), 0) from entries").fetchone()
+        return int(total)
+
+    async def close(self) -> None:
+        async with self._lock:
+            self._db.close()
+
+
+class RedisStore:
+    """A Redis server, by URL (`redis://host:port/db`)."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            from redis.asyncio import Redis
+        except ImportError as error:
+            raise UsageError(
+                "the cache is on Redis, but its client is not installed", hint="pip install 'recollect[redis]'"
+            ) from error
+        self._redis: Any = Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0)
+
+    async def get(self, key: str) -> bytes | None:
+        data: bytes | None = await self._redis.get(_PREFIX + key)
+        return data
+
+    async def put(self, entries: Sequence[tuple[str, bytes, float]]) -> None:
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            for key, data, usable in entries:
+                pipeline.set(_PREFIX + key, data, px=max(1, int(usable * 1000)))
+            await pipeline.execute()
+
+    async def close(self) -> None:
+        await self._redis.aclose()
+
+
+def open_store(where: str, max_bytes: int) -> FileStore | RedisStore | None:
+    """The store of a `--cache` setting: `memory` has none, `redis://` is a server, everything else a file."""
+    if where == "memory":
+        return None
+    if where.startswith(("redis://", "rediss://", "unix://")):
+        return RedisStore(where)
+    return FileStore(where, max_bytes)

@@ -1,0 +1,72 @@
+"""The access log: one JSON object a line (docs/aggregator.md, section Access log).
+
+Hides: buffering, and reopening after rotation. Lines are whole: several workers may write to one file, because each
+write is one system call in append mode.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from recollect.aggregator.service import Answer
+
+_FLUSH_BYTES = 32 * 1024
+
+
+class AccessLog:
+    """Lines for lookups, written in batches; `flush` is called every second and at the end."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lines: list[str] = []
+        self._size = 0
+        self._fd = self._open()
+
+    def _open(self) -> int:
+        if self._path == "-":
+            return sys.stdout.fileno()
+        return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def lookup(self, endpoint: str, uri_r: str, status: int, seconds: float, answer: Answer | None) -> None:
+        record: dict[str, Any] = {
+            "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "uri": uri_r,
+            "status": status,
+            "endpoint": endpoint,
+            "ms": round(seconds * 1000, 1),
+        }
+        if answer is not None:
+            record["cache"] = answer.cache
+            record["archives"] = {o.archive: o.count for o in answer.outcomes if o.kind != "error"}
+            record["times"] = {o.archive: round(o.elapsed * 1000) for o in answer.outcomes}
+            failed = {o.archive: o.error or "partial" for o in answer.failed}
+            if failed:
+                record["failed"] = failed
+            record["skipped"] = [decision.archive for decision in answer.skipped]
+        line = json.dumps(record, separators=(",", ":")) + "\n"
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size > _FLUSH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._lines:
+            data = "".join(self._lines).encode()
+            self._lines, self._size = [], 0
+            os.write(self._fd, data)
+
+    def reopen(self) -> None:
+        """After the file was moved away (log rotation)."""
+        self.flush()
+        if self._path != "-":
+            os.close(self._fd)
+            self._fd = self._open()
+
+    def close(self) -> None:
+        self.flush()
+        if self._path != "-":
+            os.close(self._fd)

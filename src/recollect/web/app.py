@@ -1,0 +1,184 @@
+"""The aggregator over HTTP: one handler for every request.
+
+Hides: dispatch, methods, CORS, the rules for whom an endpoint is, and how an error becomes a reply. The endpoints of
+lookups are in `lookups` and `replay`, those of the operator in `operator`.
+
+The URI-R stands in the path as the client sent it, so requests are dispatched by their raw target and never through a
+router that decodes or merges anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from recollect.aggregator.service import Aggregator, Answer
+from recollect.archives.client import ArchiveClient
+from recollect.config import Settings
+from recollect.errors import BadURI, UsageError
+from recollect.web.access import AccessLog
+from recollect.web.metrics import Metrics
+from recollect.web.monitor import Monitor
+from recollect.web.replies import METHODS, error_reply, refusal, reply
+
+log = logging.getLogger("recollect.web")
+
+_HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})?")
+_FIRST = re.compile(r"/([^/?]*)/?")
+_VIA = "recollect-"
+_ALLOWED_HEADERS = "Accept-Datetime, Prefer, Cache-Control, Accept, Authorization"
+
+
+@dataclass
+class Context:
+    """What every endpoint can reach."""
+
+    aggregator: Aggregator
+    client: ArchiveClient
+    settings: Settings
+    token: str
+    instance: str
+    """Names this aggregator in Via headers, so that a lookup that comes round again is noticed."""
+    metrics: Metrics = field(default_factory=Metrics)
+    monitor: Monitor = field(default_factory=Monitor)
+    access: AccessLog | None = None
+    draining: bool = False
+    reload: Callable[[], Awaitable[str]] | None = None
+
+    def base(self, request: web.BaseRequest) -> str:
+        """Our own address as this client knows it."""
+        if self.settings.base_url:
+            return self.settings.base_url.rstrip("/")
+        host = request.headers.get("Host", "")
+        if not _HOST.fullmatch(host):
+            host = f"{self.settings.host}:{self.settings.port}"
+        return f"http://{host}"
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a request turned out to be, for the log and the counters."""
+
+    endpoint: str = "other"
+    uri_r: str = ""
+    answer: Answer | None = None
+
+
+Endpoint = Callable[[Context, web.BaseRequest, str, Seen], Awaitable[web.StreamResponse]]
+
+
+class App:
+    """Call it with a request: `web.Server(App(context, endpoints))`."""
+
+    def __init__(self, context: Context, endpoints: dict[str, Endpoint], *, operator: bool = False) -> None:
+        """With `operator`, requests need no token: for a port that only an operator reaches."""
+        self.context = context
+        self._endpoints = endpoints
+        self._operator = operator
+        self._prefix = re.sub(r"^https?://[^/]*", "", context.settings.base_url).rstrip("/")
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        context = self.context
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        seen = Seen()
+        context.metrics.in_flight += 1
+        status = 499
+        try:
+            response = await self._answer(request, seen)
+            status = response.status
+        except asyncio.CancelledError:
+            context.metrics.disconnects += 1
+            raise
+        except ConnectionError:
+            # The client went away while we wrote; there is nobody left to tell.
+            context.metrics.disconnects += 1
+            raise
+        except (BadURI, UsageError) as error:
+            response, status = refusal(error, uri_r=seen.uri_r), 400
+        except Exception as error:  # one of the three edges: a fault of ours must not look like an answer
+            log.exception("request failed: %s %s", request.method, request.raw_path[:500])
+            response, status = error_reply(500, f"our own fault: {type(error).__name__}", uri_r=seen.uri_r), 500
+        finally:
+            seconds = loop.time() - started
+            context.metrics.in_flight -= 1
+            context.metrics.request(seen.endpoint, status, seconds)
+            if seen.uri_r and context.access is not None:
+                context.access.lookup(seen.endpoint, seen.uri_r, status, seconds, seen.answer)
+        return response
+
+    async def _answer(self, request: web.BaseRequest, seen: Seen) -> web.StreamResponse:
+        target = request.raw_path
+        if self._prefix and target.startswith(self._prefix + "/"):
+            target = target[len(self._prefix) :]
+        if not target.startswith("/"):
+            # A proxy's request, or a client that sends the whole URL: only its path is for us.
+            target = re.sub(r"^[a-z]+://[^/]*", "", target) or "/"
+        first = _FIRST.match(target)
+        assert first is not None  # the pattern matches any path
+        word, rest = first[1], target[first.end() :]
+        name = {"api": "memento"}.get(word, word)
+        endpoint = self._endpoints.get(name)
+        if endpoint is None:
+            return error_reply(404, f"no such page: /{word[:100]}", hint="/about lists the endpoints")
+        seen.endpoint = name or "page"
+        refused = self._method(request, name)
+        if refused is not None:
+            return refused
+        if not self._operator and name in _OPERATOR and not self._authorized(request):
+            return error_reply(
+                401,
+                "this is for the operator",
+                hint="send the token: Authorization: Bearer TOKEN (serve --admin-token, or printed at start)",
+                headers={"WWW-Authenticate": 'Bearer realm="recollect"'},
+            )
+        if f"{_VIA}{self.context.instance}" in request.headers.get("Via", ""):
+            return error_reply(508, "this lookup came from ourselves: an archive of ours asks us again")
+        return await endpoint(self.context, request, rest, seen)
+
+    def _method(self, request: web.BaseRequest, name: str) -> web.Response | None:
+        allowed = "POST, OPTIONS" if name == "reload" else METHODS
+        if request.method == "OPTIONS":
+            return reply(
+                204,
+                b"",
+                "text/plain",
+                {
+                    "Allow": allowed,
+                    "Access-Control-Allow-Methods": allowed,
+                    "Access-Control-Allow-Headers": _ALLOWED_HEADERS,
+                    "Access-Control-Max-Age": "86400",
+                },
+            )
+        if request.method not in allowed.split(", "):
+            return error_reply(405, f"{request.method[:20]} is not for this page", headers={"Allow": allowed})
+        return None
+
+    def _authorized(self, request: web.BaseRequest) -> bool:
+        return is_operator(self.context, request)
+
+
+_OPERATOR = frozenset({"metrics", "reload"})
+
+
+def is_operator(context: Context, request: web.BaseRequest) -> bool:
+    """Whether the request carries the operator's token."""
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    return (
+        bool(context.token)
+        and scheme.lower() == "bearer"
+        and hmac.compare_digest(given.strip().encode("utf-8", "replace"), context.token.encode())
+    )
+
+
+def via(context: Context, request: web.BaseRequest) -> str:
+    """The Via header for archives: who asked us, and us."""
+    before = request.headers.get("Via", "")
+    ours = f"1.1 {_VIA}{context.instance}"
+    return f"{before[:500]}, {ours}" if before and before.isascii() and before.isprintable() else ours

@@ -1,0 +1,24 @@
+"""The table of endpoints: the first word of a path, and who answers it."""
+
+from __future__ import annotations
+
+from recollect.web import lookups, operator, people
+from recollect.web.app import Endpoint
+
+ENDPOINTS: dict[str, Endpoint] = {
+    "": people.page,
+    "_": people.assets,
+    "about": operator.about,
+    "archives": operator.archives,
+    "health": operator.health,
+    "memento": lookups.memento,
+    "metrics": operator.metrics,
+    "monitor": operator.monitor,
+    "openapi.json": operator.openapi,
+    "reload": operator.reload,
+    "route": lookups.route,
+    "stream": lookups.stream,
+    "summary": lookups.summary,
+    "timegate": lookups.timegate,
+    "timemap": lookups.timemap,
+}

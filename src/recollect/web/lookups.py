@@ -1,0 +1,298 @@
+"""The endpoints that look a resource up: TimeMaps, TimeGate, memento descriptions, summary, route, stream.
+
+Hides: how an answer of the aggregator becomes one of RFC 7089. A TimeGate's replies all carry `Vary: accept-datetime`
+and a Link header, errors too (section 4.5.3); a redirect of `/memento/` carries the Link but no Vary, as it does not
+negotiate.
+
+No mementos is 404, if at least one archive answered (the reply names those that did not). If every archive asked
+failed, nobody knows: 502, or 504 when all were too late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from aiohttp import web
+
+from recollect.aggregator.ask import Outcome
+from recollect.aggregator.routing import Decision
+from recollect.aggregator.service import USUAL_POLICY, Answer, CachePolicy, Lookup
+from recollect.archives.registry import choose
+from recollect.datetimes import format_iso, parse_http_date
+from recollect.errors import FormatError, RecollectError, UsageError
+from recollect.formats.timemap import MEDIA_TYPES, Mementos, Paging, Place, link_header, write_memento, write_timemap
+from recollect.web.app import Context, Seen, via
+from recollect.web.monitor import to_event
+from recollect.web.replay import raw_location, raw_preferences, replay
+from recollect.web.replies import (
+    COMMON,
+    archive_of,
+    archives_of,
+    decided,
+    describe,
+    error_reply,
+    json_reply,
+    redirect,
+    refusal,
+    reply,
+)
+from recollect.web.target import Target, parse_target
+
+STREAM_FROM = 4000  # mementos from which an answer is written in chunks
+_WAIT = re.compile(r"(?:^|,)\s*wait\s*=\s*(\d{1,4}(?:\.\d+)?)\s*(?:$|[,;])")
+_DIRECTIVE = re.compile(r'([a-z-]+)(?:\s*=\s*"?([^",\s]*)"?)?')
+
+
+async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+    target = _target(context, "timemap", rest, seen)
+    answer = seen.answer = await context.aggregator.timemaps(_lookup(context, request, target))
+    place = Place(context.base(request), target.uri_r)
+    media_type = MEDIA_TYPES[target.kind]
+    plain = not target.options and target.page is None
+    if plain and answer.cache == "hit" and answer.entry and (target.kind, place.base) in answer.entry.rendered:
+        count, body = answer.entry.rendered[target.kind, place.base]
+        return reply(200, body, media_type, {"X-Memento-Count": count, **describe(answer)})
+    mementos = answer.mementos
+    if target.since or target.until:
+        mementos = mementos.between(target.since, target.until)
+    if not mementos.rows:
+        return _nothing(request, target, answer, {"X-Memento-Count": "0"})
+    paging = _paging(context, target, mementos)
+    headers = {"X-Memento-Count": str(len(mementos)), **describe(answer)}
+    extra = {"archives": archives_of(answer)} if target.kind == "json" else None
+    chunks = write_timemap(target.kind, place, mementos, paging=paging, extra=extra)
+    if len(mementos) >= STREAM_FROM and paging is None and request.version >= (1, 1):
+        return await _streamed(request, chunks, {**headers, "Content-Type": media_type})
+    body = b"".join(chunks)
+    if answer.entry is not None and plain and not answer.failed and not answer.unheard and context.aggregator.cache:
+        size = len(body) + 200
+        answer.entry.remember((target.kind, place.base), (headers["X-Memento-Count"], body), size)
+        context.aggregator.cache.grew(target.uri_r, answer.entry, size)
+    return reply(200, body, media_type, headers)
+
+
+async def timegate(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+    target = _target(context, "timegate", rest, seen)
+    place = Place(context.base(request), target.uri_r)
+    headers = {"Vary": "accept-datetime", "Link": link_header(place, None)}
+    try:
+        at = _accept_datetime(request)
+    except RecollectError as error:
+        return refusal(error, uri_r=target.uri_r, headers=headers)
+    answer = seen.answer = await context.aggregator.timegates(_lookup(context, request, target), at)
+    choice = answer.negotiated(at)
+    if choice is None:
+        return _nothing(request, target, answer, headers)
+    headers = {**describe(answer), "Vary": "accept-datetime", "Link": link_header(place, choice)}
+    return redirect(choice.closest.uri, headers)
+
+
+async def memento(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+    target = _target(context, "memento", rest, seen)
+    assert target.at is not None
+    place = Place(context.base(request), target.uri_r)
+    lookup = _lookup(context, request, target)
+    if target.kind in MEDIA_TYPES:
+        answer = seen.answer = await context.aggregator.timemaps(lookup)
+    else:
+        answer = seen.answer = await context.aggregator.timegates(lookup, target.at)
+    choice = answer.negotiated(target.at)
+    links = {"Link": link_header(place, choice)}
+    if choice is None:
+        return _nothing(request, target, answer, links)
+    if target.kind in MEDIA_TYPES:
+        extra = {"archives": archives_of(answer)} if target.kind == "json" else None
+        body = write_memento(target.kind, place, choice, extra)
+        return reply(200, body, MEDIA_TYPES[target.kind], {**links, **describe(answer)})
+    if target.kind in ("proxy", "raw"):
+        return await replay(context, request, target, answer, links)
+    preferences = raw_preferences(request)
+    fields = {**describe(answer), **links}
+    location = choice.closest.uri
+    if preferences:
+        location = raw_location(context, choice.closest, target.uri_r)
+        fields |= {"Preference-Applied": ", ".join(preferences), "Vary": "prefer"}
+    return redirect(location, fields)
+
+
+async def summary(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+    target = _target(context, "summary", rest, seen)
+    answer = seen.answer = await context.aggregator.timemaps(_lookup(context, request, target))
+    mementos = answer.mementos.between(target.since, target.until)
+    if not mementos.rows:
+        return _nothing(request, target, answer, {"X-Memento-Count": "0"})
+    table = mementos.per_year()
+    years: dict[int, int] = {}
+    for counts in table.values():
+        for year, count in counts.items():
+            years[year] = years.get(year, 0) + count
+    document = {
+        "original_uri": target.uri_r,
+        "mementos": len(mementos),
+        "first": format_iso(mementos[0].captured_at),
+        "last": format_iso(mementos[-1].captured_at),
+        "years": {str(year): years[year] for year in sorted(years)},
+        "per_archive": {
+            archive: {"mementos": sum(counts.values()), "years": {str(y): counts[y] for y in sorted(counts)}}
+            for archive, counts in table.items()
+        },
+        "archives": archives_of(answer),
+    }
+    return json_reply(document, headers={"X-Memento-Count": str(len(mementos)), **describe(answer)})
+
+
+async def route(context: Context, _request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+    target = _target(context, "route", rest, seen)
+    decisions = context.aggregator.route(target.uri_r, _chosen(context, target))
+    told = [{"id": decision.archive, **decided(decision)} for decision in decisions]
+    asked = sum(decision.ask for decision in decisions)
+    return json_reply({"uri": target.uri_r, "ask": asked, "skip": len(decisions) - asked, "archives": told})
+
+
+async def stream(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+    """Server-sent events: how the lookup is routed, each archive's outcome as it comes with its mementos, the end."""
+    target = _target(context, "stream", rest, seen)
+    lookup = _lookup(context, request, target)
+    response = web.StreamResponse(
+        headers={**COMMON, "Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
+    await response.prepare(request)
+    decisions = {d.archive: d for d in context.aggregator.route(target.uri_r, lookup.chosen)}
+    first = {"uri": target.uri_r, "archives": [{"id": d.archive, **decided(d)} for d in decisions.values()]}
+    await response.write(to_event("route", first))
+    answer = seen.answer = await _tell(context, response, lookup, decisions)
+    complete = not answer.failed and not answer.unheard
+    last = {"mementos": len(answer.mementos), "complete": complete, "archives": archives_of(answer)}
+    await response.write(to_event("done", last))
+    await response.write_eof()
+    return response
+
+
+async def _tell(
+    context: Context, response: web.StreamResponse, lookup: Lookup, decisions: dict[str, Decision]
+) -> Answer:
+    queue: asyncio.Queue[Outcome | None] = asyncio.Queue()
+    task = asyncio.get_running_loop().create_task(
+        context.aggregator.timemaps(replace(lookup, on_outcome=queue.put_nowait))
+    )
+    task.add_done_callback(lambda _: queue.put_nowait(None))
+    told: set[str] = set()
+
+    async def tell(outcome: Outcome) -> None:
+        told.add(outcome.archive)
+        said = archive_of(decisions[outcome.archive], outcome)
+        captures = zip(outcome.timemap.moments, outcome.timemap.uris, strict=True)
+        said["list"] = [[moment.replace(":", ""), uri] for moment, uri in captures]
+        await response.write(to_event("archive", said))
+
+    try:
+        while (outcome := await queue.get()) is not None:
+            await tell(outcome)
+        answer = await task
+        for outcome in answer.outcomes:  # those that were in the cache
+            if outcome.archive not in told:
+                await tell(outcome)
+    finally:
+        task.cancel()
+    return answer
+
+
+# What a request means
+
+
+def _target(context: Context, endpoint: str, rest: str, seen: Seen) -> Target:
+    target = parse_target(endpoint, rest, context.aggregator.world.by_id)
+    seen.uri_r = target.uri_r
+    return target
+
+
+def _lookup(context: Context, request: web.BaseRequest, target: Target) -> Lookup:
+    wait = _WAIT.search(request.headers.get("Prefer", "")) if "Prefer" in request.headers else None
+    return Lookup(
+        target.uri_r,
+        _chosen(context, target),
+        float(wait[1]) if wait else None,
+        _cache_policy(request),
+        via(context, request),
+    )
+
+
+def _chosen(context: Context, target: Target) -> frozenset[str] | None:
+    if not target.archives:
+        return None
+    try:
+        return frozenset(archive.id for archive in choose(context.aggregator.world.archives, target.archives))
+    except FormatError as error:
+        raise UsageError(error.what, where=error.where, why=error.why, hint="/archives lists them") from error
+
+
+def _cache_policy(request: web.BaseRequest) -> CachePolicy:
+    """RFC 9111 section 5.2.1, as far as it makes sense for an answer made of many."""
+    text = request.headers.get("Cache-Control", "").lower()
+    if not text:
+        return CachePolicy(read=False) if request.headers.get("Pragma", "").lower() == "no-cache" else USUAL_POLICY
+    directives = {match[1]: match[2] for match in _DIRECTIVE.finditer(text)}
+    age = directives.get("max-age") or ""
+    return CachePolicy(
+        read="no-cache" not in directives and "no-store" not in directives,
+        store="no-store" not in directives,
+        only="only-if-cached" in directives,
+        max_age=float(age) if age.isdigit() else None,
+    )
+
+
+def _accept_datetime(request: web.BaseRequest) -> datetime | None:
+    text = request.headers.get("Accept-Datetime", "").strip()
+    if not text:
+        return None
+    try:
+        return parse_http_date(text)
+    except FormatError as error:
+        raise UsageError(
+            "malformed Accept-Datetime", where=repr(text[:80]), why="expected like 'Thu, 31 May 2007 20:35:00 GMT'"
+        ) from error
+
+
+def _paging(context: Context, target: Target, mementos: Mementos) -> Paging | None:
+    if target.page is None:
+        return None
+    paging = Paging(target.page, context.settings.page_size)
+    last = paging.count(len(mementos))
+    if target.page > last:
+        raise UsageError("no such page", where=str(target.page), why=f"the last is {last}")
+    return paging
+
+
+# Replies
+
+
+def _nothing(request: web.BaseRequest, target: Target, answer: Answer, headers: dict[str, str]) -> web.StreamResponse:
+    """No mementos: nobody holds any, or nobody could say."""
+    fields = {**headers, **describe(answer)}
+    asked = [outcome for outcome in answer.outcomes if outcome.kind == "error"]
+    if _cache_policy(request).only and not answer.outcomes:
+        return error_reply(504, "not in the cache", uri_r=target.uri_r, headers=fields)
+    if asked and len(asked) == len(answer.outcomes):
+        late = all(outcome.error in ("timeout", "throttled") for outcome in asked)
+        message = "no archive answered in time" if late else "no archive could answer"
+        return error_reply(504 if late else 502, message, uri_r=target.uri_r, answer=answer, headers=fields)
+    if not answer.outcomes and answer.unheard:
+        fields["Retry-After"] = "30"
+        message = "the archives that may hold it are resting"
+        return error_reply(503, message, uri_r=target.uri_r, answer=answer, headers=fields)
+    partly = "; some archives did not answer" if answer.failed or answer.unheard else ""
+    return error_reply(404, f"no mementos found{partly}", uri_r=target.uri_r, answer=answer, headers=fields)
+
+
+async def _streamed(request: web.BaseRequest, chunks: Iterable[bytes], headers: dict[str, str]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={**COMMON, **headers})
+    await response.prepare(request)
+    if request.method != "HEAD":
+        for chunk in chunks:
+            await response.write(chunk)
+    await response.write_eof()
+    return response

@@ -1,0 +1,124 @@
+"""The endpoints about the aggregator itself: health, archives and their states, counters, events, reload, about.
+
+Hides: what everybody may know (which archives are asked, and whether they rest) and what only an operator may (failures
+in detail, counters, reload). Credentials of archives are never shown to anybody.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from aiohttp import web
+
+from recollect import __version__
+from recollect.archives.registry import Archive
+from recollect.errors import RecollectError
+from recollect.web.app import Context, Seen, is_operator
+from recollect.web.monitor import MAX_WATCHERS
+from recollect.web.openapi import description
+from recollect.web.replies import COMMON, error_reply, json_reply, reply
+
+
+async def health(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+    if context.draining:
+        return json_reply({"status": "stopping"}, 503, {"Cache-Control": "no-store"})
+    document = {"status": "ok", "version": __version__, "archives": len(context.aggregator.world.usual)}
+    return json_reply(document, headers={"Cache-Control": "no-store"})
+
+
+async def archives(context: Context, request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+    """Readable for MemGator, too: an array of objects with its keys, and ours."""
+    detail = is_operator(context, request)
+    states = context.aggregator.states()
+    known = context.aggregator.world.maps
+    mapped = known.describe() if known is not None else {}
+    told = []
+    for archive in context.aggregator.world.archives:
+        breaker, pause, busy = states[archive.id]
+        entry = _public(archive) | {"state": "paused" if pause else breaker.name, "map": mapped.get(archive.id, "")}
+        if detail:
+            entry["detail"] = {
+                "failures": breaker.failures,
+                "last_failure": breaker.last_failure,
+                "next_try_seconds": round(breaker.rest_left, 1),
+                "pause_seconds": round(pause, 1),
+                "in_use": busy,
+            }
+        told.append(entry)
+    return json_reply(told, headers={"Cache-Control": "no-store"})
+
+
+def _public(archive: Archive) -> dict[str, Any]:
+    shown = {name: getattr(archive, name) for name in ("id", "name", "timemap", "timegate", "ignore")}
+    if archive.probability is not None:
+        shown["probability"] = archive.probability
+    return shown
+
+
+async def metrics(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+    gauges = {name: (state.name, pause, busy) for name, (state, pause, busy) in context.aggregator.states().items()}
+    cache = context.aggregator.cache
+    lines = context.metrics.lines(gauges, (len(cache), cache.bytes) if cache is not None else None)
+    body = "".join(f"{line}\n" for line in lines).encode()
+    return reply(200, body, "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def reload(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+    assert context.reload is not None
+    try:
+        words = await context.reload()
+    except RecollectError as error:
+        return error_reply(500, f"nothing was changed: {error}", hint=error.hint)
+    return json_reply({"reloaded": words})
+
+
+async def monitor(context: Context, request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+    if not context.settings.monitor:
+        return error_reply(501, "monitoring is not enabled", hint="serve --monitor")
+    if context.monitor.watchers >= MAX_WATCHERS:
+        return error_reply(503, "too many are watching", headers={"Retry-After": "60"})
+    response = web.StreamResponse(
+        headers={**COMMON, "Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
+    await response.prepare(request)
+    if request.method == "HEAD":
+        await response.write_eof()
+        return response
+    async for event in context.monitor.watch():
+        if context.draining:
+            break
+        await response.write(event)
+    return response
+
+
+async def openapi(context: Context, request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+    return reply(200, json.dumps(description(context.base(request)), indent=2).encode() + b"\n", "application/json")
+
+
+async def about(context: Context, request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+    base = context.base(request)
+    world = context.aggregator.world
+    names = [f"{n}. {a.name} ({a.id})" for n, a in enumerate((a for a in world.archives if not a.ignore), 1)]
+    lines = [
+        f"Recollect {__version__}, a Memento aggregator that asks only the archives that can answer",
+        "",
+        f"TimeMap:  {base}/timemap/{{FORMAT}}/{{URI-R}}",
+        f"TimeGate: {base}/timegate/{{URI-R}} [Accept-Datetime]",
+        f"Memento:  {base}/memento[/{{FORMAT}}|proxy]/{{DATETIME}}/{{URI-R}}",
+        f"Summary:  {base}/summary/{{URI-R}}",
+        f"Route:    {base}/route/{{URI-R}}",
+        f"Stream:   {base}/stream/{{URI-R}}",
+        f"Archives: {base}/archives",
+        f"API:      {base}/openapi.json",
+        "",
+        "  {FORMAT}          => link|json|cdxj",
+        "  {DATETIME}        => YYYY[MM[DD[hh[mm[ss]]]]]",
+        "  [Accept-Datetime] => Header in RFC1123 format",
+        "",
+        "Archives",
+        "",
+        *names,
+        "",
+    ]
+    return reply(200, "\n".join(lines).encode(), "text/plain; charset=utf-8")

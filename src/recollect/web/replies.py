@@ -1,0 +1,152 @@
+"""Replies: the headers every answer carries, errors of one shape, and what an answer says about its archives.
+
+Hides: header names and JSON shapes. An error is always
+`{"error": {"status", "kind", "message", "hint"?, "uri"?, "archives"?}}`, whatever the endpoint.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from recollect import __version__
+from recollect.aggregator.ask import Outcome
+from recollect.aggregator.routing import Decision
+from recollect.aggregator.service import Answer
+from recollect.errors import RecollectError
+from recollect.formats.timemap import safe_uri
+
+SERVER = f"recollect/{__version__}"
+METHODS = "GET, HEAD, OPTIONS"
+# As MemGator's, and our own.
+COMMON = {
+    "Server": SERVER,
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "Link, Location, X-Memento-Count, Server, Memento-Datetime, Age, Vary,"
+    " Preference-Applied, X-Recollect-Route, X-Recollect-Partial, X-Recollect-Cache",
+}
+_KINDS = {
+    400: "bad-request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not-found",
+    405: "method-not-allowed",
+    406: "not-acceptable",
+    414: "uri-too-long",
+    500: "internal-error",
+    501: "not-enabled",
+    502: "archives-failed",
+    503: "unavailable",
+    504: "archives-timed-out",
+    508: "loop-detected",
+}
+
+
+def reply(status: int, body: bytes, media_type: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    fields = {**COMMON, "Content-Type": media_type}
+    if headers:
+        fields.update(headers)
+    return web.Response(status=status, body=body, headers=fields)
+
+
+def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    body = json.dumps(value, indent=2, default=str).encode() + b"\n"
+    return reply(status, body, "application/json", headers)
+
+
+def error_reply(
+    status: int,
+    message: str,
+    *,
+    hint: str = "",
+    uri_r: str = "",
+    answer: Answer | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> web.Response:
+    error: dict[str, Any] = {"status": status, "kind": _KINDS.get(status, "error"), "message": message}
+    if hint:
+        error["hint"] = hint
+    if uri_r:
+        error["uri"] = uri_r
+    if answer is not None:
+        error["archives"] = archives_of(answer)
+    # Not indented: the answer to most lookups of the world's pages is that nobody holds them, and indenting is slow.
+    return reply(status, json.dumps({"error": error}).encode() + b"\n", "application/json", headers)
+
+
+def refusal(error: RecollectError, *, uri_r: str = "", headers: Mapping[str, str] | None = None) -> web.Response:
+    """400 for a question that cannot be meant, in the words of the error."""
+    return error_reply(400, str(error), hint=error.hint, uri_r=uri_r, headers=headers)
+
+
+def redirect(location: str, headers: Mapping[str, str]) -> web.Response:
+    place = safe_uri(location)
+    body = f'<a href="{html.escape(place)}">Found</a>\n'.encode()
+    return reply(302, body, "text/html; charset=utf-8", {**headers, "Location": place})
+
+
+# What an answer says about its archives
+
+
+def describe(answer: Answer) -> dict[str, str]:
+    """Headers: how each archive was decided on, what is missing, and where the answer came from."""
+    fields = {"X-Recollect-Route": route_header(answer.decisions), "X-Recollect-Cache": answer.cache}
+    if answer.age >= 1:
+        fields["Age"] = str(int(answer.age))
+    partial = [f"{outcome.archive}={_short(outcome)}" for outcome in answer.failed]
+    partial += [f"{decision.archive}=skipped" for decision in answer.unheard]
+    if partial:
+        fields["X-Recollect-Partial"] = _plain(", ".join(partial))
+    return fields
+
+
+def route_header(decisions: tuple[Decision, ...]) -> str:
+    return _plain(", ".join([f"{decision.archive}={decision.words}" for decision in decisions]))
+
+
+def _plain(text: str) -> str:
+    """Fit for a header, whatever an archive said; long lists are cut."""
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(c if " " <= c <= "~" else "?" for c in text)
+    return text if len(text) <= 6000 else text[:5997] + "..."
+
+
+def _short(outcome: Outcome) -> str:
+    return outcome.error or "incomplete"
+
+
+def archives_of(answer: Answer) -> list[dict[str, Any]]:
+    """Per archive: asked, skipped or failed, and why; for JSON."""
+    outcomes = {outcome.archive: outcome for outcome in answer.outcomes}
+    return [archive_of(decision, outcomes.get(decision.archive)) for decision in answer.decisions]
+
+
+def archive_of(decision: Decision, outcome: Outcome | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"id": decision.archive, **decided(decision)}
+    if outcome is not None:
+        told["outcome"] = outcome.kind
+        told["mementos"] = outcome.count
+        told["ms"] = round(outcome.elapsed * 1000, 1)
+        for name, value in (("error", outcome.error), ("why", outcome.why), ("partial", outcome.partial)):
+            if value:
+                told[name] = value
+        if outcome.timemap.problems:
+            told["problems"] = list(outcome.timemap.problems[:10])
+    elif not decision.ask:
+        told["outcome"] = "skipped"
+    return told
+
+
+def decided(decision: Decision) -> dict[str, Any]:
+    said: dict[str, Any] = {"decision": "ask" if decision.ask else "skip"}
+    for name in ("source", "key", "frequency", "reason"):
+        value = getattr(decision, name)
+        if value:
+            said[name] = value
+    if decision.ask:
+        said["expected"] = round(decision.expected, 4)
+    return said

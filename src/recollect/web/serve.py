@@ -1,0 +1,139 @@
+"""Starting and keeping alive the processes that serve.
+
+Hides: sockets, forks and signals. The parent binds the sockets, so all workers share them; it serves nothing itself.
+It hands SIGTERM, SIGINT and SIGHUP on, starts a worker again that died, and ends when all have ended. With one worker
+there is no parent: the process serves itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Callable
+from types import FrameType
+
+from recollect.config import Settings
+from recollect.errors import ResourceError
+from recollect.web.worker import Worker, load_world
+
+log = logging.getLogger("recollect.web")
+
+_RESTART_SECONDS = 1.0
+_RunWorker = Callable[[int, Callable[[], None]], None]
+
+
+def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
+    """Serve until told to stop; returns the exit code. `on_ready` hears our address and the operator's token."""
+    load_world(settings)  # what cannot work must fail here, before anybody hears that we serve
+    listener = _bind(settings.host, settings.port)
+    admin = _bind("127.0.0.1", settings.admin_port) if settings.admin_port is not None else None
+    token = settings.admin_token or secrets.token_urlsafe(24)
+    instance = secrets.token_hex(6)
+    address = _address(listener)
+
+    def worker(number: int, ready: Callable[[], None]) -> None:
+        _run(Worker(settings, token=token, instance=instance, number=number).run(listener, ready, admin))
+
+    if settings.workers <= 1:
+        worker(0, lambda: on_ready(address, token))
+        return 0
+    return _Parent(settings.workers, worker, lambda: on_ready(address, token)).run()
+
+
+def _run(main: object) -> None:
+    try:
+        import uvloop
+    except ImportError:  # not on Windows
+        asyncio.run(main)  # type: ignore[arg-type]  # a coroutine
+    else:
+        uvloop.run(main)  # type: ignore[arg-type]
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(1024)
+        listener.setblocking(False)
+    except OSError as error:
+        raise ResourceError(
+            "cannot listen", where=f"{host}:{port}", why=error.strerror or str(error), hint="--port 0 finds a free port"
+        ) from error
+    return listener
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = socket.gethostname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Parent:
+    """Forks workers and looks after them."""
+
+    def __init__(
+        self, count: int, worker: Callable[[int, Callable[[], None]], None], on_ready: Callable[[], None]
+    ) -> None:
+        self._count = count
+        self._worker = worker
+        self._on_ready = on_ready
+        self._running: dict[int, int] = {}
+        self._stopping = False
+
+    def run(self) -> int:
+        read, write = os.pipe()
+        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(name, self._pass_on)
+        for number in range(self._count):
+            self._start(number, write if number == 0 else None)
+        os.close(write)
+        if os.read(read, 1):
+            self._on_ready()
+        os.close(read)
+        while self._running:
+            pid, status = os.wait()
+            number = self._running.pop(pid)
+            if self._stopping:
+                continue
+            code = os.waitstatus_to_exitcode(status)
+            log.error("worker %d ended with %d, starting it again", number, code)
+            time.sleep(_RESTART_SECONDS)
+            if not self._stopping:
+                self._start(number, None)
+        return 0
+
+    def _start(self, number: int, ready: int | None) -> None:
+        pid = os.fork()
+        if pid:
+            self._running[pid] = number
+            return
+        code = 1
+        try:
+            for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(name, signal.SIG_DFL)
+            self._worker(number, lambda: _tell(ready))
+            code = 0
+        except Exception:  # one of the three edges: a worker that cannot start must say why before it ends
+            log.exception("worker %d failed", number)
+        finally:
+            os._exit(code)
+
+    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
+        if number != signal.SIGHUP:
+            self._stopping = True
+        for pid in list(self._running):
+            os.kill(pid, number)
+
+
+def _tell(pipe: int | None) -> None:
+    if pipe is not None:
+        os.write(pipe, b"1")
+        os.close(pipe)

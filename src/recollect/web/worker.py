@@ -1,0 +1,207 @@
+"""One process that serves: built from settings, ended by SIGTERM, refreshed by SIGHUP.
+
+Hides: the life of a server. Start: archives and maps are read, then the socket is served. SIGHUP: both are read anew
+beside the old ones and swapped in at once; if that fails, the old ones stay and the reason is logged. SIGTERM: nobody
+new is let in, requests under way have `drain` seconds, then the cache and the log are written and the process ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from aiohttp import web
+
+from recollect.aggregator.ask import Limits
+from recollect.aggregator.cache import Cache, Lifetimes
+from recollect.aggregator.maps import Maps, stamp_of
+from recollect.aggregator.service import Aggregator, Answer, World
+from recollect.aggregator.stores import open_store
+from recollect.archives.client import USER_AGENT, ArchiveClient
+from recollect.archives.registry import load_archives
+from recollect.config import Settings
+from recollect.errors import RecollectError
+from recollect.web.access import AccessLog
+from recollect.web.app import App, Context
+from recollect.web.endpoints import ENDPOINTS
+from recollect.web.metrics import Metrics
+from recollect.web.replies import archives_of
+
+log = logging.getLogger("recollect.web")
+
+_MAX_LINE = 16 * 1024
+_KEEP_ALIVE = 75.0
+
+
+def load_world(settings: Settings) -> World:
+    """The archives and their maps as the settings name them; problems with single maps are logged."""
+    archives = load_archives(settings.archives)
+    maps = Maps.open(settings.maps, archives) if settings.maps else None
+    for problem in maps.problems if maps else ():
+        log.warning("map left out: %s", problem)
+    return World(archives, maps)
+
+
+class Worker:
+    """A serving process; `run` returns when it has been told to stop and everything has ended."""
+
+    def __init__(self, settings: Settings, *, token: str, instance: str, number: int = 0) -> None:
+        self._settings = settings
+        self._token = token
+        self._instance = instance
+        self._number = number
+        self._stop: asyncio.Event | None = None
+        self._stamps: object = None
+
+    async def run(
+        self, listener: socket.socket, on_ready: Callable[[], None], admin: socket.socket | None = None
+    ) -> None:
+        settings = self._settings
+        loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        world = await asyncio.to_thread(load_world, settings)
+        self._stamps = self._stamp()
+        async with contextlib.AsyncExitStack() as stack:
+            context = await self._context(stack, world)
+            site = await self._serve(stack, App(context, ENDPOINTS), listener)
+            if admin is not None:
+                await self._serve(stack, App(context, ENDPOINTS, operator=True), admin)
+            for name in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(name, self._stop.set)
+            loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(self._reload_quietly(context)))
+            housekeeping = loop.create_task(self._housekeeping(context))
+            on_ready()
+            await self._stop.wait()
+            context.draining = True
+            housekeeping.cancel()
+            await site.stop()
+            await self._drain(context)
+
+    async def _context(self, stack: contextlib.AsyncExitStack, world: World) -> Context:
+        settings = self._settings
+        client = await stack.enter_async_context(
+            ArchiveClient(
+                user_agent=_user_agent(settings),
+                concurrency=settings.concurrency,
+                timeout=settings.deadline,
+                connect_timeout=settings.connect_timeout,
+            )
+        )
+        metrics = Metrics(self._number)
+        context: Context
+
+        def on_answer(answer: Answer) -> None:
+            metrics.answer(answer)
+            if context.monitor.watchers:
+                context.monitor.publish("lookup", {"uri": answer.uri_r, "archives": archives_of(answer)})
+
+        aggregator = Aggregator(
+            client,
+            world,
+            deadline=settings.deadline,
+            top_k=settings.top_k,
+            limits=Limits(max_bytes=settings.max_answer, max_pages=settings.max_pages),
+            cache=_cache(settings),
+            on_answer=on_answer,
+        )
+        stack.push_async_callback(aggregator.close)
+        access = AccessLog(settings.access_log) if settings.access_log else None
+        if access is not None:
+            stack.callback(access.close)
+        context = Context(aggregator, client, settings, self._token, self._instance, metrics=metrics, access=access)
+        context.reload = lambda: self._reload_all(context)
+        return context
+
+    async def _serve(self, stack: contextlib.AsyncExitStack, app: App, listener: socket.socket) -> web.SockSite:
+        server = web.Server(
+            app,
+            access_log=None,
+            handler_cancellation=True,
+            keepalive_timeout=_KEEP_ALIVE,
+            max_line_size=_MAX_LINE,
+            max_field_size=_MAX_LINE,
+        )
+        runner = web.ServerRunner(server, shutdown_timeout=1.0)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        site = web.SockSite(runner, listener, backlog=1024)
+        await site.start()
+        return site
+
+    async def _drain(self, context: Context) -> None:
+        """Wait for requests under way, but not for watchers."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._settings.drain
+        while context.metrics.in_flight > context.monitor.watchers and loop.time() < until:
+            await asyncio.sleep(0.02)
+
+    async def _housekeeping(self, context: Context) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + self._settings.refresh
+        while True:
+            await asyncio.sleep(1.0)
+            if context.access is not None:
+                context.access.flush()
+            if self._settings.refresh and loop.time() >= due:
+                due = loop.time() + self._settings.refresh
+                if self._stamp() != self._stamps:
+                    await self._reload_quietly(context)
+
+    async def _reload(self, context: Context) -> str:
+        """Read archives and maps anew; on failure the old ones stay. Returns what is there now, in words."""
+        if context.access is not None:
+            context.access.reopen()
+        try:
+            stamp = self._stamp()
+            context.aggregator.world = world = await asyncio.to_thread(load_world, self._settings)
+            self._stamps = stamp
+        except OSError as error:
+            raise RecollectError("cannot read", where=str(error.filename), why=error.strerror or str(error)) from error
+        words = f"{len(world.usual)} archives, {len(world.maps.maps) if world.maps else 0} maps"
+        log.info("reloaded: %s", words)
+        return words
+
+    async def _reload_quietly(self, context: Context) -> None:
+        try:
+            await self._reload(context)
+        except RecollectError as error:
+            log.error("reload failed, nothing was changed: %s", error)
+
+    async def _reload_all(self, context: Context) -> str:
+        words = await self._reload(context)
+        if self._settings.workers > 1:
+            os.kill(os.getppid(), signal.SIGHUP)
+        return words
+
+    def _stamp(self) -> object:
+        """Changes when the list of archives or a map does."""
+        settings = self._settings
+        listed = Path(settings.archives).stat() if settings.archives else None
+        maps = stamp_of(settings.maps) if settings.maps else ()
+        return (listed.st_ino, listed.st_size, listed.st_mtime_ns) if listed else (), maps
+
+
+def _user_agent(settings: Settings) -> str:
+    agent = settings.user_agent or USER_AGENT
+    return f"{agent} <{settings.contact}>" if settings.contact else agent
+
+
+def _cache(settings: Settings) -> Cache | None:
+    where = settings.cache
+    if where in ("none", "no", "off"):
+        return None
+    if where == "memory" and settings.state:
+        Path(settings.state).mkdir(parents=True, exist_ok=True)
+        where = str(Path(settings.state) / "cache.sqlite")
+    return Cache(
+        lifetimes=Lifetimes(settings.fresh, settings.stale, settings.negative),
+        max_bytes=settings.cache_size,
+        store=open_store(where, settings.cache_size),
+        on_problem=log.warning,
+    )
