@@ -50,8 +50,21 @@ Examples:
 """
 
 
+class ReaderGone(Exception):
+    """Whoever read our output has stopped, as `head` does. click would make it a failure; it is none."""
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands by name and imports one only when it is called."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where a failure can still be told
+            return result
+        except BrokenPipeError as error:
+            raise ReaderGone from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -110,8 +123,6 @@ def run(args: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         result: Any = cli.main(args=args, prog_name="recollect", standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()  # here, where a failure can still be told
     except RecollectError as error:
         _complain(str(error), error.hint)
         return error.exit_code
@@ -124,8 +135,7 @@ def run(args: list[str] | None = None) -> int:
         _abandon_stdout()
         _complain("interrupted", "nothing half-written was left behind")
         return 130
-    except BrokenPipeError:
-        # The reader of our output went away (as `head` does); that is its right.
+    except ReaderGone:
         _abandon_stdout()
         return 0
     except OSError as error:

@@ -1,0 +1,398 @@
+"""`recollect timemap|timegate|memento`: Memento for all archives, from the command line.
+
+Data goes to stdout (a TimeMap, an address, a body); who was asked and what they said goes to stderr as a table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from recollect.cli.archives import archives_option
+from recollect.cli.console import emit_table, progress_bar, talk
+from recollect.datetimes import format_http_date, format_timestamp, parse_any
+from recollect.errors import ArchiveError, FormatError, UsageError
+from recollect.model import Progress
+
+if TYPE_CHECKING:
+    from recollect.aggregator.ask import Outcome
+    from recollect.aggregator.routing import Decision
+    from recollect.aggregator.service import Aggregator, Answer, Lookup
+    from recollect.archives.client import ArchiveClient, Response
+    from recollect.archives.registry import Archive
+    from recollect.formats.timemap import Memento
+    from recollect.model import ProgressCallback
+
+_T = TypeVar("_T")
+_CODES = """\b
+Exit code: 0 found and every archive asked has answered, 3 some archives failed (the table names them),
+1 nothing found or nobody answered, 2 wrong usage.
+"""
+TIMEMAP_EPILOG = (
+    """\b
+Examples:
+  recollect timemap http://example.com/
+  recollect timemap http://example.com/ --format json --from 2010 --to 2012 | jq '.mementos.list[].uri'
+  recollect timemap http://example.com/ --archives archives.json --maps maps/     ask only who may hold it
+  recollect timemap http://example.com/ --ask ia,arquivo --quiet
+
+"""
+    + _CODES
+)
+TIMEGATE_EPILOG = (
+    """\b
+Examples:
+  recollect timegate http://example.com/ --datetime 2010-05-17
+  recollect timegate http://example.com/ --datetime "Mon, 17 May 2010 12:00:00 GMT" --format link
+  recollect timegate http://example.com/                       the most recent
+
+"""
+    + _CODES
+)
+MEMENTO_EPILOG = (
+    """\b
+Examples:
+  recollect memento http://example.com/ 2010                   where the closest memento is
+  recollect memento http://example.com/ 20100517120000 --raw   its body as it was captured
+  recollect memento http://example.com/logo.png 2010 --raw -o logo.png
+
+"""
+    + _CODES
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What all three commands take."""
+
+    registry: str | None
+    maps: str | None
+    top_k: int | None
+    timeout: float
+    ask: str
+    quiet: bool
+
+
+def _common(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = [
+        archives_option,
+        click.option("--maps", type=click.Path(exists=True, file_okay=False), help="Maps, one per archive, by its id."),
+        click.option("--top-k", type=click.IntRange(min=1), help="Ask at most so many archives, the likeliest first."),
+        click.option(
+            "--timeout",
+            default=30.0,
+            show_default=True,
+            type=click.FloatRange(min=0.01),
+            help="Seconds for everything.",
+        ),
+        click.option("--ask", default="", metavar="IDS", help="Only these archives (a,b), or all but these (!a)."),
+        click.option("--quiet", "-q", is_flag=True, help="No table of the archives."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+_format = click.option(
+    "--format", "kind", type=click.Choice(["link", "json", "cdxj"]), help="Describe the choice and its neighbours."
+)
+_base = click.option(
+    "--base", default="http://localhost:1208", show_default=True, help="Address of the server that TimeMaps name."
+)
+
+
+@click.command(epilog=TIMEMAP_EPILOG)
+@click.argument("uri")
+@click.option("--format", "kind", type=click.Choice(["link", "json", "cdxj"]), default="link", show_default=True)
+@click.option("--from", "since", metavar="DATETIME", help="Only mementos from then on.")
+@click.option("--to", "until", metavar="DATETIME", help="Only mementos up to then (2012: its last second).")
+@_base
+@_common
+def timemap(uri: str, kind: str, since: str | None, until: str | None, base: str, **common: Any) -> int:
+    """List the mementos of URI in all archives."""
+    from recollect.formats.timemap import Place, write_timemap
+
+    low, high = _moment(since), _moment(until, end=True)
+    question = _Question(Options(**common), uri)
+    answer = question.ask(lambda aggregator, lookup: aggregator.timemaps(lookup))
+    mementos = answer.mementos.between(low, high)
+    if mementos.rows:
+        extra = {"archives": [_told(d, o) for d, o in _by_archive(answer)]} if kind == "json" else None
+        out = sys.stdout.buffer
+        for chunk in write_timemap(kind, Place(base.rstrip("/"), question.uri), mementos, extra=extra):
+            out.write(chunk)
+        out.flush()
+    return question.finish(answer, len(mementos))
+
+
+@click.command(epilog=TIMEGATE_EPILOG)
+@click.argument("uri")
+@click.option("--datetime", "at", metavar="DATETIME", help="Any form: 2010, 2010-05-17, an HTTP date.  [default: now]")
+@_format
+@_base
+@_common
+def timegate(uri: str, at: str | None, kind: str | None, base: str, **common: Any) -> int:
+    """Find the memento of URI that is closest to a datetime."""
+    moment = _moment(at)
+    question = _Question(Options(**common), uri)
+    return _choose(question, moment, kind, base)
+
+
+@click.command(epilog=MEMENTO_EPILOG)
+@click.argument("uri")
+@click.argument("at", metavar="DATETIME")
+@click.option("--raw", is_flag=True, help="Fetch it, unchanged by the archive's replay.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Where to write the body.  [default: stdout]")
+@_format
+@_base
+@_common
+def memento(uri: str, at: str, raw: bool, output: str | None, kind: str | None, base: str, **common: Any) -> int:
+    """Find the memento of URI closest to DATETIME; with --raw, get it."""
+    if raw and kind:
+        raise UsageError("--raw gives the body, --format a description", hint="leave one of them out")
+    if output and not raw:
+        raise UsageError("-o is for the body", hint="add --raw")
+    moment = _moment(at)
+    assert moment is not None
+    question = _Question(Options(**common), uri)
+    if not raw:
+        return _choose(question, moment, kind, base)
+    answer, found = question.run(lambda asking: _fetch(asking, moment))
+    if found is None:
+        return question.finish(answer, 0)
+    chosen, response = found
+    _write(response.body, output)
+    code = question.finish(answer, 1)
+    talk(
+        f"{chosen.uri}: {format_http_date(chosen.captured_at)}, status {response.status}, {len(response.body):,} bytes"
+    )
+    return code
+
+
+def _choose(question: _Question, at: datetime | None, kind: str | None, base: str) -> int:
+    """Show the closest memento. TimeGates tell it soonest; only TimeMaps tell its neighbours for certain."""
+    from recollect.formats.timemap import Place, write_memento
+
+    if kind is None:
+        answer = question.ask(lambda aggregator, lookup: aggregator.timegates(lookup, at))
+    else:
+        answer = question.ask(lambda aggregator, lookup: aggregator.timemaps(lookup))
+    choice = answer.negotiated(at)
+    if choice is None:
+        return question.finish(answer, 0)
+    if kind is None:
+        click.echo(choice.closest.uri)
+    else:
+        place = Place(base.rstrip("/"), question.uri)
+        sys.stdout.buffer.write(write_memento(kind, place, choice))
+    code = question.finish(answer, 1)
+    talk(f"closest: {format_http_date(choice.closest.captured_at)} ({choice.closest.archive})")
+    return code
+
+
+def _moment(text: str | None, *, end: bool = False) -> datetime | None:
+    from recollect.datetimes import parse_timestamp
+
+    if text is None:
+        return None
+    digits = text.strip().replace("-", "") if len(text.strip()) <= 10 else text.strip()
+    try:
+        return parse_timestamp(digits, end=end) if digits.isdigit() else parse_any(text)
+    except (FormatError, ValueError, OverflowError) as error:
+        hint = "like 2010, 2010-05-17, 20100517120000 or 'Mon, 17 May 2010 12:00:00 GMT'"
+        raise UsageError("not a datetime", where=repr(text), hint=hint) from error
+
+
+def _write(body: bytes, output: str | None) -> None:
+    if output is None:
+        sys.stdout.buffer.write(body)
+        return
+    from recollect.formats.containers import atomic_output
+
+    with atomic_output(output) as out:
+        out.write(body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """The open things a question needs."""
+
+    aggregator: Aggregator
+    client: ArchiveClient
+    lookup: Lookup
+    archives: dict[str, Archive]
+
+
+class _Question:
+    """One URI, whom to ask for it, and how the asking is shown."""
+
+    def __init__(self, options: Options, uri: str) -> None:
+        from recollect.archives.registry import choose, load_archives
+        from recollect.web.target import clean_uri
+
+        self.options = options
+        self.uri = clean_uri(uri)
+        self.archives = load_archives(options.registry)
+        self.chosen = frozenset(a.id for a in choose(self.archives, options.ask)) if options.ask else None
+
+    def ask(self, question: Callable[[Aggregator, Lookup], Awaitable[Answer]]) -> Answer:
+        """The answer to one question to the aggregator."""
+
+        async def asked(asking: _Asking) -> Answer:
+            return await question(asking.aggregator, asking.lookup)
+
+        return self.run(asked)
+
+    def run(self, job: Callable[[_Asking], Awaitable[_T]]) -> _T:
+        """Do a job with everything open, and show progress meanwhile."""
+        with progress_bar(quiet=self.options.quiet) as progress:
+            return asyncio.run(self._run(job, progress))
+
+    async def _run(self, job: Callable[[_Asking], Awaitable[_T]], progress: ProgressCallback) -> _T:
+        from recollect.aggregator.service import Aggregator, Lookup, World
+        from recollect.archives.client import ArchiveClient
+
+        options = self.options
+        async with ArchiveClient(timeout=options.timeout) as client:
+            world = World(self.archives, self._maps())
+            aggregator = Aggregator(client, world, deadline=options.timeout, top_k=options.top_k)
+            total = sum(decision.ask for decision in aggregator.route(self.uri, self.chosen))
+            answered: list[Outcome] = []
+            lookup = Lookup(self.uri, self.chosen, on_outcome=answered.append)
+            ticking = asyncio.ensure_future(_tick(progress, answered, total))
+            try:
+                return await job(_Asking(aggregator, client, lookup, {a.id: a for a in self.archives}))
+            finally:
+                ticking.cancel()
+                with suppress(asyncio.CancelledError):
+                    await ticking
+                await aggregator.close()
+
+    def _maps(self) -> Any:
+        if self.options.maps is None:
+            return None
+        from recollect.aggregator.maps import Maps
+
+        maps = Maps.open(self.options.maps, self.archives)
+        for problem in maps.problems:
+            talk(f"warning: {problem}")
+        return maps
+
+    def finish(self, answer: Answer, found: int) -> int:
+        """Show who said what, and choose the exit code."""
+        if not self.options.quiet:
+            rows = [_row(decision, outcome) for decision, outcome in _by_archive(answer)]
+            emit_table(["archive", "", "mementos", "time", "why"], rows, right=[2, 3], file=sys.stderr)
+        failed = len({outcome.archive for outcome in answer.failed})
+        heard = sum(outcome.kind != "error" for outcome in answer.outcomes)
+        if not found:
+            asked = sum(decision.ask for decision in answer.decisions)
+            talk(f"no mementos of {self.uri} in {heard} of {asked} archives asked")
+        if failed:
+            return 3 if heard or found else 1
+        return 0 if found else 1
+
+
+async def _tick(progress: ProgressCallback, answered: list[Outcome], total: int) -> None:
+    while True:
+        progress(Progress("asking", len(answered), total, "archives"))
+        await asyncio.sleep(0.2)
+
+
+def _by_archive(answer: Answer) -> list[tuple[Decision, Outcome | None]]:
+    outcomes = {outcome.archive: outcome for outcome in answer.outcomes}
+    # Those the person left out need no row.
+    return [(d, outcomes.get(d.archive)) for d in answer.decisions if d.source != "choice"]
+
+
+def _row(decision: Decision, outcome: Outcome | None) -> tuple[str, str, str, str, str]:
+    why = " ".join(part for part in (decision.source, decision.key, decision.frequency, decision.reason) if part)
+    if outcome is None:
+        return decision.archive, "asked" if decision.ask else "skipped", "", "", why
+    time = f"{outcome.elapsed:.2f} s"
+    if outcome.kind == "error":
+        said = f"{outcome.error}: {outcome.why}" if outcome.why else outcome.error
+        return decision.archive, "failed", "", time, said
+    said = f"incomplete: {outcome.partial}" if outcome.partial else why
+    return decision.archive, "partial" if outcome.partial else "asked", f"{outcome.count:,}", time, said
+
+
+def _told(decision: Decision, outcome: Outcome | None) -> dict[str, Any]:
+    archive, state, _, _, why = _row(decision, outcome)
+    told: dict[str, Any] = {"id": archive, "state": state, "mementos": outcome.count if outcome else 0, "why": why}
+    if outcome is not None:
+        told["seconds"] = round(outcome.elapsed, 3)
+    return told
+
+
+_HOPS = 5
+_TRIES = 5
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_MAX_BODY = 1 << 30
+_STAMP = re.compile(r"/\d{4,14}(?:[a-z]{2}_)?/")
+
+
+async def _fetch(asking: _Asking, at: datetime) -> tuple[Answer, tuple[Memento, Response] | None]:
+    """The closest memento that an archive can give, as it was captured; captured redirects are followed in the archives."""
+    first, uri = None, asking.lookup.uri_r
+    for _ in range(_HOPS):
+        answer = await asking.aggregator.timegates(replace(asking.lookup, uri_r=uri), at)
+        first = first or answer
+        found = await _fetch_one(asking, answer, uri, at)
+        if found is None:
+            break
+        onward = _captured_redirect(found[1])
+        if onward is None:
+            return first, found
+        talk(f"the capture of {uri} redirects to {onward}")
+        uri = onward
+    assert first is not None
+    return first, None
+
+
+async def _fetch_one(asking: _Asking, answer: Answer, uri: str, at: datetime) -> tuple[Memento, Response] | None:
+    nearest = sorted(answer.mementos, key=lambda m: (abs(m.captured_at - at), m.captured_at))
+    for chosen in nearest[:_TRIES]:
+        archive = asking.archives[chosen.archive]
+        url = archive.raw_uri(chosen.uri, format_timestamp(chosen.captured_at), uri)
+        try:
+            response = await _get(asking.client, archive, url)
+        except ArchiveError as error:
+            talk(f"{chosen.archive} could not give {url}: {error}")
+            continue
+        if response.status < 400 or response.headers.get("memento-datetime"):
+            return chosen, response
+        talk(f"{chosen.archive} could not give {url}: status {response.status}")
+    return None
+
+
+async def _get(client: ArchiveClient, archive: Archive, url: str) -> Response:
+    """Fetch a raw memento, following the archive's own redirects to the exact capture, not captured ones."""
+    for _ in range(_HOPS):
+        response = await client.get(archive, url, max_bytes=_MAX_BODY, follow=False)
+        onward = _onward(response)
+        if onward is None or not _STAMP.search(onward):
+            break
+        url = onward
+    return response
+
+
+def _onward(response: Response) -> str | None:
+    from recollect.formats.timemap import resolve
+
+    location = response.headers.get("location") if response.status in _REDIRECTS else ""
+    return resolve(response.url, location) if location else None
+
+
+def _captured_redirect(response: Response) -> str | None:
+    """Where a captured redirect led: an address of the old web."""
+    onward = _onward(response)
+    return None if onward is None or _STAMP.search(onward) else onward
