@@ -7,14 +7,16 @@ on a terminal and only when a job lasts over a second.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import click
 
+from recollect.errors import UsageError
 from recollect.model import Progress, ProgressCallback
 
 json_option = click.option(
@@ -29,12 +31,27 @@ def talk(message: str) -> None:
 
 def emit_json(value: Any) -> None:
     """One JSON document on stdout."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    click.echo(_json(value, indent=2))
 
 
 def emit_json_line(value: Any) -> None:
-    """One JSON value per line on stdout, for streams."""
-    click.echo(json.dumps(value, ensure_ascii=False, default=str))
+    """One JSON value per line on stdout, for streams (see `emit_line`)."""
+    emit_line(_json(value))
+
+
+def emit_line(text: str) -> None:
+    """One line on stdout, for streams: not flushed line by line, but before the program waits for more input."""
+    if sys.stdout is not None:
+        sys.stdout.write(text + "\n")
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:  # bytes of an input that were no UTF-8, or a terminal without Unicode
+        text = json.dumps(value, indent=indent, default=str)
+    return text
 
 
 def emit_table(
@@ -56,24 +73,61 @@ def emit_table(
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
     out = file or sys.stdout
-    Console(file=out, width=None if out.isatty() else 160, highlight=False).print(table)
+    color: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    width = None if out.isatty() else 160
+    Console(file=out, width=width, color_system=color, highlight=False).print(table)
 
 
 def lines_of(source: str) -> Iterator[str]:
-    """The non-empty lines of a file, or of stdin for `-`; undecodable bytes are kept as surrogates."""
-    if source == "-":
-        stream: Iterable[bytes] = sys.stdin.buffer
-        yield from _clean(stream)
+    """The non-empty lines of a file, or of stdin for `-`; see `numbered_lines`."""
+    return (line for _, line in numbered_lines(source))
+
+
+def numbered_lines(source: str) -> Iterator[tuple[int, str]]:
+    """Number and text of the non-empty lines of a file (compressed or not), or of stdin for `-`.
+
+    Bytes that are no UTF-8 are kept as surrogates. Lines of a pipe are given as they come, and what has been written
+    to stdout is flushed before waiting for more.
+    """
+    if source == "-" and not _is_compressed(sys.stdin):
+        yield from _clean(_as_they_come(sys.stdin))
         return
-    with open(source, "rb") as handle:  # noqa: PTH123 - a path as the user typed it
-        yield from _clean(handle)
+    from recollect.formats.containers import open_input
+
+    with open_input(source) as stream:
+        yield from _clean(stream)
 
 
-def _clean(stream: Iterable[bytes]) -> Iterator[str]:
-    for raw in stream:
+def _is_compressed(stdin: Any) -> bool:
+    """By the first bytes of gzip, bzip2 and zstd, without taking them away; the container looks closer."""
+    if stdin is None:
+        raise UsageError("nothing to read", where="standard input", why="it is closed")
+    head: bytes = stdin.buffer.peek(4)[:4]
+    return head[:2] == b"\x1f\x8b" or head[:3] == b"BZh" or head == b"\x28\xb5\x2f\xfd" or head[1:] == b"\x2a\x4d\x18"
+
+
+def _as_they_come(stdin: Any) -> Iterator[bytes]:
+    rest = b""
+    while True:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        piece = stdin.buffer.read1(1 << 16)
+        if not piece:
+            break
+        lines = (rest + piece).split(b"\n")
+        rest = lines.pop()
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _clean(stream: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    for number, raw in enumerate(stream, start=1):
+        if number == 1:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")  # the mark that Windows programs put in front
         line = raw.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
         if line.strip():
-            yield line
+            yield number, line
 
 
 @contextmanager

@@ -53,9 +53,16 @@ def _port(text: str) -> int:
         return 0
     if not (text.isascii() and text.isdigit()):
         raise BadHost("a port is a number")
-    if (len(text) > 5 and len(text.lstrip("0")) > 5) or int(text) > 65535:
+    number = _number(text)
+    if number > 65535:
         raise BadHost("the highest port is 65535")
-    return int(text)
+    return number
+
+
+def _number(digits: str) -> int:
+    """Any number above 32 bits stands for all of them: Python refuses to read megabytes of digits."""
+    significant = digits.lstrip("0") or "0"
+    return int(significant) if len(significant) <= 10 else 1 << 33
 
 
 def _name(raw: str) -> str:
@@ -84,9 +91,10 @@ def _idna(host: str) -> str:
 def _ipv4(host: str) -> str | None:
     """Four decimal fields for an address in any of the forms of inet_aton(3) without hex, else None."""
     if host.isdigit():
-        if (len(host) > 10 and len(host.lstrip("0")) > 10) or int(host) > 0xFFFFFFFF:
+        number = _number(host)
+        if number > 0xFFFFFFFF:
             raise BadHost("a number above 4294967295 is no IPv4 address")
-        return _dotted(int(host))
+        return _dotted(number)
     if not (_DECIMAL_IP.fullmatch(host) or _OCTAL_IP.fullmatch(host)):
         return None
     *fields, last = host.split(".")
@@ -104,10 +112,7 @@ def _ipv4(host: str) -> str | None:
 
 
 def _field(text: str) -> int:
-    significant = text.lstrip("0")
-    if len(significant) > 11:
-        raise ValueError(text)
-    return int(text, 8) if text[0] == "0" else int(text)
+    return int(text, 8) if text[0] == "0" else _number(text)
 
 
 def _dotted(address: int) -> str:

@@ -6,10 +6,12 @@
 2. Find the first of `)`, `/`, `?`, `#` (a `#` in front of everything does not count). It must be `)`; what stands
    before it is the host, not empty and without `(`; what stands after it must be empty or begin with `/`, `?`, `#`.
    Else it is no web key (`dns:`, `warcinfo:`, ...).
-3. Host: drop one comma at the end of the name (before `:port`, or before `)`). Then
-   - two or more colons: an IPv6 address, in brackets or not, with a port only if in brackets; brackets are added where
-     they are missing (`::1` is `[::1]`); an address is hex digits, `:`, `.`, `,`, perhaps `%` and a zone; else no key;
-   - one colon: digits and nothing else must follow it, a name must stand before it, else no key;
+3. Host: drop all commas at its end. Then
+   - a `[` in front, or two or more colons: an IPv6 address, in brackets or not, with `:port` only if in brackets;
+     brackets are added where they are missing (`::1` is `[::1]`); an address is hex digits, `.`, `,` and two or more
+     `:`, perhaps `%` and a zone (any bytes but `]`); else no key;
+   - one colon: digits and nothing else must follow it, a name must stand before it (all commas at its end are
+     dropped), else no key;
    - four decimal fields of 1 to 3 digits up to 255 with dots (`1.2.3.4`) are turned around (`4,3,2,1`), as `surt` does.
 4. Path: cut at the first `?` or `#`, cut all `/` at the end; if nothing is left it is `/`.
 5. Write host, `)`, path with ASCII letters in lower case; bytes up to 0x20, from 0x7f, and `*` as `%` and two
@@ -33,7 +35,7 @@ _HOST_END = re.compile(rb"[)/?#]")
 _PATH_END = re.compile(rb"[?#]")
 _QUOTED = re.compile(rb"[\x00-\x20\x7f-\xff*]")
 _DIGITS = re.compile(rb"[0-9]+")
-_ADDRESS = rb"[0-9a-fA-F:.,]+(?:%[^\]]*)?"
+_ADDRESS = rb"[0-9a-fA-F.,]*:[0-9a-fA-F.,]*:[0-9a-fA-F:.,]*(?:%[^\]]*)?"
 _IPV6 = re.compile(rb"(%b)|\[(%b)\](:[0-9]+)?" % (_ADDRESS, _ADDRESS))
 _BYTE = rb"(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]?[0-9])"
 _DOTTED = re.compile(rb"%b(?:\.%b){3}" % (_BYTE, _BYTE))
@@ -54,8 +56,8 @@ def uri_key(surt: bytes) -> bytes:
 def is_surt(text: str) -> bool:
     """Whether a text is a SURT (`com,example)/a`) rather than a URI."""
     try:
-        uri_key(text.encode("utf-8", "surrogatepass"))
-    except BadURI:
+        uri_key(text.encode("utf-8", "surrogateescape"))
+    except (BadURI, UnicodeEncodeError):
         return False
     return True
 
@@ -75,14 +77,15 @@ def _split_surt(surt: bytes) -> tuple[bytes, bytes]:
 
 
 def _normal_host(host: bytes, surt: bytes) -> bytes:
-    if host.count(b":") > 1:
+    host = host.rstrip(b",")
+    if host.startswith(b"[") or host.count(b":") > 1:
         ipv6 = _IPV6.fullmatch(host)
         if ipv6 is None:
-            raise _no_key(surt, "more than one colon in the host, and no IPv6 address")
+            raise _no_key(surt, "not an IPv6 address")
         bare, bracketed, port = ipv6.groups()
         return b"[%b]%b" % (bare or bracketed, port or b"")
     name, colon, port = host.partition(b":")
-    name = name.removesuffix(b",")
+    name = name.rstrip(b",")
     if not name or (colon and not _DIGITS.fullmatch(port)):
         raise _no_key(surt, "no number after the colon in the host" if name else "no host")
     if _DOTTED.fullmatch(name):

@@ -15,7 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 from recollect.errors import UsageError
-from recollect.uris.keys import encode_query, join_host, segments, uri_key
+from recollect.uris.canonical import split_uri, surt
+from recollect.uris.keys import encode_query, is_surt, join_host, segments, uri_key
+from recollect.uris.spelling import spellings
 
 # Table 1 of the paper lists their cost; `x` is "any number".
 POLICIES: tuple[str, ...] = (
@@ -54,14 +56,14 @@ def parse_policy(name: str) -> Policy:
     )
 
 
-def policy_key(surt: bytes, policy: str) -> bytes:
+def policy_key(a_surt: bytes, policy: str) -> bytes:
     """The key of a SURT under a policy; raises `BadURI` for what is no web key."""
     rule = parse_policy(policy)
-    key = uri_key(surt)
+    key = uri_key(a_surt)
     if rule.name == "URIR":
-        return key + encode_query(surt)
+        return key + encode_query(a_surt)
     if rule.parts is not None:
-        return _limited(key, surt, rule.parts)
+        return _limited(key, a_surt, rule.parts)
     if rule.hosts is None and rule.paths is None:
         return key
     hosts, path = segments(key)
@@ -70,14 +72,27 @@ def policy_key(surt: bytes, policy: str) -> bytes:
     return join_host(hosts[: rule.hosts]) + b")/" + tail
 
 
-def _limited(key: bytes, surt: bytes, parts: int) -> bytes:
+def policy_spellings(text: str, policy: str) -> list[bytes]:
+    """The keys to try for a URI or a SURT in a map made with a policy, the likeliest first (see `spellings`)."""
+    if parse_policy(policy).name == "HxPx":
+        return spellings(text)
+    if is_surt(text):
+        queries = [encode_query(text.encode("utf-8", "surrogateescape"))]
+    else:
+        as_typed = split_uri(text)[3].encode("latin-1")
+        queries = [encode_query(surt(text).encode()), encode_query(b"?" + as_typed)]
+    keys = [policy_key(key + query, policy) for query in queries for key in spellings(text)]
+    return list(dict.fromkeys(keys))
+
+
+def _limited(key: bytes, a_surt: bytes, parts: int) -> bytes:
     """registered_domain)/#subdomain/#path/#query/initial, up to `parts` of the counts."""
     hosts, path = segments(key)
     names = hosts[:-1] if hosts[-1].startswith(b":") and len(hosts) > 1 else hosts
     depth = _registered_depth(names)
     # Empty segments do not count: `surt` drops them from URIs, other makers of indexes do not.
     full = [segment for segment in path if segment]
-    parameters = [one for one in encode_query(surt)[1:].split(b"&") if one]
+    parameters = [one for one in encode_query(a_surt)[1:].split(b"&") if one]
     initial = full[0][:1] if full and full[0][:1].isalnum() else b"-"
     counts = (b"%d" % (len(names) - depth), b"%d" % len(full), b"%d" % len(parameters), initial)
     return b",".join(names[:depth]) + b")/" + b"/".join(counts[:parts])

@@ -51,8 +51,9 @@ def _without_punycode(host: bytes) -> bytes:
     """`de,xn--bcher-kva` as `de,bücher` in UTF-8."""
     if b"xn--" not in host:
         return host
+    name, colon, port = host.partition(b":")
     try:
-        return b",".join(label.decode("idna").encode() for label in host.split(b","))
+        return b",".join(label.decode("idna").encode() for label in name.split(b",")) + colon + port
     except UnicodeError:
         return host
 
