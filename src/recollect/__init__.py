@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 # Public name -> the module that owns it.
 _PUBLIC: dict[str, str] = {
+    "profile": "recollect.profiles.profile",
+    "ProfileResult": "recollect.profiles.profile",
     "RecollectError": "recollect.errors",
 }
 

@@ -11,8 +11,9 @@ answer. Each line is read for itself, so files of mixed kinds work. What is unde
                                               Common or Combined log, also with a virtual host in front
     INFO: 2019/01/16 12:00:00.000000 Aggregating Mementos for http://a.b/      MemGator's log
 
-A request names its URI in its path (`/web/TIME/URI`, `/web/TIMEid_/URI`, `/web/*/URI`, `/timemap/FORMAT/URI`, `/timegate/URI`,
-`/memento/TIME/URI`, `/api/FORMAT/TIME/URI`), in a `url=` parameter, or is itself absolute (a proxy's log).
+A request names its URI in its path (`/web/TIME/URI`, `/web/TIMEid_/URI`, `/web/*/URI`, `/timemap/FORMAT/URI`,
+`/timegate/URI`, `/memento/TIME/URI`, `/api/FORMAT/TIME/URI`), in a `url=` parameter, or is itself absolute (a proxy's
+log).
 
 Invariants: `uri` is never empty and has no white space around it; `count` is at least 1; `at` is aware and in UTC.
 Lines that are readable but ask for no URI (an archive's own pages, MemGator's other lines) yield nothing.
@@ -53,7 +54,9 @@ _CLF = re.compile(
     r'(?:\S+ )?\S+ \S+ .+? \[(?P<at>[^\]]+)\] "(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}|-)(?: |$)', re.DOTALL
 )
 _CLF_TIME = re.compile(r"(\d{1,2})/([A-Za-z]{3})/(\d{4}):(\d\d):(\d\d):(\d\d)(?: ([+-]\d{4}))?")
-_MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_MONTHS = {
+    name: 1 + at // 3 for at in range(0, 36, 3) for name in ["janfebmaraprmayjunjulaugsepoctnovdec"[at : at + 3]]
+}
 _MEMGATOR = re.compile(
     r"(?:INFO|ERROR|FATAL|BENCHMARK|WARNING): (\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(?:\.\d+)? (.*)"
 )

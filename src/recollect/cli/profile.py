@@ -1,0 +1,204 @@
+"""`recollect profile` and `recollect verify`: an archive's indexes to a map, and the proof that it holds them all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
+from recollect.errors import FormatError, UsageError
+
+if TYPE_CHECKING:
+    from recollect.profiles.profile import ProfileResult
+
+_EXAMPLES = """\b
+Examples:
+  recollect profile index.cdxj.gz -o map.ukvs
+  recollect profile indexes/ 'more/*.cdx' -o map.ukvs --name "My Archive" --id https://archive.example/
+  recollect profile *.cdxj --status 200 --media-type text/html --exclude robots.txt,sitemap.xml -o html.ukvs
+  recollect profile *.cdxj --where "year >= 2010 and url matches '[.]pdf$'" -o pdf.ukvs
+  recollect profile *.warc.gz --by year -o by-year.ukvs
+  zcat *.cdx.gz | recollect profile - --policy H3P1 --output-format cdxj -o profile.cdxj
+"""
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `500MB`, `2G`, `1.5gb` or a plain number."""
+    plain = text.strip().lower().removesuffix("b").removesuffix("i")
+    unit = plain[-1:] if plain[-1:] in "kmgt" else ""
+    try:
+        size = int(float(plain.removesuffix(unit)) * _UNITS[unit])
+    except ValueError:
+        size = 0
+    if size <= 0:
+        raise UsageError("not a size", where=repr(text), hint="like 500MB or 2GB")
+    return size
+
+
+_FILTERS = (
+    click.option(
+        "--status", "statuses", multiple=True, metavar="CODE", help="Keep this status: 200, 2xx, - (none). Repeatable."
+    ),
+    click.option(
+        "--media-type", "media_types", multiple=True, metavar="TYPE", help="Keep this type, or 'image/*'. Repeatable."
+    ),
+    click.option(
+        "--from", "since", default="", metavar="DATE", help="Keep captures from this date on: 2014, 2014-06-30."
+    ),
+    click.option("--to", "until", default="", metavar="DATE", help="Keep captures up to this date, inclusive."),
+    click.option(
+        "--exclude",
+        multiple=True,
+        metavar="NAME,...",
+        help="Leave out URIs whose last path segment is robots.txt,sitemap.xml (for example).",
+    ),
+    click.option(
+        "--where",
+        default="",
+        metavar="EXPR",
+        help='Keep captures for which this holds: "status == 200 and year > 2010".',
+    ),
+    click.option(
+        "--all-schemes", is_flag=True, help="Keep dns:, warcinfo:, urn:, metadata and others that are no web captures."
+    ),
+)
+_RESOURCES = (
+    click.option("--threads", type=click.IntRange(1, 256), help="Threads to parse with.  [default: cores, up to 8]"),
+    click.option("--memory-limit", metavar="SIZE", help="Memory for sorting: 500MB, 2GB.  [default: a quarter of RAM]"),
+    click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]"),
+)
+
+
+def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that choose captures; shared by every command that reads indexes."""
+    return _with(command, _FILTERS)
+
+
+def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that bound what a command uses."""
+    return _with(command, _RESOURCES)
+
+
+def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command("profile", epilog=_EXAMPLES)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option(
+    "-o", "--output", default="-", metavar="FILE", help="The map; .gz and .zst are compressed.  [default: stdout]"
+)
+@click.option(
+    "--policy",
+    default="HxPx",
+    show_default=True,
+    help="URI-Key policy: HxPx, any HmPn, DDom, DSub, DPth, DQry, DIni, URIR.",
+)
+@click.option(
+    "--output-format",
+    type=click.Choice(["ukvs", "cdxj"]),
+    default="ukvs",
+    show_default=True,
+    help="UKVS, or the older CDXJ profile.",
+)
+@filter_options
+@click.option(
+    "--by",
+    "by",
+    multiple=True,
+    type=click.Choice(["year", "month", "status", "media-type", "language"]),
+    help="Decompose the frequencies. Repeatable.",
+)
+@click.option("--by-columns", is_flag=True, help="Put the decomposition into key columns instead of the JSON block.")
+@click.option("--name", default="", help="The archive's name, for the header.")
+@click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header.")
+@click.option("--updated-at", metavar="TIME", help="The time for the header.  [default: now]")
+@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@resource_options
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+def profile(inputs: tuple[str, ...], **options: Any) -> int:
+    """Say what an archive holds: read its indexes, write a map.
+
+    INPUT is any number of files, folders, globs, or - for stdin: CDX, CDXJ, ZipNum, SURT and URL lists, WARC, ARC,
+    WACZ, Parquet, access logs, TimeMaps, maps; plain, gzip, bzip2 or zstd; sorted or not. What a file is is told by its
+    content.
+
+    Exit code 3 means that some input was damaged or could not be read; all of it is named.
+    """
+    from recollect.profiles.profile import profile as make_profile
+
+    as_json, quiet = options.pop("as_json"), options.pop("quiet")
+    limit = options.pop("memory_limit")
+    if as_json and options["output"] == "-":
+        raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
+    started = time.monotonic()
+    with progress_bar(quiet=quiet or as_json) as progress:
+        result = make_profile(
+            inputs,
+            updated_at=_moment(options.pop("updated_at")),
+            memory_limit=parse_size(limit) if limit else None,
+            progress=progress,
+            **options,
+        )
+    seconds = time.monotonic() - started
+    if as_json:
+        emit_json({**result.as_dict(), "seconds": round(seconds, 3)})
+    elif not quiet:
+        _summarize(result, seconds)
+    return 3 if result.partial else 0
+
+
+def _moment(text: str | None) -> datetime:
+    if text is None:
+        return datetime.now(UTC)
+    from recollect.datetimes import parse_any
+
+    try:
+        return parse_any(text)
+    except FormatError as error:
+        raise UsageError("not a time", where=repr(text), hint="like 2024-05-01T12:00:00Z") from error
+
+
+def _summarize(result: ProfileResult, seconds: float) -> None:
+    totals, tally = result.totals, result.tally
+    size = sum(source.size or 0 for source in result.sources)
+    files = f"{len(result.sources):,} file{'' if len(result.sources) == 1 else 's'}"
+    gamma = "" if totals.gamma is None else f" (γ {totals.gamma:.2f})"
+    span = f", {_day(tally.first_time)} to {_day(tally.last_time)}" if tally.first_time else ""
+    target = "" if result.output in (None, "-") else f"{result.output}: "
+    talk(f"{target}{totals.keys:,} keys, {totals.captures:,} captures of {totals.uri_rs:,} URI-Rs{gamma}{span}")
+    rate = f"{tally.lines / max(seconds, 0.001):,.0f} lines/s"
+    how = "already sorted" if result.was_sorted else "sorted here"
+    spilled = f", {human_bytes(result.spilled)} on disk" if result.spilled else ""
+    rows = [
+        (
+            "read",
+            f"{tally.lines:,}",
+            f"lines of {files} ({human_bytes(size)}) in {seconds:.1f} s, {rate}, {how}{spilled}",
+        )
+    ]
+    rows += [
+        (word, f"{sum(counter.values()):,}", ", ".join(f"{name} ×{count:,}" for name, count in counter.most_common(8)))
+        for word, counter in (("filtered", tally.filtered), ("left out", tally.left_out), ("skipped", tally.skipped))
+        if counter
+    ]
+    width = max(len(count) for _, count, _ in rows)
+    for word, count, detail in rows:
+        talk(f"  {word:<9}{count:>{width}}  {detail}")
+    for problem in tally.problems[:5]:
+        talk(f"    {problem}")
+    for problem in tally.damaged:
+        talk(f"  damaged  {problem}")
+
+
+def _day(time14: int) -> str:
+    text = f"{time14:014d}"
+    return f"{text[:4]}-{text[4:6]}-{text[6:8]}"

@@ -1,0 +1,283 @@
+"""Lines of capture indexes: CDX and CDXJ of every maker, SURT lists and URL lists. The careful parser.
+
+Hides how the makers differ. A line becomes a `Capture`, or one of two exceptions says why it does not: `NotACapture`
+for a line that is fine but no capture of the web (a header, `dns:`, a WARC's metadata), `FormatError` for one that
+cannot be read. `profiles.kernels` reads ordinary lines faster and must agree with this module.
+
+CDX: fields apart by one delimiter, usually a space. The header ` CDX N b a m s k r M S V g` names them, its first byte
+is the delimiter; without one the fields are N b a m s k r ... (9, 10, 11 or 14 of them). Letters used here: N, A, or n
+key; b time; a URL; m media type; s status; k digest; S length; g file. The key may be a SURT or a canonical URL without
+scheme.
+
+    com,example)/a 20140103030321 http://example.com/a text/html 200 B2LTW... - - 1043 333 x.warc.gz
+
+CDXJ: key, time, then one JSON object; pywb, OpenWayback, ipwb (`mime_type`, `status_code`, `locator`), OutbackCDX and
+CDX servers (`original`, `mimetype`, `statuscode`, whole lines of JSON with `urlkey`) name the fields differently;
+TimeMaps as CDXJ have `archive` and `urim`. Lines that start with `!` or `@` are headers.
+
+    com,example)/a 20140103030321 {"url": "http://example.com/a", "mime": "text/html", "status": "200", ...}
+
+Invariants of a `Capture`: `surt` is as the index spells it (or made from the URL where the index has none), `timestamp`
+is 14 digits or empty, `media_type` is lower case without parameters, and what is missing is None, never `-`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from recollect.datetimes import format_timestamp, parse_timestamp
+from recollect.errors import BadURI, FormatError
+from recollect.uris import is_surt, surt, uri_key
+
+REVISIT = "warc/revisit"
+# Media types that only records about captures have, when they have no status.
+_METADATA_TYPES = frozenset({"text/anvl", "application/warc-fields"})
+_SCHEME = re.compile(r"([a-z][a-z0-9+-]*):", re.IGNORECASE)
+_WEB_SCHEMES = frozenset({"http", "https", "ftp"})
+_TIME = re.compile(r"\d{4}(?:\d\d){0,5}|\d{15,20}", re.ASCII)
+_STATUS = re.compile(r"[1-9]\d\d", re.ASCII)
+_NAMES = {
+    "surt": ("urlkey", "surt"),
+    "timestamp": ("timestamp", "datetime"),
+    "url": ("url", "original", "uri", "u"),
+    "media_type": ("mime", "mimetype", "mime_type", "m", "content_type"),
+    "status": ("status", "statuscode", "status_code", "s"),
+    "digest": ("digest", "sha1"),
+    "length": ("length",),
+    "filename": ("filename", "locator"),
+    "language": ("languages", "language", "lang"),
+}
+_LETTERS = {
+    "b": "timestamp",
+    "a": "url",
+    "m": "media_type",
+    "s": "status",
+    "k": "digest",
+    "S": "length",
+    "g": "filename",
+}
+_USUAL = {9: "NbamskrVg", 10: "NbamskrMVg", 11: "NbamskrMSVg", 14: "NbamskrMSVgxyz"}
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One line of an index, or one record of a WARC."""
+
+    surt: bytes
+    timestamp: str = ""
+    url: str | None = None
+    status: int | None = None
+    media_type: str | None = None
+    digest: str | None = None
+    length: int | None = None
+    filename: str | None = None
+    language: str | None = None
+    count: int = 1
+
+
+class NotACapture(Exception):
+    """A line or record that is in order but is no capture of the web; `kind` says what it is."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+HEADER = "header"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the fields of a CDX line are; `letters` is one letter per field."""
+
+    letters: str = "NbamskrMSVg"
+    delimiter: str = " "
+    from_header: bool = False
+
+    @property
+    def key(self) -> int:
+        """The field that holds the key."""
+        return next((self.letters.find(letter) for letter in "NAn" if letter in self.letters), 0)
+
+    def position(self, name: str) -> int:
+        """Where a field is, or -1."""
+        return next((self.letters.find(letter) for letter, field in _LETTERS.items() if field == name), -1)
+
+
+def parse_layout(line: str) -> Layout | None:
+    """The layout that a CDX header names; None if the line is no header."""
+    match = re.match(r"(\W)CDX\1", line) or re.match(r"()CDX ", line)
+    if match is None:
+        return None
+    delimiter = match[1] or " "
+    letters = [field for field in line[match.end() :].split(delimiter) if field]
+    if not letters or any(len(letter) != 1 for letter in letters):
+        return None
+    return Layout("".join(letters), delimiter, True)
+
+
+def usual_layout(fields: int, delimiter: str = " ") -> Layout | None:
+    """The layout of a CDX line of so many fields in a file without header."""
+    return Layout(_USUAL[fields], delimiter) if fields in _USUAL else None
+
+
+def parse_cdx(line: str, layout: Layout, *, all_schemes: bool = False) -> Capture:
+    """The capture of one CDX line."""
+    if parse_layout(line) is not None or not line.strip():
+        raise NotACapture(HEADER)
+    fields = line.rstrip("\r\n").split(layout.delimiter)
+    if len(fields) != len(layout.letters):
+        other = None if layout.from_header else usual_layout(len(fields), layout.delimiter)
+        if other is None:
+            raise FormatError(f"{len(fields)} fields instead of {len(layout.letters)}")
+        layout = other
+    values: dict[str, Any] = {
+        _LETTERS[letter]: value for letter, value in zip(layout.letters, fields, strict=True) if letter in _LETTERS
+    }
+    return _capture(fields[layout.key], values, all_schemes)
+
+
+def parse_cdxj(line: str, *, all_schemes: bool = False) -> Capture:
+    """The capture of one CDXJ line, or of a line that is all JSON."""
+    stripped = line.strip()
+    if not stripped or stripped[0] in "!@#":
+        raise NotACapture(HEADER)
+    if stripped[0] == "{":
+        values = _json(stripped)
+        return _capture(str(values.get("surt") or ""), values, all_schemes)
+    parts = stripped.split(None, 2)
+    if len(parts) < 3 or not parts[2].startswith("{"):
+        raise FormatError("no JSON object after key and time")
+    values = _json(parts[2])
+    values["timestamp"] = parts[1]
+    return _capture(parts[0], values, all_schemes)
+
+
+def parse_surt(line: str, *, all_schemes: bool = False) -> Capture:
+    """The SURT (or URL) of one line of a list, counted as one capture."""
+    text = line.strip()
+    if not text or text[0] in "!@#":
+        raise NotACapture(HEADER)
+    if len(text.split()) > 1:
+        raise FormatError("more than one word in a list of SURTs")
+    return _capture(text, {}, all_schemes)
+
+
+def _json(text: str) -> dict[str, Any]:
+    try:
+        # Control characters inside strings are wrong but harmless.
+        record = json.loads(text, strict=False)
+    except ValueError as error:
+        raise FormatError("broken JSON", why=str(error)) from error
+    if not isinstance(record, dict):
+        raise FormatError("broken JSON", why="not an object")
+    return {field: next((record[name] for name in names if name in record), None) for field, names in _NAMES.items()}
+
+
+def _capture(key: str, values: Mapping[str, Any], all_schemes: bool) -> Capture:
+    timestamp = clean_timestamp(values.get("timestamp"))
+    url = _text(values.get("url"))
+    media_type = clean_media_type(values.get("media_type"))
+    status = clean_status(values.get("status"))
+    if not all_schemes:
+        kind = what_it_is(key, url, media_type, status)
+        if kind is not None:
+            raise NotACapture(kind)
+    return Capture(
+        key_surt(key, url, all_schemes),
+        timestamp,
+        url,
+        status,
+        media_type,
+        _text(values.get("digest")),
+        _number(values.get("length")),
+        _text(values.get("filename")),
+        _text(values.get("language")),
+    )
+
+
+def what_it_is(key: str, url: str | None, media_type: str | None, status: int | None) -> str | None:
+    """None for a capture of the web, else the kind of thing this is (`dns`, `warcinfo`, `urn`, `metadata` ...)."""
+    scheme = _scheme(url) if url else _scheme(key) if not is_surt(key) else None
+    if scheme is not None and scheme not in _WEB_SCHEMES:
+        return scheme
+    if media_type == "text/dns":
+        return "dns"
+    return "metadata" if status is None and media_type in _METADATA_TYPES else None
+
+
+def _scheme(uri: str) -> str | None:
+    """The scheme of a URI in lower case; None for one without (`example.com:8080/` has a port, not a scheme)."""
+    match = _SCHEME.match(uri)
+    if match is None:
+        return None
+    rest = uri[match.end() :]
+    return None if rest[:1].isdigit() and not rest.startswith("//") else match[1].lower()
+
+
+def key_surt(key: str, url: str | None, all_schemes: bool = False) -> bytes:
+    """The SURT of an index line: its key if that is a SURT, else made from its URL, else from the key read as a URL."""
+    spelled = key.encode("utf-8", "surrogateescape")
+    try:
+        uri_key(spelled)
+        return spelled
+    except BadURI as error:
+        for text in (url, key):
+            if text and (made := _made_surt(text)) is not None:
+                return made
+        if all_schemes and key and not key.isspace():
+            return spelled
+        raise FormatError("no key", why=error.why or str(error)) from error
+
+
+# Neighbouring lines of an index whose keys are URLs mostly repeat one URL.
+@lru_cache(maxsize=4096)
+def _made_surt(uri: str) -> bytes | None:
+    try:
+        made = surt(uri).encode("utf-8", "surrogateescape")
+        uri_key(made)
+    except (BadURI, UnicodeError):
+        return None
+    return made
+
+
+def clean_timestamp(value: Any) -> str:
+    """14 digits out of 4 to 20 (fractions of a second are cut); empty if there is no value; raises FormatError."""
+    if value is None:
+        return ""
+    text = str(value)
+    if not _TIME.fullmatch(text):
+        raise FormatError("no timestamp", why=f"{text[:40]!r} is not 4 to 14 digits")
+    if len(text) >= 14:
+        return text[:14]
+    return format_timestamp(parse_timestamp(text))
+
+
+def clean_media_type(value: Any) -> str | None:
+    """Lower case and without parameters; None for `-` and nothing."""
+    if not isinstance(value, str):
+        return None
+    plain = value.partition(";")[0].strip().lower()
+    return plain if plain not in ("", "-") else None
+
+
+def clean_status(value: Any) -> int | None:
+    """A number of three digits; None for `-`, nothing, or what is no status."""
+    text = str(value)
+    return int(text) if _STATUS.fullmatch(text) else None
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, list):
+        value = ",".join(str(item) for item in value)
+    return value if isinstance(value, str) and value not in ("", "-") else None
+
+
+def _number(value: Any) -> int | None:
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() else None

@@ -1,0 +1,301 @@
+"""What an input is, told by its content: the kinds of files that say what an archive holds, and where they are.
+
+Hides: names and suffixes, which lie; folders and globs; ZipNum clusters (a `.idx` that names compressed shards); the
+difference between nine kinds of text. A file is judged by its first lines, by majority, so one broken line at the top
+does not mislead.
+
+Invariants: sources come in the order they were named, folders sorted by name, no file twice; a ZipNum index stands for
+its shards; nothing is read beyond the head of a file.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from recollect.errors import FormatError, RecollectError
+from recollect.formats.cdx import Layout, parse_layout, usual_layout
+from recollect.formats.containers import InputStream, open_input
+from recollect.formats.logs import NoLookup, parse_entry
+from recollect.formats.zipnum import lacks_newlines
+from recollect.model import Problem
+from recollect.uris import is_surt
+
+HEAD = 1 << 16
+_SAMPLE = 40
+_USUAL_LAYOUT = Layout()
+_TIME = re.compile(r"\d{4,20}", re.ASCII)
+_FREQUENCY = re.compile(r"(?:\d+[-+~]?)?(?:/(?:\d+[-+~]?)?)?", re.ASCII)
+
+
+class Kind(StrEnum):
+    """What a file holds."""
+
+    CDX = "CDX"
+    CDXJ = "CDXJ"
+    SURTS = "SURT list"
+    URLS = "URL list"
+    LOG = "access log"
+    WARC = "WARC"
+    ARC = "ARC"
+    WACZ = "WACZ"
+    PARQUET = "Parquet"
+    TIMEMAP = "TimeMap"
+    MAP = "map"
+    PROFILE = "CDXJ profile"
+    ZIPNUM = "ZipNum index"
+    EMPTY = "empty"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input file (`-` is stdin) and what it is; `container` is plain, gzip, bzip2, zstd or blocks (see `zipnum`).
+
+    `stream` is open for what can be read only once: stdin and pipes.
+    """
+
+    path: str
+    kind: Kind
+    container: str = "plain"
+    size: int | None = None
+    layout: Layout = _USUAL_LAYOUT
+    stream: InputStream | None = None
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return "<stdin>" if self.path == "-" else self.path
+
+
+def find_sources(
+    paths: Iterable[str | os.PathLike[str]], on_problem: Callable[[Problem], None] | None = None
+) -> list[Source]:
+    """The files behind these names, each with its kind.
+
+    Files that are of no known kind, and shards that a ZipNum index names but that are not there, go to `on_problem`, or
+    raise.
+    """
+    found: dict[str, Source] = {}
+    for name in _files(paths):
+        for source in _resolved(name, on_problem):
+            identity = source.path if source.path == "-" else os.path.realpath(source.path)
+            found.setdefault(identity, source)
+    return list(found.values())
+
+
+def _files(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    for given in paths:
+        name = os.fspath(given)
+        if name == "-" or Path(name).is_file() or Path(name).is_fifo():
+            yield name
+        elif Path(name).is_dir():
+            yield from _in_folder(name)
+        elif glob.has_magic(name) and (matches := sorted(glob.glob(name, recursive=True))):  # noqa: PTH207 - as typed, perhaps absolute
+            for match in matches:
+                yield from _in_folder(match) if Path(match).is_dir() else [match]
+        else:
+            raise RecollectError(
+                "no such file", where=name, hint="check the path; quote globs to let recollect expand them"
+            )
+
+
+def _in_folder(folder: str) -> Iterator[str]:
+    names = [
+        os.path.join(where, file)  # noqa: PTH118 - os.walk's strings
+        for where, _, files in os.walk(folder)
+        for file in files
+        if not file.startswith(".")
+    ]
+    if not names:
+        raise RecollectError("an empty folder", where=folder, hint="name a folder with index files in it")
+    yield from sorted(names, key=os.fsencode)
+
+
+def _resolved(name: str, on_problem: Callable[[Problem], None] | None) -> list[Source]:
+    source = inspect(name)
+    if source.kind is Kind.UNKNOWN:
+        problem = Problem(source.label, None, "no index, list, log, map or archive file that is known")
+        return _refused(problem, on_problem, "see `recollect profile --help` for the kinds of input")
+    if source.kind is not Kind.ZIPNUM:
+        return [source]
+    shards = []
+    for shard, path in _shards(name):
+        if path is None:
+            problem = Problem(name, None, f"its shard {shard!r} is not beside it")
+            _refused(problem, on_problem, "put the shards in the folder of the .idx file, or name them in a .loc file")
+        else:
+            shards.append(inspect(path))
+    return shards
+
+
+def _refused(problem: Problem, on_problem: Callable[[Problem], None] | None, hint: str) -> list[Source]:
+    if on_problem is None:
+        raise FormatError("cannot use a file", where=problem.file, why=problem.reason, hint=hint)
+    on_problem(problem)
+    return []
+
+
+def inspect(path: str) -> Source:
+    """The kind of one file."""
+    if path == "-" or Path(path).is_fifo():
+        stream = open_input(path, lambda _damage: None)
+        return replace(inspect_stream(stream, path), stream=stream)
+    size = Path(path).stat().st_size
+    with Path(path).open("rb") as raw:
+        magic = raw.read(4)
+    if magic == b"PAR1":
+        return Source(path, Kind.PARQUET, size=size)
+    if magic == b"PK\x03\x04":
+        return Source(path, Kind.WACZ, size=size)
+    with open_input(path, lambda _damage: None) as stream:
+        source = inspect_stream(stream, path, size)
+    if source.container == "gzip" and source.kind in (Kind.CDX, Kind.CDXJ) and lacks_newlines(path):
+        return replace(source, container="blocks")
+    return source
+
+
+def inspect_stream(stream: InputStream, path: str, size: int | None = None) -> Source:
+    """The kind of what an open stream holds, without taking anything out of it."""
+    head = stream.peek(HEAD)
+    kind, layout = kind_of_text(head)
+    return Source(path, kind, stream.kind, size, layout)
+
+
+def kind_of_text(head: bytes) -> tuple[Kind, Layout]:
+    """The kind of content that begins so, and for CDX its layout."""
+    if head.startswith(b"WARC/"):
+        return Kind.WARC, Layout()
+    if head.startswith(b"filedesc:"):
+        return Kind.ARC, Layout()
+    text = head.decode("utf-8", "surrogateescape")
+    if not text.strip():
+        return Kind.EMPTY, Layout()
+    lines = [line for line in text.splitlines()[: _SAMPLE + 1] if line.strip()]
+    if len(lines) > 1 and len(text) >= HEAD // 2 and not text.endswith("\n"):
+        lines.pop()
+    whole = _kind_of_document(text)
+    if whole is not None:
+        return whole, Layout()
+    layout = next((found for line in lines if (found := parse_layout(line)) is not None), None)
+    if layout is not None:
+        return Kind.CDX, layout
+    return _vote(lines)
+
+
+def _kind_of_document(text: str) -> Kind | None:
+    """Kinds that are one document: TimeMaps; and those whose headers tell."""
+    start = text.lstrip()[:4000]
+    if start.startswith("<") and re.search(r"\brel\s*=", start):
+        return Kind.TIMEMAP
+    if start.startswith(("{", "[")) and re.search(r'"(?:original_uri|mementos|timemap_uri)"\s*:', start):
+        return Kind.TIMEMAP
+    headers = [line for line in start.splitlines() if line[:1] in ("!", "@")]
+    if any("memento_datetime" in line or '"original_uri"' in line for line in headers):
+        return Kind.TIMEMAP
+    if any("archiveprofile" in line or '"urikey#' in line for line in headers):
+        return Kind.PROFILE
+    if any(line.startswith(("!fields", "@fields")) and "frequency" in line for line in headers):
+        return Kind.MAP
+    return None
+
+
+def _vote(lines: list[str]) -> tuple[Kind, Layout]:
+    votes = Counter(_kind_of_line(line) for line in lines if line[0] not in "!@#")
+    votes.pop((Kind.UNKNOWN, None), None)
+    if not votes:
+        return Kind.UNKNOWN, Layout()
+    (kind, layout), _ = max(votes.items(), key=lambda item: item[1])
+    return kind, layout or Layout()
+
+
+def _kind_of_line(line: str) -> tuple[Kind, Layout | None]:
+    cells = line.split("\t")
+    if len(cells) >= 4 and cells[2].isdigit() and cells[3].isdigit() and len(cells[0].split()) <= 2:
+        return Kind.ZIPNUM, None
+    words = line.split(None, 3)
+    if line.startswith("{"):
+        return (Kind.CDXJ if '"urlkey"' in line and '"timestamp"' in line else _lookup_kind(line)), None
+    if len(words) >= 3 and _TIME.fullmatch(words[1]) and words[2].startswith("{"):
+        return Kind.CDXJ, None
+    if len(words) >= 2 and words[1].startswith("{"):
+        return (
+            Kind.TIMEMAP if _TIME.fullmatch(words[0]) else Kind.PROFILE if '"frequency"' in line else Kind.MAP
+        ), None
+    for delimiter in (" ", "\t"):
+        layout = _layout_of(line.split(delimiter), delimiter)
+        if layout is not None:
+            return Kind.CDX, layout
+    if len(words) >= 2 and _FREQUENCY.fullmatch(words[1]) and re.search(r"[),*]", words[0]):
+        return Kind.MAP, None
+    if len(words) == 1:
+        return _kind_of_word(words[0]), None
+    return _lookup_kind(line), None
+
+
+def _layout_of(fields: list[str], delimiter: str) -> Layout | None:
+    """The layout of a CDX line without header; fewer fields than usual are the first of the usual ones."""
+    if len(fields) < 2 or not _TIME.fullmatch(fields[1]) or len(fields[1]) < 8 or not re.search(r"[.),]", fields[0]):
+        return None
+    usual = usual_layout(len(fields), delimiter)
+    if usual is None and len(fields) < 9:
+        return Layout("NbamskrM"[: len(fields)], delimiter)
+    return usual
+
+
+def _kind_of_word(word: str) -> Kind:
+    if is_surt(word):
+        return Kind.SURTS
+    return Kind.URLS if re.search(r"[^.]\.[^.]|://", word) and word.isprintable() else Kind.UNKNOWN
+
+
+def _lookup_kind(line: str) -> Kind:
+    try:
+        parse_entry(line)
+    except NoLookup:
+        return Kind.LOG
+    except FormatError:
+        return Kind.UNKNOWN
+    return Kind.LOG
+
+
+def _shards(index: str) -> Iterator[tuple[str, str | None]]:
+    """(name, path or None) of each shard that a ZipNum index names, in order."""
+    named: dict[str, None] = {}
+    with open_input(index) as stream:
+        for raw in stream:
+            cells = raw.rstrip(b"\r\n").split(b"\t")
+            if len(cells) >= 4:
+                named.setdefault(os.fsdecode(cells[1]))
+    places = _locations(Path(index).parent)
+    for shard in named:
+        yield shard, _shard_path(shard, Path(index), places)
+
+
+def _locations(folder: Path) -> dict[str, list[str]]:
+    """What `.loc` files say: shard, then its places, apart by tabs."""
+    places: dict[str, list[str]] = {}
+    for file in folder.glob("*.loc"):
+        for line in file.read_text("utf-8", "surrogateescape").splitlines():
+            name, *paths = line.split("\t")
+            places.setdefault(name, []).extend(paths)
+    return places
+
+
+def _shard_path(shard: str, index: Path, places: dict[str, list[str]]) -> str | None:
+    candidates = [Path(place) for place in places.get(shard, [])]
+    base = index.parent / shard
+    candidates += [base, *(base.with_name(base.name + suffix) for suffix in (".gz", ".cdx.gz", ".cdxj.gz"))]
+    # One shard beside an index of the same name, as small clusters have it.
+    candidates += [index.with_suffix(suffix) for suffix in (".cdx.gz", ".cdxj.gz", ".gz")]
+    for candidate in candidates:
+        path = candidate if candidate.is_absolute() else index.parent / candidate
+        if path.is_file():
+            return str(path)
+    return None

@@ -1,0 +1,239 @@
+"""Captures in WARC, ARC and WACZ files.
+
+Hides the walk over records. The bytes come through `containers`, so that damage is found and told. Records of type
+response, resource and revisit are captures; request, metadata, warcinfo, conversion, continuation and `dns:` are told
+to `on_other` by name. Payloads are passed over unread.
+
+A WARC record is a version line (`WARC/1.0`), header lines, an empty line, Content-Length bytes and two line ends. A
+walk that loses its way (a wrong length, bytes in between) says so and goes on at the next line that begins a record.
+ARC records go through warcio.
+
+A WACZ is a zip file: its own index (`indexes/*.cdx[j][.gz]`) is read if it has one, else the WARCs under `archive/`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import IO, Any, cast
+
+from recollect.datetimes import format_timestamp, parse_any
+from recollect.errors import BadURI, FormatError
+from recollect.formats.cdx import (
+    HEADER,
+    REVISIT,
+    Capture,
+    Layout,
+    NotACapture,
+    clean_media_type,
+    parse_cdx,
+    parse_cdxj,
+    parse_layout,
+    what_it_is,
+)
+from recollect.formats.containers import open_input
+from recollect.model import Problem
+from recollect.uris import surt
+
+OnProblem = Callable[[Problem], None]
+OnOther = Callable[[str], None]
+_CAPTURES = ("response", "resource", "revisit")
+_LONGEST_LINE = 1 << 16
+_HTTP_HEAD = 1 << 16
+
+
+def read_warc(path: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False) -> Iterator[Capture]:
+    """The captures of a WARC file."""
+    with open_input(path, on_problem) as stream:
+        yield from _warc_records(stream, path, on_problem, on_other, all_schemes)
+
+
+def _warc_records(
+    stream: IO[bytes], label: str, on_problem: OnProblem, on_other: OnOther, all_schemes: bool
+) -> Iterator[Capture]:
+    number = 0
+    for headers, head in _walk(stream, label, on_problem):
+        number += 1
+        kind = headers.get("warc-type", "").lower()
+        if kind not in _CAPTURES:
+            on_other(kind or "record without type")
+            continue
+        status, media_type = _http_head(head) if head.startswith(b"HTTP/") else (None, headers.get("content-type"))
+        yield from _checked(
+            label, number, on_problem, on_other, all_schemes,
+            url=headers.get("warc-target-uri", ""),
+            moment=headers.get("warc-date", ""),
+            status=status,
+            media_type=REVISIT if kind == "revisit" else media_type,
+            digest=headers.get("warc-payload-digest"),
+            length=int(headers["content-length"]),
+        )  # fmt: skip
+
+
+def _walk(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[tuple[dict[str, str], bytes]]:
+    """Headers (names in lower case) and the first bytes of the block of each record."""
+    offset = 0
+    lost = False
+    while line := stream.readline(_LONGEST_LINE):
+        start = offset
+        offset += len(line)
+        if not line.startswith(b"WARC/"):
+            if line.strip() and not lost:
+                lost = True
+                on_problem(Problem(label, None, f"no record where one should begin, at byte {start}", _shown(line)))
+            continue
+        lost = False
+        headers, size = _header_lines(stream)
+        offset += size
+        length = headers.get("content-length", "")
+        if not length.isascii() or not length.isdigit():
+            lost = True
+            on_problem(Problem(label, None, f"a record without Content-Length, at byte {start}", _shown(line)))
+            continue
+        head = stream.read(min(int(length), _HTTP_HEAD))
+        skipped = _skip(stream, int(length) - len(head))
+        offset += len(head) + skipped
+        yield headers, head
+        if len(head) + skipped < int(length):
+            on_problem(Problem(label, None, f"the last record, at byte {start}, is cut off"))
+
+
+def _header_lines(stream: IO[bytes]) -> tuple[dict[str, str], int]:
+    headers: dict[str, str] = {}
+    size = 0
+    last = ""
+    while line := stream.readline(_LONGEST_LINE):
+        size += len(line)
+        text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+        if not text:
+            break
+        if text[0] in " \t" and last:
+            headers[last] += " " + text.strip()
+            continue
+        name, _, value = text.partition(":")
+        last = name.strip().lower()
+        headers[last] = value.strip()
+    return headers, size
+
+
+def _http_head(block: bytes) -> tuple[int | None, str | None]:
+    """Status and media type of an HTTP response that begins so."""
+    first, *lines = re.split(rb"\r?\n", re.split(rb"\r?\n\r?\n", block, maxsplit=1)[0])
+    words = first.split(None, 2)
+    status = int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+    for line in lines:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-type":
+            return status, value.strip().decode("latin-1")
+    return status, None
+
+
+def _skip(stream: IO[bytes], count: int) -> int:
+    left = count
+    while left > 0 and (piece := stream.read(min(left, 1 << 20))):
+        left -= len(piece)
+    return count - left
+
+
+def _shown(line: bytes) -> str:
+    return line[:80].decode("utf-8", "replace").strip()
+
+
+def read_arc(path: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False) -> Iterator[Capture]:
+    """The captures of an ARC file."""
+    from warcio.archiveiterator import ArchiveIterator
+    from warcio.exceptions import ArchiveLoadFailed
+
+    number = 0
+    with open_input(path, on_problem) as stream:
+        try:
+            for record in ArchiveIterator(stream):
+                number += 1
+                if record.rec_type == "arc_header":
+                    on_other("filedesc")
+                    continue
+                headers, http = record.rec_headers, record.http_headers
+                status = http.get_statuscode() if http is not None else ""
+                media_type = http.get_header("Content-Type") if http is not None else None
+                yield from _checked(
+                    path, number, on_problem, on_other, all_schemes,
+                    url=headers.get_header("uri") or "",
+                    moment=headers.get_header("archive-date") or "",
+                    status=int(status) if status.isdigit() else None,
+                    media_type=media_type or headers.get_header("content-type"),
+                    digest=None,
+                    length=int(headers.get_header("length") or 0),
+                )  # fmt: skip
+        except (ArchiveLoadFailed, ValueError, EOFError) as error:
+            on_problem(Problem(path, None, f"cannot read on after record {number}: {error}"))
+
+
+def _checked(
+    label: str, number: int, on_problem: OnProblem, on_other: OnOther, all_schemes: bool, **fields: Any
+) -> Iterator[Capture]:
+    """The capture of one record, if it is one."""
+    url = (fields["url"] or "").strip().strip("<>")
+    media_type = clean_media_type(fields["media_type"])
+    status = fields["status"] if fields["status"] and 100 <= fields["status"] <= 999 else None
+    other = None if all_schemes else what_it_is(url, url, media_type, status)
+    if other is not None:
+        on_other(other)
+        return
+    try:
+        key = surt(url).encode("utf-8", "surrogateescape")
+        timestamp = format_timestamp(parse_any(fields["moment"]))
+    except (BadURI, FormatError) as error:
+        on_problem(Problem(label, number, str(error), url[:120]))
+        return
+    yield Capture(key, timestamp, url, status, media_type, fields["digest"], fields["length"], label)
+
+
+def read_wacz(path: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False) -> Iterator[Capture]:
+    """The captures of a WACZ file: by its index, or by its WARCs when it has none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = sorted(archive.namelist())
+            indexes = [name for name in names if name.startswith("indexes/") and _is_index(name)]
+            warcs = [name for name in names if name.startswith("archive/") and ".warc" in name]
+            if not indexes and not warcs:
+                on_problem(Problem(path, None, "a zip file with neither an index nor WARCs in it"))
+            for name in indexes:
+                yield from _index_member(archive, name, f"{path}!{name}", on_problem, on_other, all_schemes)
+            for name in warcs if not indexes else []:
+                with _member(archive, name) as stream:
+                    yield from _warc_records(stream, f"{path}!{name}", on_problem, on_other, all_schemes)
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        on_problem(Problem(path, None, f"damaged zip file: {error}"))
+
+
+def _is_index(name: str) -> bool:
+    return name.removesuffix(".gz").endswith((".cdx", ".cdxj"))
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    with archive.open(name) as probe:
+        packed = probe.read(2) == b"\x1f\x8b"
+    member = archive.open(name)
+    return cast(IO[bytes], gzip.GzipFile(fileobj=member)) if packed else member
+
+
+def _index_member(
+    archive: zipfile.ZipFile, name: str, label: str, on_problem: OnProblem, on_other: OnOther, all_schemes: bool
+) -> Iterator[Capture]:
+    layout = Layout()
+    with _member(archive, name) as stream:
+        for number, raw in enumerate(stream, 1):
+            line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            layout = parse_layout(line) or layout
+            try:
+                if "{" in line:
+                    yield parse_cdxj(line, all_schemes=all_schemes)
+                else:
+                    yield parse_cdx(line, layout, all_schemes=all_schemes)
+            except NotACapture as other:
+                if other.kind != HEADER:
+                    on_other(other.kind)
+            except FormatError as error:
+                on_problem(Problem(label, number, str(error), line[:160]))
