@@ -29,7 +29,7 @@ _RunWorker = Callable[[int, Callable[[], None]], None]
 
 def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     """Serve until told to stop; returns the exit code. `on_ready` hears our address and the operator's token."""
-    load_world(settings)  # what cannot work must fail here, before anybody hears that we serve
+    world = load_world(settings)  # what cannot work must fail here, before anybody hears that we serve
     listener = _bind(settings.host, settings.port)
     admin = _bind("127.0.0.1", settings.admin_port) if settings.admin_port is not None else None
     token = settings.admin_token or secrets.token_urlsafe(24)
@@ -37,7 +37,7 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     address = _address(listener)
 
     def worker(number: int, ready: Callable[[], None]) -> None:
-        _run(Worker(settings, token=token, instance=instance, number=number).run(listener, ready, admin))
+        _run(Worker(settings, world, token=token, instance=instance, number=number).run(listener, ready, admin))
 
     if settings.workers <= 1:
         worker(0, lambda: on_ready(address, token))

@@ -51,8 +51,9 @@ def load_world(settings: Settings) -> World:
 class Worker:
     """A serving process; `run` returns when it has been told to stop and everything has ended."""
 
-    def __init__(self, settings: Settings, *, token: str, instance: str, number: int = 0) -> None:
+    def __init__(self, settings: Settings, world: World, *, token: str, instance: str, number: int = 0) -> None:
         self._settings = settings
+        self._world = world
         self._token = token
         self._instance = instance
         self._number = number
@@ -62,13 +63,11 @@ class Worker:
     async def run(
         self, listener: socket.socket, on_ready: Callable[[], None], admin: socket.socket | None = None
     ) -> None:
-        settings = self._settings
         loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        world = await asyncio.to_thread(load_world, settings)
         self._stamps = self._stamp()
         async with contextlib.AsyncExitStack() as stack:
-            context = await self._context(stack, world)
+            context = await self._context(stack)
             site = await self._serve(stack, App(context, ENDPOINTS), listener)
             if admin is not None:
                 await self._serve(stack, App(context, ENDPOINTS, operator=True), admin)
@@ -83,7 +82,7 @@ class Worker:
             await site.stop()
             await self._drain(context)
 
-    async def _context(self, stack: contextlib.AsyncExitStack, world: World) -> Context:
+    async def _context(self, stack: contextlib.AsyncExitStack) -> Context:
         settings = self._settings
         client = await stack.enter_async_context(
             ArchiveClient(
@@ -103,7 +102,7 @@ class Worker:
 
         aggregator = Aggregator(
             client,
-            world,
+            self._world,
             deadline=settings.deadline,
             top_k=settings.top_k,
             limits=Limits(max_bytes=settings.max_answer, max_pages=settings.max_pages),
