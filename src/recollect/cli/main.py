@@ -38,6 +38,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "surt": ("recollect.cli.keys", "surt_command", "the sort-friendly keys of URIs"),
     "timegate": ("recollect.cli.memento", "timegate", "find the memento closest to a datetime"),
     "timemap": ("recollect.cli.memento", "timemap", "list the mementos of a page in all archives"),
+    "recover": ("recollect.cli.recover", "recover", "get a lost website back from the archives"),
+    "survey": ("recollect.cli.recover", "survey", "show what archives hold of a lost website"),
     "validate": ("recollect.cli.maps", "validate", "name every fault of a map"),
 }
 

@@ -78,6 +78,7 @@ class Acquirer:
         self._may_hold = may_hold
         self._matched: dict[str, int] = {}  # archive -> digests that agreed, minus those that did not
         self.done_queries: list[tuple[str, SiteQuery]] = []  # (archive, listing that is complete)
+        self.empty: set[str] = set()  # archives known to hold nothing of the site
         self.repeats: Mapping[str, int] = {}
         self.ended_at: datetime | None = None  # from when the start page was parked or somebody else's
 
@@ -86,7 +87,14 @@ class Acquirer:
         attempts = self._journal.attempts(item.key)
         while True:
             candidates, late = self._candidates(item.key)
-            step = decide(candidates, attempts, self._holders(item), self._options.wish, near=item.near)
+            step = decide(
+                candidates,
+                attempts,
+                self._holders(item),
+                self._options.wish,
+                near=item.near,
+                ask_first=self._options.policy == "naive",
+            )
             if isinstance(step, GiveUp):
                 return await self._last_resort(item, step, attempts, candidates, late)
             try:
@@ -115,14 +123,17 @@ class Acquirer:
             Holder(
                 archive.id,
                 covered=any(name == archive.id and query.covers(item.key) for name, query in self.done_queries),
-                may_hold=bool(archive.cdx or archive.timemap)
-                and archive.rule(item.uri) is None
-                and self._may_hold(archive, item.uri),
+                may_hold=self._could_hold(archive, item.uri),
                 budget=self._meter.budget(archive.id),
                 down=self._meter.down.get(archive.id, ""),
             )
             for archive in self._archives.values()
         ]
+
+    def _could_hold(self, archive: Archive, uri: str) -> bool:
+        if archive.id in self.empty or not (archive.cdx or archive.timemap) or archive.rule(uri) is not None:
+            return False
+        return self._may_hold(archive, uri)
 
     async def _ask(self, archive: Archive, item: Queued) -> Attempt:
         try:

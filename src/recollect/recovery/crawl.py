@@ -58,6 +58,17 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """One resource that is settled, for logs: recovered (from an archive, of a moment) or missing (why)."""
+
+    uri: str
+    state: str
+    archive: str = ""
+    captured_at: datetime | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """How a run ended."""
 
@@ -76,6 +87,8 @@ class Crawl:
         options: Options,
         *,
         on_status: Callable[[Status], None] = lambda _status: None,
+        on_event: Callable[[Event], None] = lambda _event: None,
+        on_listed: Callable[[Journal], bool] = lambda _journal: True,
         may_hold: Callable[[Archive, str], bool] = lambda _archive, _uri: True,
         patience: float = PATIENCE,
         stop: Callable[[], bool] = lambda: False,
@@ -85,6 +98,8 @@ class Crawl:
         self.options = options
         self.archives = [evenly(archive) for archive in archives]
         self._on_status = on_status
+        self._on_event = on_event
+        self._on_listed = on_listed
         self._may_hold = may_hold
         self._patience = patience
         self._stop = stop
@@ -115,6 +130,8 @@ class Crawl:
                 may_hold=self._may_hold,
             )
             await self._list(lister)
+            if not self._on_listed(self.journal):
+                return Finished(False, "not wanted")
             self._load()
             await self._start_pages()
             await self._drain()
@@ -130,7 +147,9 @@ class Crawl:
         if self.options.policy == "naive":
             return
         queries = site_queries(self.options.scope)
-        await lister.list_site(self.archives, queries)
+        start = self.options.scope.start
+        await asyncio.gather(lister.list_site(self.archives, queries), lister.ask_front(self.archives, start))
+        self._acquirer.empty = {archive.id for archive in self.archives if lister.holds_no_front(archive, start)}
         states = self.journal.listings()
         self._acquirer.done_queries = [
             (archive.id, query)
@@ -275,6 +294,7 @@ class Crawl:
         self._count("queued", item.kind, -1)
         self._count("missing" if isinstance(result, Missing) else "recovered", self._kind(item, result), 1)
         self._done += 1
+        self._on_event(_event(result))
         self._show("recovering")
 
     @staticmethod
@@ -351,6 +371,17 @@ class Crawl:
         retry = self.store.db.execute(
             "SELECT count(*) FROM resource WHERE state = 'missing' AND reason IN (?, ?)", RETRIED
         ).fetchone()[0]
-        failed = any(listing.state == "failed" for listing in self.journal.listings().values())
+        failed = any(listing.state in ("failed", "part") for listing in self.journal.listings().values())
         self.store.set_meta("finished_at", format_timestamp(now_utc()))
+        self.store.set_meta("requests", sum(usage.requests for usage in self.journal.usages().values()))
         return Finished(not (rows or retry or failed), self._stopped, time.monotonic() - self._began)
+
+
+def _event(result: Had | Missing) -> Event:
+    if isinstance(result, Missing):
+        return Event(
+            result.uri, "missing", detail=f"{result.reason}: {result.detail}" if result.detail else result.reason
+        )
+    resource = result.resource
+    leads = f"redirect to {resource.redirect_to}" if resource.redirect_to else resource.media_type
+    return Event(resource.uri, "recovered", resource.archive, resource.captured_at, leads)

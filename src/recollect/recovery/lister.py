@@ -81,6 +81,34 @@ class Lister:
                     tasks.append(self._list(archive, query, old))
         await asyncio.gather(*tasks)
 
+    async def ask_front(self, archives: Sequence[Archive], uris: Sequence[str]) -> None:
+        """Ask archives that list nothing for the start pages: one that holds none of them is not asked for the rest."""
+        known = self.journal.listings()
+        await asyncio.gather(
+            *(
+                self._front(archive, uri)
+                for archive in archives
+                if not archive.cdx and archive.timemap
+                for uri in uris
+                if (archive.id, _front_name(uri)) not in known
+            )
+        )
+
+    async def _front(self, archive: Archive, uri: str) -> None:
+        site = SiteQuery(_front_name(uri), Query(uri, "exact"), "")
+        try:
+            page = await self.ask_one(archive, uri, visit_key(uri, self.rules))
+        except ArchiveError as error:
+            self._set(archive, site, "failed", 0, str(error))
+        else:
+            self._set(archive, site, "truncated", len(page.rows), "it lists no sites, only single pages")
+
+    def holds_no_front(self, archive: Archive, uris: Sequence[str]) -> bool:
+        """Was an archive without a listing asked for the start pages, and holds none?"""
+        known = self.journal.listings()
+        answers = [known.get((archive.id, _front_name(uri))) for uri in uris]
+        return not archive.cdx and all(a is not None and a.state != "failed" and not a.captures for a in answers)
+
     async def _list(self, archive: Archive, site: SiteQuery, old: Listing | None) -> None:
         cursor = old.cursor if old is not None and old.state == "part" else ""
         count = old.captures if old is not None and cursor else 0
@@ -140,6 +168,10 @@ class Lister:
     def _set(self, archive: Archive, site: SiteQuery, state: ListingState, count: int, detail: str) -> None:
         with self.journal.db:
             self.journal.set_listing(Listing(archive.id, site.name, state, "", count, detail))
+
+
+def _front_name(uri: str) -> str:
+    return f"front {uri}"
 
 
 def _unread(page: Page) -> str:

@@ -4,9 +4,9 @@ its journal.
 Hides: Warrick's algorithm (paper 001, figure 26) over today's archives. Given what the listings say, what was tried and
 how each archive stands, `decide` returns one of:
 
-- `Ask(archive)`: this archive's listing does not cover the resource (there is none, or it was cut off), so it has to be
-  asked what it holds of it;
 - `Fetch(candidate)`: the best capture not yet tried;
+- `Ask(archive)`: this archive's listing does not cover the resource (there is none, or it was cut off), so it has to be
+  asked what it holds of it: last, when what is listed elsewhere does not do, or first, when nothing was listed at all;
 - `GiveUp(reason, detail)`: nothing is left to try.
 
 Invariants: the same arguments give the same decision; a capture is tried once; captures with bytes that were already
@@ -75,16 +75,16 @@ def decide(
     wish: Wish,
     *,
     near: datetime | None = None,
+    ask_first: bool = False,
 ) -> Ask | Fetch | GiveUp:
-    """The next step for one resource."""
+    """The next step for one resource. `ask_first` is the naive policy: know every capture before choosing one."""
     known = list(candidates)
     asked = {attempt.archive for attempt in attempts if attempt.captured_at is None}
     unsure = [h for h in holders if not h.covered and h.may_hold and h.name not in asked]
     ready = {holder.name for holder in holders if _ready(holder)}
-    # Ask first, choose then: which capture is best can only be said when all are known.
-    for holder in unsure:
-        if holder.name in ready:
-            return Ask(holder.name)
+    question = next((Ask(holder.name) for holder in unsure if holder.name in ready), None)
+    if ask_first and question is not None:
+        return question
     tried = {(a.archive, a.uri, a.captured_at) for a in attempts}
     bad = {a.digest for a in attempts if a.outcome == "rejected" and a.digest}
     order = in_order(known, wish, near=near, archives=[h.name for h in holders])
@@ -94,6 +94,8 @@ def decide(
     for candidate in left:
         if candidate.archive in ready:
             return Fetch(candidate)
+    if question is not None:
+        return question
     return _give_up(known, left, attempts, unsure, holders, wish)
 
 

@@ -149,6 +149,13 @@ class Store:
         return store
 
     @classmethod
+    def in_memory(cls) -> Store:
+        """A store that leaves nothing behind: for surveys, which fetch no payload."""
+        store = cls(Path(), sqlite3.connect(":memory:"), writable=True)
+        store.db.executescript(_SCHEMA)
+        return store
+
+    @classmethod
     def open(cls, out_dir: Path) -> Store:
         """Open an existing store for reading (a crawl may be writing it)."""
         path = out_dir / FOLDER / "journal.db"

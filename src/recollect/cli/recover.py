@@ -1,0 +1,359 @@
+"""`recollect survey` and `recollect recover`: what archives hold of a lost site, and the site itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_json, json_option, progress_bar
+from recollect.cli.recoverytalk import agree, event_log, listing_line, show_survey, status_line, tell
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.archives.registry import Archive
+    from recollect.recovery.maps import Maps
+    from recollect.recovery.options import Options
+
+SURVEY_EPILOG = """\b
+Examples:
+  recollect survey http://lost.example/                       which public archives hold it, and how much
+  recollect survey http://lost.example/~joe/ --json
+  recollect survey lost.example --scope subdomains --archives archives.toml --maps maps/
+
+\b
+Exit code: 0 done, 3 some archives did not answer or cut their listing off, 1 none answered, 2 wrong usage.
+"""
+RECOVER_EPILOG = """\b
+Examples:
+  recollect recover http://lost.example/ -o site/             the newest good copy of everything that is linked
+  recollect recover http://lost.example/ -o site/ --at 2009-06-01
+  recollect recover http://lost.example/ -o site/ --from 2004 --to 2008 --use ia,arquivo
+  recollect recover http://lost.example/ -o site/ --policy exhaustive --quota ia=1000/day
+  recollect recover --resume site/                            go on after an interruption, or when a quota is full again
+
+\b
+In the folder: the site by host (lost.example/index.html), recovered.warc.gz and recovered.wacz, rehost/ (rules for
+web servers), report.html, report.json and summary.tsv. Run it again later to fill gaps: what is there is not asked
+for again. Coming from Warrick? docs/warrick.md has every switch.
+
+\b
+Exit code: 0 done (what no archive holds is in the report), 3 something could still come (resume), 1 nothing came,
+2 wrong usage.
+"""
+
+
+def _archive_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    decorators = [
+        click.option(
+            "--archives",
+            "registry",
+            type=click.Path(exists=True, dir_okay=False),
+            help="List of archives: MemGator's archives.json, or TOML/JSON of our own.  [default: the public archives]",
+        ),
+        click.option("--use", metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia)."),
+        click.option(
+            "--maps",
+            type=click.Path(exists=True, file_okay=False),
+            help="Folder of published maps, one per archive: archives that hold nothing are not asked.",
+        ),
+        click.option(
+            "--scope",
+            "extent",
+            type=click.Choice(["prefix", "host", "subdomains"]),
+            default="prefix",
+            show_default=True,
+            help="What belongs to the site: all under the URL, its whole host, or its subdomains too.",
+        ),
+        click.option(
+            "--include", multiple=True, metavar="PATTERN", help="Only URLs like this ('*/blog/*', '/blog/', 're:…')."
+        ),
+        click.option("--exclude", multiple=True, metavar="PATTERN", help="No URLs like this."),
+        click.option("--at", metavar="DATE", help="Captures nearest to this date instead of the newest good ones."),
+        click.option("--from", "since", metavar="DATE", help="No captures before this date (2004, 2004-02-01)."),
+        click.option("--to", "until", metavar="DATE", help="No captures after this date."),
+        click.option("--ignore-case", is_flag=True, help="The site's server did not tell a from A in paths."),
+    ]
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+def _guess_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Switches of the canonicalization where it guesses (dissertation, section V.3)."""
+    decorators = [
+        click.option("--keep-www", is_flag=True, help="www.lost.example and lost.example are two sites."),
+        click.option("--keep-scheme", is_flag=True, help="http and https are two sites."),
+        click.option("--keep-index", is_flag=True, help="/ and /index.html are two pages."),
+        click.option("--keep-sessions", is_flag=True, help="Do not take session ids out of URLs."),
+        click.option("--no-learn", is_flag=True, help="Let the listings decide nothing about slashes, case, index."),
+    ]
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+@click.command(epilog=SURVEY_EPILOG)
+@click.argument("uris", nargs=-1, required=True, metavar="URI...")
+@_archive_options
+@_guess_options
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@json_option
+def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> int:
+    """Show what archives hold of a lost website: captures per year and type, dates, and what a recovery would cost."""
+    from recollect.recovery.recover import survey_site
+
+    options = _options(uris, given)
+    with ExitStack() as stack:
+        archives, maps = _archives(stack, given)
+        with listing_line(quiet or as_json) as on_page:
+            result = survey_site(archives, options, maps, on_page)
+    if as_json:
+        emit_json(result.to_json())
+    else:
+        show_survey(result)
+    asked = [a for a in result.archives if a.state != "not asked"]
+    if asked and all(a.state == "failed" for a in asked):
+        return 1
+    return 0 if result.complete else 3
+
+
+@click.command(epilog=RECOVER_EPILOG)
+@click.argument("uris", nargs=-1, metavar="[URI]...")
+@click.option("-o", "--output", type=click.Path(file_okay=False), help="Folder for the recovered site.")
+@click.option("--resume", type=click.Path(exists=True, file_okay=False), help="Go on with the recovery in this folder.")
+@_archive_options
+@click.option(
+    "--policy",
+    type=click.Choice(["naive", "knowledgeable", "exhaustive"]),
+    default="knowledgeable",
+    show_default=True,
+    help="naive: no listings; knowledgeable: list, fetch what is linked; exhaustive: fetch all that is listed.",
+)
+@click.option(
+    "--assets",
+    type=click.Choice(["scope", "domain", "anywhere"]),
+    default="domain",
+    show_default=True,
+    help="From where the pages' pictures, styles and scripts are taken: the site only, its domain, anywhere.",
+)
+@click.option("--no-recursive", is_flag=True, help="Only the given URIs, no links.")
+@click.option("--most-recent", is_flag=True, help="The newest capture even if an archive has altered it.")
+@click.option("--keep-suspects", is_flag=True, help="Take captures that look like errors, parked domains, logins.")
+@click.option("--live-fallback", is_flag=True, help="Ask the live web for what no archive has; marked in the report.")
+@_guess_options
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N resources.")
+@click.option("--max-size", default="256MB", show_default=True, metavar="SIZE", help="No resource larger than this.")
+@click.option("--quota", multiple=True, metavar="[ID=]N[/PERIOD]", help="At most N requests per day (hour, min).")
+@click.option("--used", multiple=True, metavar="[ID=]N", help="Requests already made elsewhere in this period.")
+@click.option("--pause", type=click.FloatRange(0), metavar="SECONDS", help="At least so long between two requests.")
+@click.option(
+    "--patience", default=900.0, show_default=True, metavar="SECONDS", help="Longest wait for a busy archive."
+)
+@click.option("--stop-file", type=click.Path(dir_okay=False), help="Stop (resumable) as soon as this file exists.")
+@click.option("--summary", type=click.Path(dir_okay=False), help="Write the summary (TSV) here.")
+@click.option("--log", "log_file", type=click.Path(dir_okay=False), help="Write every step here, as lines of JSON.")
+@click.option("--no-tree", is_flag=True, help="No browsable files.")
+@click.option("--no-warc", is_flag=True, help="No recovered.warc.gz.")
+@click.option("--no-wacz", is_flag=True, help="No recovered.wacz.")
+@click.option("--no-kit", is_flag=True, help="No re-hosting kit.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before a long run.")
+@click.option("--verbose", "-v", is_flag=True, help="Say what became of every resource.")
+@click.option("--quiet", "-q", is_flag=True, help="Only errors.")
+@json_option
+def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **given: Any) -> int:
+    """Get a lost website back from every archive that has a piece of it."""
+    from recollect.recovery.recover import Outputs, Watch, prepare, recover_site
+    from recollect.recovery.store import Store
+
+    folder = _folder(uris, output, resume)
+    quiet = given["quiet"] or given["as_json"]
+    if resume:
+        with Store.open(folder) as old:
+            options, given = _resumed(old, given)
+    else:
+        options = _options(uris, given)
+    with ExitStack() as stack:
+        archives, maps = _archives(stack, given)
+        store = stack.enter_context(Store.create(folder))
+        prepare(store, options, resuming=bool(resume))
+        store.set_meta("asked", {**{n: _absolute(given[n]) for n in ("registry", "maps")}, "use": given["use"]})
+        _charge(store, archives, given["used"])
+        watch = Watch(
+            status=stack.enter_context(status_line(quiet or given["verbose"])),
+            event=stack.enter_context(event_log(given["log_file"], given["verbose"])),
+            listed=lambda found: agree(found, given["yes"], quiet),
+            progress=stack.enter_context(progress_bar(quiet=quiet)),
+            stop=_stop_check(given["stop_file"]),
+        )
+        outputs = Outputs(
+            tree=not given["no_tree"],
+            warc=not given["no_warc"],
+            wacz=not given["no_wacz"],
+            kit=not given["no_kit"],
+            summary=Path(given["summary"]) if given["summary"] else None,
+        )
+        result = recover_site(
+            store, archives, options, maps=maps, outputs=outputs, watch=watch, patience=given["patience"]
+        )
+    return tell(result, folder, given["as_json"], given["quiet"])
+
+
+# From flags to values ------------------------------------------------------------------------------------------------
+
+
+def _folder(uris: tuple[str, ...], output: str | None, resume: str | None) -> Path:
+    if resume and (uris or output):
+        raise UsageError("--resume takes the folder only", hint=f"recollect recover --resume {resume}")
+    if resume:
+        return Path(resume)
+    if not uris:
+        raise UsageError("which site?", hint="recollect recover http://lost.example/ -o site/")
+    if not output:
+        raise UsageError("where to?", hint=f"recollect recover {uris[0]} -o site/")
+    return Path(output)
+
+
+def _options(uris: tuple[str, ...], given: dict[str, Any]) -> Options:
+    from recollect.recovery.canonical import Rules
+    from recollect.recovery.choose import Wish
+    from recollect.recovery.options import MAX_RESOURCE, Options
+    from recollect.recovery.scope import Scope, check_patterns
+
+    rules = Rules(
+        ignore_case=given["ignore_case"],
+        fold_www=not given["keep_www"],
+        fold_scheme=not given["keep_scheme"],
+        drop_index=not given["keep_index"],
+        drop_sessions=not given["keep_sessions"],
+        learn=not given["no_learn"],
+    )
+    scope = Scope(
+        tuple(uri if "://" in uri else f"http://{uri}" for uri in uris),
+        given["extent"],
+        given.get("assets", "domain"),
+        tuple(check_patterns(given["include"])),
+        tuple(check_patterns(given["exclude"])),
+        rules,
+    )
+    wish = Wish(
+        _moment(given["at"]), _moment(given["since"]), _moment(given["until"], end=True), bool(given.get("most_recent"))
+    )
+    if wish.start is not None and wish.end is not None and wish.start > wish.end:
+        raise UsageError("no time between --from and --to", where=f"{given['since']} {given['until']}")
+    return Options(
+        scope=scope,
+        wish=wish,
+        policy=given.get("policy", "knowledgeable"),
+        rules=rules,
+        recursive=not given.get("no_recursive"),
+        keep_suspects=bool(given.get("keep_suspects")),
+        live_fallback=bool(given.get("live_fallback")),
+        limit=given.get("limit"),
+        max_bytes=_size(given["max_size"]) if "max_size" in given else MAX_RESOURCE,
+        quotas=dict(_quota(text) for text in given.get("quota", ())),
+    )
+
+
+def _moment(text: str | None, *, end: bool = False) -> Any:
+    """A date as people type it; a year or a month at the end of a range includes all of it."""
+    import re
+
+    from recollect.datetimes import parse_any, parse_timestamp
+    from recollect.errors import FormatError
+
+    if not text:
+        return None
+    try:
+        digits = text.replace("-", "")
+        if re.fullmatch(r"\d{4}(-?\d\d){0,2}", text):
+            return parse_timestamp(digits, end=end)
+        return parse_any(text)
+    except FormatError as error:
+        raise UsageError("not a date", where=text, hint="write it as 2009, 2009-06 or 2009-06-01") from error
+
+
+def _size(text: str) -> int:
+    import re
+
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMG]?)B?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise UsageError("not a size", where=text, hint="write it as 500kB, 256MB or 2GB")
+    return int(float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}[match[2].lower()])
+
+
+def _quota(text: str) -> tuple[str, Any]:
+    import re
+
+    from recollect.recovery.meter import Quota
+
+    match = re.fullmatch(r"(?:([\w.-]+)=)?(\d+)(?:/(\d*)(s|sec|min|minute|h|hour|d|day)s?)?", text.strip())
+    if match is None:
+        raise UsageError("not a quota", where=text, hint="write it as 1000/day, or ia=1000/day for one archive")
+    seconds = {"s": 1, "m": 60, "h": 3600, "d": 86400}[(match[4] or "d")[0]]
+    return match[1] or "*", Quota(int(match[2]), float(int(match[3] or 1) * seconds))
+
+
+def _archives(stack: ExitStack, given: dict[str, Any]) -> tuple[list[Archive], Maps]:
+    from dataclasses import replace
+
+    from recollect.archives.registry import Rate, choose, load_archives
+    from recollect.recovery.maps import open_maps
+
+    archives = list(choose(load_archives(given["registry"]), given["use"] or ""))
+    if not archives:
+        raise UsageError("no archives to ask", where=given["registry"] or "", hint="recollect archives list")
+    if given.get("pause"):
+        slow = Rate(1, given["pause"])
+        archives = [
+            replace(a, index_rate=_slower(a.index_rate, slow), replay_rate=_slower(a.replay_rate, slow), concurrency=1)
+            for a in archives
+        ]
+    maps = open_maps(archives, Path(given["maps"]) if given["maps"] else None)
+    stack.callback(maps.close)
+    return archives, maps
+
+
+def _slower(rate: Any, other: Any) -> Any:
+    return other if rate is None or other.per_second < rate.per_second else rate
+
+
+def _resumed(store: Any, given: dict[str, Any]) -> tuple[Options, dict[str, Any]]:
+    """The options of the recovery that is resumed; new quotas and another list of archives may be given."""
+    from dataclasses import replace
+
+    from recollect.recovery.options import Options
+
+    stored = store.meta("options")
+    if stored is None:
+        raise UsageError("nothing to resume", where=str(store.out_dir), hint="recollect recover URI -o FOLDER")
+    options = Options.from_json(stored)
+    if given["quota"]:
+        options = replace(options, quotas=dict(_quota(text) for text in given["quota"]))
+    if options.limit is not None:
+        options = replace(options, limit=given["limit"])
+    asked = store.meta("asked", {})
+    return options, {**given, **{name: given[name] or asked.get(name) for name in ("registry", "use", "maps")}}
+
+
+def _absolute(path: str | None) -> str | None:
+    return str(Path(path).resolve()) if path else None
+
+
+def _charge(store: Any, archives: list[Archive], used: tuple[str, ...]) -> None:
+    from recollect.recovery.journal import Journal
+
+    for text in used:
+        name, _, count = text.rpartition("=")
+        if not count.isdigit():
+            raise UsageError("not a number of requests", where=text, hint="write it as 200, or ia=200")
+        for archive in archives:
+            if name in ("", archive.id):
+                Journal(store).charge(archive.id, int(count))
+
+
+def _stop_check(path: str | None) -> Callable[[], bool]:
+    return (lambda: Path(path).exists()) if path else (lambda: False)

@@ -1,0 +1,204 @@
+"""What `recollect survey` and `recollect recover` say: tables, a timeline, one line of progress, the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_json, emit_table, human_bytes, talk
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.recovery.crawl import Event, Status
+    from recollect.recovery.recover import Recovery
+    from recollect.recovery.report import Report
+    from recollect.recovery.survey import Survey
+
+LONG_SECONDS = 900  # ask before a run that is estimated to last longer
+
+
+def agree(found: Survey, yes: bool, quiet: bool) -> bool:
+    """Show what was found; ask before a long run. Without a terminal to ask on, a long run needs --yes."""
+    if not quiet:
+        show_survey(found, out=sys.stderr)
+    if yes or found.seconds <= LONG_SECONDS:
+        return True
+    words = f"about {found.requests:,} requests, {human_bytes(found.bytes)}, {duration(found.seconds)}"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            "a long run", why=words, hint="add --yes to go on, or take less: --from, --to, --use, --include, --limit"
+        )
+    return click.confirm(f"This may take {words}. Go on?", err=True)
+
+
+def duration(seconds: float) -> str:
+    """`under a second`, `40 s`, `12 min`, `3 h 20 min`, `2 days`."""
+    if seconds < 1:
+        return "under a second"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 2 * 86400:
+        return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
+    return f"{seconds / 86400:.0f} days"
+
+
+def show_survey(found: Survey, out: Any = None) -> None:
+    rows = [
+        (
+            a.id,
+            f"{a.captures:,}",
+            f"{a.resources:,}",
+            _day(a.first),
+            _day(a.last),
+            _day(a.last_good),
+            f"{a.chosen:,}",
+            a.state + (f" ({a.detail})" if a.detail else ""),
+        )
+        for a in found.archives
+    ]
+    headers = ["archive", "captures", "resources", "first", "last", "last good", "best here", "listing"]
+    emit_table(headers, rows, right=(1, 2, 6), file=out)
+    write: Any = click.get_text_stream("stdout") if out is None else out
+    if found.captures:
+        write.write("\n" + _timeline(found.per_year) + "\n")
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in found.per_kind.items())
+        write.write(f"types      {kinds}\n")
+        write.write(f"dates      {_day(found.first)} to {_day(found.last)}, last good {_day(found.last_good)}\n")
+        write.write(
+            f"recovery   at most {found.resources:,} resources, {found.requests:,} requests, "
+            f"about {human_bytes(found.bytes)}, {duration(found.seconds)}\n"
+        )
+    else:
+        write.write("\nNo archive lists anything of it.\n")
+
+
+def _timeline(years: dict[int, int]) -> str:
+    """A bar for each year from the first to the last."""
+    bars = " ▁▂▃▄▅▆▇█"
+    span = range(min(years), max(years) + 1)
+    top = max(years.values())
+    heights = "".join(bars[-(-8 * years.get(year, 0) // top)] * 4 + " " for year in span)
+    labels = "".join(f"{year:4d} " for year in span)
+    counts = "".join(f"{_short(years.get(year, 0)):>4} " for year in span)
+    return f"captures   {heights}\n           {labels}\n           {counts}"
+
+
+def _short(count: int) -> str:
+    for limit, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= limit * 10:
+            return f"{count // limit}{unit}"
+    return str(count)
+
+
+def _day(moment: Any) -> str:
+    return f"{moment:%Y-%m-%d}" if moment else ""
+
+
+@contextmanager
+def listing_line(quiet: bool) -> Iterator[Callable[[str, int], None]]:
+    if quiet or not sys.stderr.isatty():
+        yield lambda _archive, _captures: None
+        return
+    counts: dict[str, int] = {}
+
+    def show(archive: str, captures: int) -> None:
+        counts[archive] = captures
+        click.echo(f"\rlisting: {sum(counts.values()):,} captures in {len(counts)} archives\033[K", nl=False, err=True)
+
+    try:
+        yield show
+    finally:
+        click.echo("\r\033[K", nl=False, err=True)
+
+
+@contextmanager
+def status_line(quiet: bool) -> Iterator[Callable[[Status], None]]:
+    """One line that is drawn over: what came, what is left, what is missing, requests, time left."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _status: None
+        return
+    try:
+        yield lambda status: click.echo(f"\r{status_words(status)}\033[K", nl=False, err=True)
+    finally:
+        click.echo("\r\033[K", nl=False, err=True)
+
+
+def status_words(status: Status) -> str:
+    """A status in one line."""
+    if status.stage == "listing":
+        return f"listing: {status.listed:,} captures"
+
+    def both(counts: dict[str, int]) -> str:
+        return f"{counts.get('page', 0):,} pages {counts.get('asset', 0):,} assets"
+
+    words = [f"found {both(status.recovered)}", f"left {both(status.queued)}", f"missing {both(status.missing)}"]
+    words.append(f"{sum(status.requests.values()):,} requests")
+    words += [f"{name}: {left:,} left today" for name, left in status.budgets.items()]
+    words += [f"{name} asks us to wait {duration(pause)}" for name, pause in status.paused.items()]
+    if status.seconds_left is not None:
+        words.append(f"{duration(status.seconds_left)} to go")
+    return " · ".join(words)
+
+
+@contextmanager
+def event_log(path: str | None, verbose: bool) -> Iterator[Callable[[Event], None]]:
+    from recollect.datetimes import format_iso
+
+    with ExitStack() as stack:
+        file = stack.enter_context(Path(path).open("a", encoding="utf-8")) if path else None
+
+        def note(event: Event) -> None:
+            moment = format_iso(event.captured_at) if event.captured_at else ""
+            if file is not None:
+                line = {"uri": event.uri, "state": event.state, "archive": event.archive}
+                file.write(json.dumps({**line, "captured_at": moment, "detail": event.detail}) + "\n")
+                file.flush()
+            if verbose:
+                talk(" ".join(part for part in (event.state, event.uri, event.archive, moment, event.detail) if part))
+
+        yield note
+
+
+def tell(result: Recovery, folder: Path, as_json: bool, quiet: bool) -> int:
+    from recollect.recovery.report import front_file, to_json
+
+    report = result.report
+    if report is None:
+        talk("nothing was fetched; the listings are kept for later")
+        return 3
+    if as_json:
+        emit_json({**to_json(report), "complete": result.finished.complete, "seconds": result.finished.seconds})
+    elif not quiet:
+        _show_report(report, folder, front_file(report), result)
+    if not report.resources:
+        return 1
+    return 0 if result.finished.complete else 3
+
+
+def _show_report(report: Report, folder: Path, front: str | None, result: Recovery) -> None:
+    pages = sum(resource.kind == "page" for resource in report.resources)
+    assets = len(report.resources) - pages
+    talk(f"recovered {len(report.resources):,} resources ({pages:,} pages, {assets:,} assets)")
+    names = set(report.by_archive) | set(report.requests)
+    order = sorted(names, key=lambda name: (-report.by_archive.get(name, 0), name))
+    rows = [(name, f"{report.by_archive.get(name, 0):,}", f"{report.requests.get(name, 0):,}") for name in order]
+    emit_table(["archive", "resources", "requests"], rows, right=(1, 2))
+    if report.missing:
+        emit_table(["missing because", "resources"], [(r, f"{c:,}") for r, c in report.by_reason.items()], right=(1,))
+    efficiency = f", {report.efficiency:.2f} resources per request" if report.efficiency else ""
+    talk(f"{report.total_requests:,} requests{efficiency}, {duration(result.finished.seconds)}")
+    if result.finished.stopped:
+        talk(f"stopped early: {result.finished.stopped}")
+    if front:
+        talk(f"site:   {folder / front}")
+    talk(f"report: {folder / 'report.html'}")
+    if not result.finished.complete:
+        talk(f"more may come: recollect recover --resume {folder}")

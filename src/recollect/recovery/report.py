@@ -1,0 +1,364 @@
+"""What came back, from where and of when; what is missing, and why: as a value, JSON, Warrick's table, and a page.
+
+Hides: counting and laying out. Reads only the store (and the journal beside it). Everything that came from an archive
+is escaped wherever it is written: into HTML as text, into the table without tabs and line breaks. Layout of summary.tsv
+(paper 001, figure 27): when recovered, URL, media type, file, archive, date of capture, other archives with dates; a
+resource without content has MISSING, KNOWN (listed, in scope, never linked) or QUEUED as its type, and words at the
+end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from recollect import __version__
+from recollect.datetimes import format_iso, parse_timestamp
+from recollect.formats.containers import atomic_output
+from recollect.recovery.diagram import diagram_svg
+from recollect.recovery.journal import Journal
+from recollect.recovery.measure import Difference
+from recollect.recovery.options import Options
+from recollect.recovery.store import REASONS, Missing, Recovered, Store
+
+# How far an embedded resource may be from its page: names and limits.
+_SPREAD = (
+    ("same day", timedelta(days=1)),
+    ("same week", timedelta(days=7)),
+    ("same month", timedelta(days=31)),
+    ("same year", timedelta(days=366)),
+    ("further", timedelta.max),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything the report says."""
+
+    start: tuple[str, ...]
+    resources: tuple[Recovered, ...]
+    redirects: int
+    missing: tuple[Missing, ...]
+    queued: tuple[str, ...]
+    known: tuple[str, ...]  # listed in scope, never linked
+    requests: Mapping[str, int]
+    listings: Mapping[str, str]  # archive -> how its listing went, where that matters
+    coherence: Mapping[str, int]
+    furthest: tuple[tuple[str, str, int], ...]  # (resource, page, days apart)
+    files: Mapping[str, str]
+    finished_at: datetime | None
+    ended_at: datetime | None
+
+    @property
+    def by_archive(self) -> dict[str, int]:
+        return dict(Counter(resource.archive for resource in self.resources).most_common())
+
+    @property
+    def by_reason(self) -> dict[str, int]:
+        return dict(Counter(missing.reason for missing in self.missing).most_common())
+
+    @property
+    def total_requests(self) -> int:
+        return sum(self.requests.values())
+
+    @property
+    def efficiency(self) -> float | None:
+        """Recovered resources per request (paper 001, equation 24)."""
+        return len(self.resources) / self.total_requests if self.total_requests else None
+
+    @property
+    def difference(self) -> Difference:
+        """As far as it can be known without the lost site: altered counts as changed, what is linked is the site."""
+        site = len(self.resources) + len(self.missing)
+        altered = sum(resource.altered or resource.live for resource in self.resources)
+        return Difference.of_counts(altered, len(self.missing), 0, lost=site, recovered=len(self.resources))
+
+
+def make_report(store: Store, files: Mapping[str, str]) -> Report:
+    """Sum up a store. `files` are the names of the restored tree, by URI."""
+    journal = Journal(store)
+    resources = tuple(store.recovered(redirects=False))
+    spread, furthest = _coherence(store, resources)
+    finished, ended = store.meta("finished_at"), store.meta("ended_at")
+    return Report(
+        start=tuple(store.start),
+        resources=resources,
+        redirects=sum(1 for resource in store.recovered() if resource.is_redirect),
+        missing=tuple(store.missing()),
+        queued=tuple(uri for _, uri, _ in store.queued()),
+        known=tuple(_known(store)),
+        requests={name: usage.requests for name, usage in journal.usages().items()},
+        listings={x.archive: f"{x.state}: {x.detail}" for x in journal.listings().values() if x.state != "done"},
+        coherence=spread,
+        furthest=furthest,
+        files=files,
+        finished_at=parse_timestamp(finished) if finished else None,
+        ended_at=parse_timestamp(ended) if ended else None,
+    )
+
+
+def _known(store: Store) -> Iterator[str]:
+    """Listed and in scope, but no link led there: the exhaustive policy would fetch them."""
+    options = store.meta("options")
+    if options is None:
+        return
+    scope = Options.from_json(options).scope
+    rows = store.db.execute(
+        """SELECT min(uri) FROM capture WHERE (status IS NULL OR status = 200)
+           AND key NOT IN (SELECT key FROM resource) AND key NOT IN (SELECT key FROM alias) GROUP BY key ORDER BY key"""
+    )
+    for (uri,) in rows.fetchall():
+        if scope.holds(uri):
+            yield uri
+
+
+def _coherence(
+    store: Store, resources: tuple[Recovered, ...]
+) -> tuple[dict[str, int], tuple[tuple[str, str, int], ...]]:
+    """How far the embedded resources are from their pages in time."""
+    by_key = {resource.key: resource for resource in resources}
+    near = {key for (key,) in store.db.execute("SELECT key FROM resource WHERE near IS NOT NULL")}
+    spread = dict.fromkeys((name for name, _ in _SPREAD), 0)
+    distances = []
+    for resource in resources:
+        page = by_key.get(resource.found_on or "")
+        if page is None or resource.key not in near:
+            continue
+        apart = abs(resource.captured_at - page.captured_at)
+        spread[next(name for name, limit in _SPREAD if apart <= limit)] += 1
+        distances.append((apart, resource.uri, page.uri))
+    distances.sort(key=lambda item: (-item[0], item[1]))
+    return spread, tuple((uri, page, apart.days) for apart, uri, page in distances[:20] if apart.days > 31)
+
+
+# JSON ----------------------------------------------------------------------------------------------------------------
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """The report for programs."""
+    return {
+        "recollect": __version__,
+        "start": list(report.start),
+        "finished_at": format_iso(report.finished_at) if report.finished_at else None,
+        "ended_at": format_iso(report.ended_at) if report.ended_at else None,
+        "totals": {
+            "recovered": len(report.resources),
+            "pages": sum(resource.kind == "page" for resource in report.resources),
+            "redirects": report.redirects,
+            "missing": len(report.missing),
+            "queued": len(report.queued),
+            "known_not_fetched": len(report.known),
+            "bytes": sum(resource.length for resource in report.resources),
+            "requests": report.total_requests,
+            "efficiency": round(report.efficiency, 4) if report.efficiency is not None else None,
+        },
+        "by_archive": report.by_archive,
+        "missing_by_reason": report.by_reason,
+        "requests": dict(report.requests),
+        "listings": dict(report.listings),
+        "coherence": dict(report.coherence),
+        "furthest": [{"uri": uri, "page": page, "days": days} for uri, page, days in report.furthest],
+        "resources": [_resource_json(resource, report.files) for resource in report.resources],
+        "missing": [
+            {"uri": m.uri, "reason": m.reason, "detail": m.detail, "kind": m.kind, "found_on": m.found_on}
+            for m in report.missing
+        ],
+        "queued": list(report.queued),
+        "known_not_fetched": list(report.known),
+    }
+
+
+def _resource_json(resource: Recovered, files: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "uri": resource.uri,
+        "file": files.get(resource.uri),
+        "media_type": resource.media_type,
+        "length": resource.length,
+        "digest": resource.digest,
+        "archive": resource.archive,
+        "captured_at": format_iso(resource.captured_at),
+        "uri_m": resource.uri_m,
+        "altered": resource.altered,
+        "live": resource.live,
+        "found_on": resource.found_on,
+        "other_archives": {name: format_iso(at) for name, at in resource.other_archives},
+    }
+
+
+# Warrick's table -----------------------------------------------------------------------------------------------------
+
+
+def summary_lines(report: Report) -> Iterator[str]:
+    """The reconstruction summary, one resource per line."""
+    now = _when(report.finished_at)
+    for r in report.resources:
+        others = ", ".join(f"{name}:{at:%Y-%m-%d}" for name, at in r.other_archives)
+        file = report.files.get(r.uri, "")
+        yield _line(_when(r.fetched_at), r.uri, r.media_type, file, r.archive, f"{r.captured_at:%Y-%m-%d}", others)
+    for m in report.missing:
+        yield _line(now, m.uri, "MISSING", "", "", "", f"{m.reason}: {m.detail}" if m.detail else m.reason)
+    for uri in report.known:
+        yield _line(now, uri, "KNOWN", "", "", "", "listed, but no link led there")
+    for uri in report.queued:
+        yield _line(now, uri, "QUEUED", "", "", "", "still to be fetched")
+
+
+def _when(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S}" if moment else ""
+
+
+def _line(*cells: str) -> str:
+    return "\t".join(" ".join(cell.split()) for cell in cells)
+
+
+# The page ------------------------------------------------------------------------------------------------------------
+
+_STYLE = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; width: 100%; margin: .5rem 0 1.5rem }
+th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8884; vertical-align: top }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
+td { overflow-wrap: anywhere }
+.top { display: flex; gap: 2rem; align-items: center; flex-wrap: wrap }
+.big { font-size: 2rem; font-weight: 600 }
+small, .dim { opacity: .7 }
+details > summary { cursor: pointer; font-weight: 600; margin: .5rem 0 }
+"""
+
+
+def report_page(report: Report) -> str:
+    """The report for people: one file, no script, nothing loaded from anywhere."""
+    name = escape(", ".join(report.start))
+    parts = [
+        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>",
+        "<meta name='viewport' content='width=device-width'>",
+        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f"<title>Recovered: {name}</title><style>{_STYLE}</style></head><body><h1>Recovered: {name}</h1>",
+        _head(report),
+        _archives(report),
+        _missing(report),
+        _times(report),
+        _resources(report),
+        f"<p class='dim'>Made by Recollect {escape(__version__)}.</p></body></html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def _head(report: Report) -> str:
+    count, lost = len(report.resources), len(report.missing)
+    share = count / (count + lost) if count + lost else 0.0
+    words = [f"<p class='big'>{share:.0%} of what is linked came back</p>"]
+    words.append(f"<p>{count:,} resources, {lost:,} missing, {report.redirects:,} redirects.")
+    if report.efficiency is not None:
+        words.append(f"{report.total_requests:,} requests, efficiency {report.efficiency:.2f} resources per request.")
+    words.append("</p>")
+    if report.ended_at:
+        since = f"{report.ended_at:%d %B %Y}"
+        words.append(f"<p>From {since} on the front page is no longer the site's own; nothing newer was used.</p>")
+    front = front_file(report)
+    if front:
+        words.append(f"<p><a href='{escape(_href(front))}'>Open the recovered site</a></p>")
+    picture = diagram_svg(report.difference, title="reconstruction")
+    legend = "<small>Core: recovered (dark: altered). Hole: missing.</small>"
+    return f"<div class='top'><div>{picture}<br>{legend}</div><div>{''.join(words)}</div></div>"
+
+
+def front_file(report: Report) -> str | None:
+    """The file to open first."""
+    pages = [r for r in report.resources if r.uri in report.files and r.kind == "page"]
+    first = [r for r in pages if r.uri in report.start] or [r for r in pages if r.found_on is None]
+    return report.files[first[0].uri] if first else None
+
+
+def _href(file: str) -> str:
+    from urllib.parse import quote
+
+    return quote(file, safe="/-_.~!$&()*+,;=@")
+
+
+def _table(headers: list[str], rows: Iterator[list[str]] | list[list[str]], numbers: tuple[int, ...] = ()) -> str:
+    """Cells are HTML already; whoever makes them escapes."""
+
+    def cell(tag: str, index: int, text: str) -> str:
+        return f"<{tag}{' class=n' if index in numbers else ''}>{text}</{tag}>"
+
+    head = "".join(cell("th", i, escape(text)) for i, text in enumerate(headers))
+    body = "".join("<tr>" + "".join(cell("td", i, text) for i, text in enumerate(row)) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _archives(report: Report) -> str:
+    names = list(dict.fromkeys([*report.by_archive, *report.requests]))
+    rows = [
+        [
+            escape(name),
+            f"{report.by_archive.get(name, 0):,}",
+            f"{report.requests.get(name, 0):,}",
+            escape(report.listings.get(name, "")),
+        ]
+        for name in names
+    ]
+    return "<h2>From where</h2>" + _table(["archive", "resources", "requests", "listing"], rows, (1, 2))
+
+
+def _missing(report: Report) -> str:
+    if not report.missing:
+        return "<h2>Missing</h2><p>Nothing.</p>"
+    summary = [[escape(reason), escape(REASONS[reason]), f"{count:,}"] for reason, count in report.by_reason.items()]
+    rows = [[escape(m.uri), escape(m.reason), escape(m.detail), escape(m.found_on or "")] for m in report.missing]
+    return (
+        "<h2>Missing</h2>"
+        + _table(["reason", "", "resources"], summary, (2,))
+        + "<details><summary>All of them</summary>"
+        + _table(["URL", "reason", "what happened", "linked from"], rows)
+        + "</details>"
+    )
+
+
+def _times(report: Report) -> str:
+    years = Counter(resource.captured_at.year for resource in report.resources)
+    rows = [[str(year), f"{count:,}"] for year, count in sorted(years.items())]
+    spread = [[escape(name), f"{count:,}"] for name, count in report.coherence.items() if count]
+    text = "<h2>Of when</h2>" + _table(["captured in", "resources"], rows, (1,))
+    if spread:
+        text += "<h3>Embedded resources and their pages</h3>" + _table(["captured on the", "resources"], spread, (1,))
+    if report.furthest:
+        far = [[escape(uri), escape(page), f"{days:,}"] for uri, page, days in report.furthest]
+        text += "<details><summary>Furthest apart</summary>"
+        text += _table(["resource", "page", "days"], far, (2,)) + "</details>"
+    return text
+
+
+def _resources(report: Report) -> str:
+    def row(r: Recovered) -> list[str]:
+        file = report.files.get(r.uri)
+        link = f"<a href='{escape(_href(file))}'>{escape(r.uri)}</a>" if file else escape(r.uri)
+        note = " (live web)" if r.live else " (altered)" if r.altered else ""
+        return [link, escape(r.media_type), escape(r.archive) + note, f"{r.captured_at:%Y-%m-%d}"]
+
+    rows = [row(resource) for resource in report.resources]
+    table = _table(["URL", "type", "archive", "captured"], rows)
+    return f"<details><summary>All {len(rows):,} resources</summary>{table}</details>"
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+def write_report(report: Report, folder: Path, *, summary: Path | None = None) -> list[Path]:
+    """report.html, report.json and summary.tsv (elsewhere if told so); returns what was written."""
+    texts = {
+        folder / "report.html": report_page(report),
+        folder / "report.json": json.dumps(to_json(report), ensure_ascii=False, indent=2) + "\n",
+        summary or folder / "summary.tsv": "".join(line + "\n" for line in summary_lines(report)),
+    }
+    for path, text in texts.items():
+        with atomic_output(path) as out:
+            out.write(text.encode("utf-8", "replace"))
+    return list(texts)

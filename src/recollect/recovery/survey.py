@@ -1,0 +1,215 @@
+"""What the archives hold of a site, before anything is fetched: a table, a timeline, and what a recovery would cost.
+
+Hides: counting. Pure over the journal's captures and the archives' limits; the asking is the lister's. Estimates are
+upper bounds: everything listed in scope, one request each, at the archives' own pace (paper 001, equations 16 to 18).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from recollect.archives.registry import Archive
+from recollect.datetimes import format_iso
+from recollect.recovery.choose import Candidate, in_order, is_content, resolve_revisits
+from recollect.recovery.journal import Journal
+from recollect.recovery.options import Options
+
+KINDS = ("html", "image", "style", "script", "document", "media", "other", "redirect", "error")
+_UNLIMITED = 20.0  # requests a second an archive without a limit is taken to answer
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSurvey:
+    """One archive: how its listing went, and what is in it of the site."""
+
+    id: str
+    name: str
+    state: str  # complete, truncated, failed, no listing, not asked
+    detail: str = ""
+    captures: int = 0
+    resources: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    last_good: datetime | None = None
+    chosen: int = 0  # resources a recovery would take from here
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The whole site over all archives."""
+
+    start: tuple[str, ...]
+    archives: tuple[ArchiveSurvey, ...]
+    captures: int = 0
+    resources: int = 0
+    per_year: dict[int, int] = field(default_factory=dict)
+    per_kind: dict[str, int] = field(default_factory=dict)  # captures
+    first: datetime | None = None
+    last: datetime | None = None
+    last_good: datetime | None = None
+    requests: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Did every archive that lists answer in full?"""
+        return all(archive.state not in ("failed", "truncated") for archive in self.archives)
+
+    def to_json(self) -> dict[str, Any]:
+        def iso(moment: datetime | None) -> str | None:
+            return format_iso(moment) if moment is not None else None
+
+        return {
+            "start": list(self.start),
+            "captures": self.captures,
+            "resources": self.resources,
+            "first": iso(self.first),
+            "last": iso(self.last),
+            "last_good": iso(self.last_good),
+            "per_year": {str(year): count for year, count in sorted(self.per_year.items())},
+            "per_type": self.per_kind,
+            "estimate": {"requests": self.requests, "bytes": self.bytes, "seconds": round(self.seconds, 1)},
+            "archives": [
+                {
+                    "id": a.id,
+                    "name": a.name,
+                    "state": a.state,
+                    "detail": a.detail,
+                    "captures": a.captures,
+                    "resources": a.resources,
+                    "first": iso(a.first),
+                    "last": iso(a.last),
+                    "last_good": iso(a.last_good),
+                    "chosen": a.chosen,
+                }
+                for a in self.archives
+            ],
+        }
+
+
+def kind_of(candidate: Candidate) -> str:
+    """The kind of a capture, for counting."""
+    if candidate.is_redirect:
+        return "redirect"
+    if not is_content(candidate.status):
+        return "error"
+    media = candidate.media_type
+    if "html" in media:
+        return "html"
+    if media.startswith("image/"):
+        return "image"
+    if media == "text/css":
+        return "style"
+    if "javascript" in media or "ecmascript" in media:
+        return "script"
+    if media.startswith(("audio/", "video/")) or "flash" in media:
+        return "media"
+    documents = ("pdf", "msword", "officedocument", "excel", "powerpoint", "postscript", "text/plain", "rtf")
+    return "document" if any(word in media for word in documents) else "other"
+
+
+class _Tally:
+    """Counts of one archive, or of all."""
+
+    def __init__(self) -> None:
+        self.captures = 0
+        self.resources = 0
+        self.years: Counter[int] = Counter()
+        self.kinds: Counter[str] = Counter()
+        self.first: datetime | None = None
+        self.last: datetime | None = None
+        self.last_good: datetime | None = None
+
+    def add(self, captures: Iterable[Candidate], shared: Mapping[str, int], is_home: bool) -> None:
+        fetchable = False
+        for c in captures:
+            self.captures += 1
+            self.years[c.captured_at.year] += 1
+            self.kinds[kind_of(c)] += 1
+            self.first = min(self.first or c.captured_at, c.captured_at)
+            self.last = max(self.last or c.captured_at, c.captured_at)
+            if is_content(c.status):
+                fetchable = True
+                # A front page goes on being captured when the domain is parked; the pages below tell when it ended.
+                if not is_home and c.digest not in shared:
+                    self.last_good = max(self.last_good or c.captured_at, c.captured_at)
+        self.resources += fetchable
+
+
+def survey(journal: Journal, archives: Sequence[Archive], options: Options, skipped: Mapping[str, str]) -> Survey:
+    """Sum up what the journal knows. `skipped` says why archives were not asked."""
+    total = _Tally()
+    each = {archive.id: _Tally() for archive in archives}
+    chosen: Counter[str] = Counter()
+    size = 0
+    shared = journal.repeated_digests()  # parked domains and error pages answer many URLs with the same bytes
+    for key, group in groupby(journal.all_captures(), key=lambda pair: pair[0]):
+        captures = resolve_revisits(candidate for _, candidate in group)
+        if not options.scope.holds(captures[0].uri):
+            continue
+        is_home = options.scope.is_home(key)
+        total.add(captures, shared, is_home)
+        for name, own in groupby(sorted(captures, key=lambda c: c.archive), key=lambda c: c.archive):
+            if name in each:
+                each[name].add(own, shared, is_home)
+        best = in_order(captures, options.wish, archives=[a.id for a in archives])[:1]
+        for candidate in best:
+            chosen[candidate.archive] += 1
+            size += candidate.length or 0
+    usages = journal.usages()
+    return Survey(
+        options.scope.start,
+        tuple(_archive(a, each[a.id], journal, skipped, chosen[a.id]) for a in archives),
+        total.captures,
+        total.resources,
+        dict(sorted(total.years.items())),
+        {kind: total.kinds[kind] for kind in KINDS if total.kinds[kind]},
+        total.first,
+        total.last,
+        total.last_good or total.last,
+        sum(chosen.values()) + sum(usage.listed for usage in usages.values()),
+        size,
+        max((_seconds(archive, chosen[archive.id], options) for archive in archives), default=0.0),
+    )
+
+
+def _archive(
+    archive: Archive, tally: _Tally, journal: Journal, skipped: Mapping[str, str], chosen: int
+) -> ArchiveSurvey:
+    listings = [listing for (name, _), listing in journal.listings().items() if name == archive.id]
+    state, detail = "no listing", ""
+    if archive.id in skipped:
+        state, detail = "not asked", skipped[archive.id]
+    elif listings:
+        worst = min(listings, key=lambda x: ("failed", "part", "truncated", "done").index(x.state))
+        state = {"done": "complete", "part": "failed"}.get(worst.state, worst.state)
+        state = "no listing" if worst.query.startswith("front ") and state == "truncated" else state
+        detail = worst.detail
+    return ArchiveSurvey(
+        archive.id,
+        archive.name or archive.id,
+        state,
+        detail,
+        tally.captures,
+        tally.resources,
+        tally.first,
+        tally.last,
+        tally.last_good or tally.last,
+        chosen,
+    )
+
+
+def _seconds(archive: Archive, requests: int, options: Options) -> float:
+    """How long so many captures take from one archive, under its rate and its quota."""
+    rate = archive.replay_rate.per_second if archive.replay_rate else _UNLIMITED
+    seconds = requests / rate
+    quota = options.quotas.get(archive.id) or options.quotas.get("*")
+    if quota is not None and requests > quota.limit:
+        seconds = max(seconds, (requests - 1) // quota.limit * quota.period)
+    return seconds
