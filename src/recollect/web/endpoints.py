@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from recollect.web import lookups, operator, people
+from recollect.web import lookups, operator, people, published
 from recollect.web.app import Endpoint
 
 ENDPOINTS: dict[str, Endpoint] = {
     "": people.page,
+    ".well-known": published.well_known,
     "_": people.assets,
     "about": operator.about,
     "archives": operator.archives,
     "health": operator.health,
     "memento": lookups.memento,
+    "mementomap": published.folder,
     "metrics": operator.metrics,
     "monitor": operator.monitor,
     "openapi.json": operator.openapi,

@@ -16,6 +16,7 @@ from recollect.errors import RecollectError
 from recollect.formats.timemap import Place
 from recollect.web.app import Context, Seen, via
 from recollect.web.pages import ASSET_TYPES, HEADERS, asset, captures_page, home_page, problem_page
+from recollect.web.published import LINK
 from recollect.web.replies import SERVER, error_reply, redirect, reply
 from recollect.web.target import clean_uri
 
@@ -28,7 +29,10 @@ async def page(context: Context, request: web.BaseRequest, rest: str, seen: Seen
     options = dict(parse_qsl(rest.removeprefix("?"), errors="surrogateescape"))
     typed = options.get("uri") or options.get("url") or ""
     if not typed.strip():
-        return _page(200, home_page(context.aggregator.world.archives, root))
+        response = _page(200, home_page(context.aggregator.world.archives, root))
+        if context.settings.publish:
+            response.headers["Link"] = LINK
+        return response
     try:
         uri_r = seen.uri_r = clean_uri(typed.strip())
     except RecollectError as error:
