@@ -1,26 +1,34 @@
 """Datetimes of web archives: 14 digits, RFC 1123 and ISO 8601, always aware and in UTC inside the program.
 
-Hides: padding of short timestamps, calendar oddities in real indexes (month 00, day 31 in June, second 60),
-and the two-way HTTP date. Invariant: every datetime returned is aware, in UTC, with no microseconds.
+Hides: padding of short timestamps, calendar oddities in real indexes (month 00, day 31 in June, second 60), and HTTP
+dates in all their spellings. Invariants: every datetime returned is aware, in UTC, with no microseconds; one without a
+zone is taken as UTC, never as the machine's own time; whatever cannot be read raises `FormatError`.
 """
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from recollect.errors import FormatError
 
-_DIGITS = re.compile(r"\d{4}(?:\d\d){0,5}")
+_DIGITS = re.compile(r"[0-9]{4}(?:[0-9]{2}){0,5}")
+_YEAR_MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
+_LEAP_SECOND = re.compile(r"(?<=:[0-9]{2}:)60")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-# RFC 7231 IMF-fixdate, read as archives really send it: any case, one-digit days, wrong weekday,
-# GMT, UTC, +0000 or a real offset.
+_ZONE = r"(?:\s*(gmt|utc|ut|z|[+-]\d{2}:?\d{2}))?"
+# RFC 9110 section 5.6.7 in its first two forms, read as archives really send them: any case, one-digit days, wrong
+# weekday, full names of months, GMT, UTC, +0000 or a real offset.
 _HTTP = re.compile(
-    r"(?:[a-z]{3,9},?\s+)?(\d{1,2})[\s-]+([a-z]{3})[a-z]*[\s-]+(\d{4}|\d{2})\s+(\d{1,2}):(\d\d)(?::(\d\d))?"
-    r"\s*(gmt|utc|ut|z|[+-]\d{4})?",
-    re.IGNORECASE,
+    r"(?:[a-z]{3,9},?\s+)?(\d{1,2})[\s-]+([a-z]{3})[a-z]*[\s-]+(\d{4}|\d{2})\s+(\d{1,2}):(\d\d)(?::(\d\d))?" + _ZONE,
+    re.IGNORECASE | re.ASCII,
+)
+# And in its third, that of asctime(3): Sun Nov  6 08:49:37 1994.
+_ASCTIME = re.compile(
+    r"[a-z]{3,9},?\s+([a-z]{3})[a-z]*\s+(\d{1,2})\s+(\d{1,2}):(\d\d)(?::(\d\d))?\s+(\d{4})" + _ZONE,
+    re.IGNORECASE | re.ASCII,
 )
 
 
@@ -31,7 +39,7 @@ def parse_timestamp(text: str, *, end: bool = False) -> datetime:
     because real indexes hold such captures and they must not be lost.
     """
     if not _DIGITS.fullmatch(text):
-        raise FormatError("not a timestamp", where=repr(text), why="4 to 14 digits, two at a time, are needed")
+        raise _not("a timestamp", text, "4 to 14 digits, two at a time, are needed")
     year = max(int(text[:4]), 1)
     fields = [int(text[i : i + 2]) if i < len(text) else None for i in range(4, 14, 2)]
     month = _clamp(fields[0], 1, 12, end)
@@ -50,52 +58,85 @@ def _clamp(value: int | None, low: int, high: int, end: bool) -> int:
 
 def format_timestamp(moment: datetime) -> str:
     """14 digits, in UTC."""
-    m = moment.astimezone(UTC)
+    m = _utc(moment)
     return f"{m.year:04d}{m.month:02d}{m.day:02d}{m.hour:02d}{m.minute:02d}{m.second:02d}"
 
 
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
 def parse_http_date(text: str) -> datetime:
-    """An HTTP date, read tolerantly (any case, one-digit day, wrong weekday, UTC, numeric offset)."""
-    match = _HTTP.fullmatch(text.strip())
-    if match is None:
-        raise FormatError(
-            "not an HTTP date", where=repr(text[:80]), why="expected like 'Thu, 31 May 2007 20:35:00 GMT'"
-        )
-    day, month, year, hour, minute, second, zone = match.groups()
+    """An HTTP date, read tolerantly (any case, one-digit day, wrong weekday, UTC, numeric offset, asctime)."""
+    stripped = text.strip()
+    if match := _HTTP.fullmatch(stripped):
+        day, month, year, hour, minute, second, zone = match.groups()
+    elif match := _ASCTIME.fullmatch(stripped):
+        month, day, hour, minute, second, year, zone = match.groups()
+    else:
+        raise _not("an HTTP date", text, "expected like 'Thu, 31 May 2007 20:35:00 GMT'")
     try:
-        month_number = _MONTHS.index(month.title()) + 1
-        full_year = int(year) if len(year) == 4 else int(year) + (1900 if int(year) >= 70 else 2000)
         moment = datetime(
-            full_year, month_number, int(day), int(hour), int(minute), min(int(second or 0), 59), tzinfo=UTC
+            _full_year(year), _month(month), int(day), int(hour), int(minute), min(int(second or 0), 59), tzinfo=UTC
         )
-        if zone and zone[0] in "+-":
-            moment = datetime.strptime(f"{moment:%Y-%m-%dT%H:%M:%S}{zone}", "%Y-%m-%dT%H:%M:%S%z").astimezone(UTC)
+        return moment - _offset(zone)
     except (ValueError, OverflowError) as error:
-        raise FormatError("not an HTTP date", where=repr(text[:80]), why=str(error)) from error
-    return moment
+        raise _not("an HTTP date", text, str(error)) from error
+
+
+def _full_year(text: str) -> int:
+    """Two digits are of the years 1970 to 2069, as in dates of the web."""
+    year = int(text)
+    return year if len(text) == 4 else year + (1900 if year >= 70 else 2000)
+
+
+def _month(name: str) -> int:
+    title = name.title()
+    if title not in _MONTHS:
+        raise ValueError(f"no month {name!r}")
+    return _MONTHS.index(title) + 1
+
+
+def _offset(zone: str | None) -> timedelta:
+    if not zone or zone[0] not in "+-":
+        return timedelta()
+    hours, minutes = int(zone[1:3]), int(zone[-2:])
+    if hours > 23 or minutes > 59:
+        raise ValueError(f"no such offset {zone!r}")
+    ahead = timedelta(hours=hours, minutes=minutes)
+    return ahead if zone[0] == "+" else -ahead
+
+
+def _not(what: str, text: str, why: str) -> FormatError:
+    return FormatError(f"not {what}", where=ascii(text[:80]), why=why)
 
 
 def format_http_date(moment: datetime) -> str:
     """RFC 1123 in GMT, whatever the locale."""
-    m = moment.astimezone(UTC)
+    m = _utc(moment)
     day = f"{_DAYS[m.weekday()]}, {m.day:02d} {_MONTHS[m.month - 1]} {m.year:04d}"
     return f"{day} {m.hour:02d}:{m.minute:02d}:{m.second:02d} GMT"
 
 
 def parse_any(text: str) -> datetime:
-    """A datetime in whatever form people type: digits, ISO 8601, or an HTTP date."""
+    """A datetime in whatever form people type: digits, ISO 8601 (also `2018-09`), or an HTTP date."""
     stripped = text.strip()
+    if month := _YEAR_MONTH.fullmatch(stripped):
+        stripped = month[1] + month[2]
     if _DIGITS.fullmatch(stripped):
         return parse_timestamp(stripped)
     try:
-        moment = datetime.fromisoformat(stripped)
-    except ValueError:
+        return _utc(datetime.fromisoformat(_LEAP_SECOND.sub("59", stripped))).replace(microsecond=0)
+    except (ValueError, OverflowError):
+        pass
+    try:
         return parse_http_date(stripped)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).replace(microsecond=0)
+    except FormatError:
+        forms = "expected like 20070531203500, 2007-05-31T20:35:00Z or 'Thu, 31 May 2007 20:35:00 GMT'"
+        raise _not("a datetime", text, forms) from None
 
 
 def format_iso(moment: datetime) -> str:
     """`2018-09-03T13:27:52Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    m = _utc(moment)
+    return f"{m.year:04d}-{m.month:02d}-{m.day:02d}T{m.hour:02d}:{m.minute:02d}:{m.second:02d}Z"
