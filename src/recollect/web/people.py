@@ -15,9 +15,9 @@ from recollect.aggregator.service import Lookup
 from recollect.errors import RecollectError
 from recollect.formats.timemap import Place
 from recollect.web.app import Context, Seen, via
-from recollect.web.pages import ASSET_TYPES, HEADERS, asset, captures_page, home_page, problem_page
+from recollect.web.pages import ASSET_TYPES, HEADERS, asset, captures_page, home_page, onward_page, problem_page
 from recollect.web.published import LINK
-from recollect.web.replies import SERVER, error_reply, redirect, reply
+from recollect.web.replies import SERVER, error_reply, reply
 from recollect.web.target import clean_uri
 
 _DATE = re.compile(r"\d{4}(?:-?\d\d){0,2}")
@@ -29,10 +29,10 @@ async def page(context: Context, request: web.BaseRequest, rest: str, seen: Seen
     options = dict(parse_qsl(rest.removeprefix("?"), errors="surrogateescape"))
     typed = options.get("uri") or options.get("url") or ""
     if not typed.strip():
-        response = _page(200, home_page(context.aggregator.world.archives, root))
+        home = _page(200, home_page(context.aggregator.world.archives, root))
         if context.settings.publish:
-            response.headers["Link"] = LINK
-        return response
+            home.headers["Link"] = LINK
+        return home
     try:
         uri_r = seen.uri_r = clean_uri(typed.strip())
     except RecollectError as error:
@@ -41,7 +41,10 @@ async def page(context: Context, request: web.BaseRequest, rest: str, seen: Seen
     at = options.get("at", "")
     if _DATE.fullmatch(at):
         digits = at.replace("-", "")
-        return redirect(f"{base}/memento/{digits + '120000' * (len(digits) == 8)}/{place.original}", {})
+        # Noon, so that the nearest is nearest to the day. No redirect: a form's may not lead off this server.
+        return _page(
+            200, onward_page(f"{root}/memento/{digits + '120000' * (len(digits) == 8)}/{place.original}", root)
+        )
     response = web.StreamResponse(headers={"Server": SERVER, **HEADERS, "Cache-Control": "no-store"})
     await response.prepare(request)
     if request.method != "HEAD":
