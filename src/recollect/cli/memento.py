@@ -341,7 +341,7 @@ _STAMP = re.compile(r"/\d{4,14}(?:[a-z]{2}_)?/")
 
 
 async def _fetch(asking: _Asking, at: datetime) -> tuple[Answer, tuple[Memento, Response] | None]:
-    """The closest memento that an archive can give, as it was captured; captured redirects are followed in the archives."""
+    """The closest memento that an archive can give, as captured; captured redirects are followed in the archives."""
     first, uri = None, asking.lookup.uri_r
     for _ in range(_HOPS):
         answer = await asking.aggregator.timegates(replace(asking.lookup, uri_r=uri), at)

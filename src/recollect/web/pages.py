@@ -65,6 +65,13 @@ def problem_page(what: str, why: str, uri: str = "", root: str = "") -> str:
     return _head(what, root, _form(uri, root)) + sentence + _foot(root)
 
 
+def onward_page(address: str, root: str = "") -> str:
+    """A page that leads on by itself, at once."""
+    place = escape(address)
+    go = f'<meta http-equiv="refresh" content="0;url={place}">'
+    return _head("Going to the capture", root, extra=go) + f'<p><a href="{place}">To the capture</a></p>' + _foot(root)
+
+
 async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) -> AsyncIterator[str]:
     """The page of one resource, in pieces: the form, the archives as they answer, then everything."""
     names = {archive.id: archive.name for archive in aggregator.world.archives}
@@ -216,10 +223,10 @@ def _list(mementos: Mementos, place: Place, names: dict[str, str]) -> Iterator[s
     yield "</section>"
 
 
-def _head(title: str, root: str, form: str = "") -> str:
+def _head(title: str, root: str, form: str = "", extra: str = "") -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(title)}</title>"
+        f"<title>{escape(title)}</title>{extra}"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><link rel="icon" href="{root}/_/icon.svg">'
         f'<link rel="stylesheet" href="{root}/_/page.css"><script src="{root}/_/page.js" defer></script></head><body>'
