@@ -1,15 +1,25 @@
-"""Commands about maps as files: validate."""
+"""Commands about maps as files: validate, merge, diff."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, json_option, talk
-from recollect.formats.ukvs import Fault
+from recollect.cli.console import emit_json, emit_json_line, emit_line, emit_table, json_option, progress_bar, talk
+from recollect.errors import UsageError
+from recollect.formats.ukvs import Fault, Header, Record
 from recollect.formats.ukvs import validate as faults_of
+from recollect.formats.ukvs.records import format_line, shown
+from recollect.model import Problem
+
+if TYPE_CHECKING:
+    from recollect.profiles.diff import Change
+    from recollect.profiles.merge import MergeResult
 
 VALIDATE_EPILOG = """\b
 Examples:
@@ -68,7 +78,7 @@ def _report(file: str, limit: int, strict: bool, *, quiet: bool) -> dict[str, An
     return report
 
 
-def _faults(file: str) -> Any:
+def _faults(file: str) -> Iterator[Fault]:
     try:
         yield from faults_of(file)
     except OSError as error:
@@ -89,3 +99,207 @@ def _summarise(report: dict[str, Any], unprinted: int) -> None:
     kinds = ", ".join(f"{count:,} {code}" for code, count in report["counts"].items())
     verdict = "not clean" if report["errors"] else "clean, with notes"
     talk(f"{report['file']}: {verdict}: {report['errors']:,} errors, {report['notes']:,} notes ({kinds})")
+
+
+MERGE_EPILOG = """\b
+Examples:
+  recollect merge map.ukvs new.ukvs -o map.ukvs       bring a map up to date
+  recollect merge maps/*.ukvs.gz -o all.ukvs.zst
+  recollect merge 2023.ukvs 2024.ukvs --spread -o both.ukvs
+  recollect merge holdings.ukvs voids.ukvs -o map.ukvs
+  recollect merge map.ukvs.gz -o map.ukvs.zst         write it in another container
+
+\b
+URI-Ms add up. A URI-R may be in several maps, so URI-R counts become lower bounds (12/3+);
+with --disjoint they add up too. A count is a lower bound (5+) where another map's wildcard
+may hold more of the same. See docs/ukvs.md for all rules.
+Exit code: 0 done, 1 failed, 2 wrong usage, 3 done but some lines could not be read.
+"""
+_SHOWN_PROBLEMS = 10
+
+
+@click.command(epilog=MERGE_EPILOG)
+@click.argument("maps", nargs=-1, required=True, metavar="MAP...")
+@click.option(
+    "-o",
+    "--output",
+    default="-",
+    metavar="FILE",
+    help="The map; .gz and .zst are compressed.  [default: stdout]",
+)
+@click.option("--disjoint", is_flag=True, help="No URI-R is in two of the maps: their URI-R counts add up.")
+@click.option("--spread", is_flag=True, help="Say in how many profiles each key was (kept anyway where maps have it).")
+@click.option("--id", "archive", default="", metavar="URI", help="The archive's URI, if the maps name different ones.")
+@click.option(
+    "--output-format",
+    type=click.Choice(["ukvs", "cdxj"]),
+    help="UKVS, or the older CDXJ profile.  [default: as the maps are]",
+)
+@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet: bool, **options: Any) -> int:
+    """Merge maps into one, which may take the place of one of them.
+
+    Maps must have the same columns and the same policy. Unsorted maps are sorted first; - is stdin.
+    """
+    from recollect.datetimes import format_iso
+    from recollect.profiles.merge import MergeOptions, merge_maps
+
+    if as_json and output == "-":
+        raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
+    problems = Problems(strict)
+    how = MergeOptions(
+        disjoint=options["disjoint"],
+        spread=options["spread"],
+        archive=options["archive"],
+        updated_at=format_iso(datetime.now(UTC)),
+        style=options["output_format"] or "",
+        temp_dir=options["temp_dir"],
+    )
+    started = time.monotonic()
+    with progress_bar(quiet=quiet or as_json) as progress:
+        result = merge_maps(maps, output, how, on_problem=problems.told, progress=progress)
+    seconds = time.monotonic() - started
+    if as_json:
+        emit_json({**result.as_dict(), "skipped": problems.count, "seconds": round(seconds, 3)})
+    elif not quiet:
+        _say_merged(result, seconds)
+    problems.summarise()
+    return 3 if problems.count else 0
+
+
+class Problems:
+    """Lines that could not be read: the first are shown, all are counted; none is told of when it shall be an error."""
+
+    def __init__(self, strict: bool) -> None:
+        self.count = 0
+        self.told = None if strict else self._note
+
+    def _note(self, problem: Problem) -> None:
+        self.count += 1
+        if self.count <= _SHOWN_PROBLEMS:
+            talk(f"skipped: {problem}")
+
+    def summarise(self) -> None:
+        if self.count > _SHOWN_PROBLEMS:
+            talk(f"skipped: {self.count - _SHOWN_PROBLEMS:,} more; see them with `recollect validate --limit 0`")
+
+
+def _say_merged(result: MergeResult, seconds: float) -> None:
+    rate = f"{result.records / max(seconds, 0.001):,.0f} records/s"
+    talk(f"{result.maps:,} maps, {result.records:,} records -> {result.keys:,} keys in {seconds:.1f} s, {rate}")
+    for name in result.sorted_first:
+        talk(f"{name} was not sorted and has been sorted here")
+    if result.duplicates:
+        talk(f"{result.duplicates:,} records of keys that a map had more than once were added up")
+    if result.voids_dropped:
+        talk(f"{result.voids_dropped:,} voids were dropped, as another map may hold what they rule out")
+    if result.conflicts:
+        talk(f"{result.conflicts:,} other values differed between maps; the first map's were kept")
+
+
+DIFF_EPILOG = """\b
+Examples:
+  recollect diff old.ukvs new.ukvs
+  recollect diff old.ukvs new.ukvs.zst --limit 0 > changes.txt
+  recollect diff old.ukvs new.ukvs --json | jq -r 'select(.kind == "added").key'
+
+\b
+Lines: + added, - removed, ! changed (old -> new).
+Exit code, as of diff: 0 the same, 1 different (or failed), 2 wrong usage,
+3 the same as far as it could be read. Headers are compared, but do not count.
+"""
+
+
+@click.command(epilog=DIFF_EPILOG)
+@click.argument("old")
+@click.argument("new")
+@click.option("--limit", default=100, show_default=True, help="Print at most so many changes; 0 prints all.")
+@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing; the exit code tells.")
+def diff(old: str, new: str, limit: int, strict: bool, temp_dir: str | None, as_json: bool, quiet: bool) -> int:
+    """Say which keys were added, removed or changed between two maps.
+
+    With --json each change is one line of JSON, all of them, and the last line is the summary.
+    """
+    from recollect.profiles.diff import diff_maps
+
+    problems = Problems(strict)
+    counts: Counter[str] = Counter()
+    captures: Counter[str] = Counter()
+    with (
+        progress_bar(quiet=quiet or as_json) as progress,
+        diff_maps(old, new, temp_dir=temp_dir, on_problem=problems.told, progress=progress) as found,
+    ):
+        for change in found.changes:
+            counts[change.kind] += 1
+            for sign, record in ((-1, change.old), (1, change.new)):
+                captures[change.kind] += sign * (record.frequency.uri_m.value or 0) if record else 0
+            if as_json and not quiet:
+                emit_json_line(_as_json(change))
+            elif not quiet and (not limit or counts.total() <= limit):
+                emit_line(_as_line(change, found.old, found.new))
+        headers = _changed_headers(found.old, found.new)
+    if not quiet:
+        _say_differences(counts, captures, headers, as_json=as_json, unprinted=counts.total() - limit if limit else 0)
+    problems.summarise()
+    return 1 if counts else 3 if problems.count else 0
+
+
+def _as_line(change: Change, old: Header, new: Header) -> str:
+    before = shown(format_line(change.old, old), 500) if change.old else ""
+    after = shown(format_line(change.new, new), 500) if change.new else ""
+    if change.kind == "changed":
+        keys = shown(b" ".join(change.keys), 500)
+        return f"! {keys} {before[len(keys) + 1 :]} -> {after[len(keys) + 1 :]}"
+    return f"+ {after}" if change.kind == "added" else f"- {before}"
+
+
+def _as_json(change: Change) -> dict[str, Any]:
+    keys = [key.decode("utf-8", "replace") for key in change.keys]
+    found: dict[str, Any] = {"kind": change.kind, "key": keys[0]}
+    if keys[1:]:
+        found["more_keys"] = keys[1:]
+    for name, record in (("old", change.old), ("new", change.new)):
+        if record is not None:
+            found[name] = _record_as_json(record)
+    return found
+
+
+def _record_as_json(record: Record) -> dict[str, Any]:
+    said: dict[str, Any] = {"frequency": str(record.frequency)}
+    if record.json:
+        said["json"] = record.json
+    if record.values:
+        said["values"] = [value.decode("utf-8", "replace") for value in record.values]
+    return said
+
+
+def _changed_headers(old: Header, new: Header) -> list[str]:
+    pairs: list[tuple[str, Any, Any]] = [("id", old.id, new.id), ("values", old.values, new.values)]
+    pairs.append(("context", old.context, new.context))
+    names = sorted({*old.meta, *new.meta})
+    pairs += [(f"meta {name}", old.meta.get(name), new.meta.get(name)) for name in names]
+    return [name for name, before, after in pairs if before != after]
+
+
+def _say_differences(
+    counts: Counter[str], captures: Counter[str], headers: list[str], *, as_json: bool, unprinted: int
+) -> None:
+    kinds = ("added", "removed", "changed")
+    if as_json:
+        emit_json_line({"summary": {kind: counts[kind] for kind in kinds}, "headers": headers})
+        return
+    if unprinted > 0:
+        talk(f"{unprinted:,} more changes are not printed; see them with --limit 0")
+    if headers:
+        talk(f"headers differ in {', '.join(headers)}")
+    if not counts:
+        talk("no key differs")
+        return
+    rows = [(kind, f"{counts[kind]:,}", f"{captures[kind]:+,}") for kind in kinds]
+    emit_table(("", "keys", "URI-Ms"), rows, right=(1, 2))

@@ -1,0 +1,153 @@
+"""The wildcards of several maps, each with what it covers, while keys go by in the order of bytes.
+
+Hides: that subtrees do not lie together in the order of bytes. A wildcard's *node* is its key without what makes it
+one (`com,x)/a/*` → `com,x)/a`, `com,x)/*` → `com,x)`, `com,x,*` → `com,x`, `*` → nothing), and is a beginning of
+every key it covers. So wildcards sorted by node come before all that they cover, and those that can still cover
+something are beginnings of the key at hand: a stack no deeper than a key is long.
+
+A map is known by its number. In a bit mask bit i stands for map i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from recollect.formats.frequency import Frequency, parse_token
+from recollect.uris import covers
+
+Layer = bytes  # the key columns after the first, joined: each combination is a map of its own
+PerMap = dict[int, Frequency]
+
+
+@dataclass(slots=True)
+class Scope:
+    """A wildcard of at least one map. `entries` is what maps say of it, `below` what they list below it (outermost)."""
+
+    node: bytes
+    ordinal: int
+    entries: dict[Layer, PerMap] = field(default_factory=dict)
+    below: dict[Layer, PerMap] = field(default_factory=dict)
+    results: dict[Layer, Frequency | None] = field(default_factory=dict)
+    parent: Scope | None = None
+    outer: int = 0  # maps whose wider wildcards hold something here
+    cover: int = 0  # maps whose most specific wildcard, this or a wider one, holds something here
+
+    def placed(self, parent: Scope | None) -> None:
+        """Stand below `parent`, which is the next wildcard that covers this one."""
+        self.parent = parent
+        self.outer = self.cover = parent.cover if parent else 0
+        for index in {index for entries in self.entries.values() for index in entries}:
+            held = any(not entries[index].is_void for entries in self.entries.values() if index in entries)
+            self.cover = self.cover | 1 << index if held else self.cover & ~(1 << index)
+
+    def add_below(self, layer: Layer, index: int, frequency: Frequency) -> None:
+        """Count what a map lists below, unless its own entry here counts it already."""
+        if frequency.is_void:
+            return
+        own = self.entries.get(layer, {}).get(index)
+        if own is None or own.is_void:
+            below = self.below.setdefault(layer, {})
+            below[index] = below[index] + frequency if index in below else frequency
+
+    def hand_up(self) -> None:
+        """When all below has been seen: count this wildcard, or what is below it, for the one above."""
+        if self.parent is None:
+            return
+        for layer in {*self.entries, *self.below}:
+            held = {i: f for i, f in self.entries.get(layer, {}).items() if not f.is_void}
+            for index, frequency in {**self.below.get(layer, {}), **held}.items():
+                self.parent.add_below(layer, index, frequency)
+
+
+def is_wildcard(key: bytes) -> bool:
+    return key.endswith((b"/*", b",*")) or key == b"*"
+
+
+def node_of(wildcard: bytes) -> bytes:
+    """The beginning that all keys below a wildcard share."""
+    return wildcard[:-2]
+
+
+def wildcard_line(wildcard: bytes, index: int, frequency: Frequency, layer: Layer) -> bytes:
+    """An entry as a line that sorts by node."""
+    return b"%b\t%d\t%b\t%b" % (node_of(wildcard), index, str(frequency).encode(), layer)
+
+
+def scopes(lines: Iterable[bytes]) -> Iterator[Scope]:
+    """The scopes of sorted wildcard lines, in the order of their nodes."""
+    rows = (line.split(b"\t", 3) for line in lines)
+    for ordinal, (node, entries) in enumerate(groupby(rows, key=lambda row: row[0])):
+        scope = Scope(node, ordinal)
+        for _, index, token, layer in entries:
+            known = scope.entries.setdefault(layer, {})
+            number, frequency = int(index), parse_token(token)
+            known[number] = known[number] + frequency if number in known else frequency
+        yield scope
+
+
+class ScopeStack:
+    """The scopes around the key at hand; keys must come in the order of bytes."""
+
+    def __init__(self, sorted_scopes: Iterator[Scope], on_close: Callable[[Scope], None] | None = None) -> None:
+        self._coming = sorted_scopes
+        self._next = next(self._coming, None)
+        self._stack: list[Scope] = []
+        self._on_close = on_close
+
+    def around(self, key: bytes) -> Scope | None:
+        """The most specific scope that covers an exact key."""
+        self._advance(key)
+        return self._covering(key)
+
+    def of(self, wildcard: bytes) -> Scope:
+        """The scope of a wildcard."""
+        self._advance(wildcard)
+        node = node_of(wildcard)
+        return next(scope for scope in reversed(self._stack) if scope.node == node)
+
+    def close(self) -> None:
+        """No more keys: all scopes are done with."""
+        while self._next is not None:
+            self._push()
+        self._pop_until(None)
+
+    def _advance(self, key: bytes) -> None:
+        while self._next is not None and self._next.node <= key:
+            self._push()
+        if self._stack and not key.startswith(self._stack[-1].node):
+            self._pop_until(key)
+
+    def _push(self) -> None:
+        scope = self._next
+        assert scope is not None
+        self._pop_until(scope.node)
+        scope.placed(self._covering(scope.node))
+        self._stack.append(scope)
+        self._next = next(self._coming, None)
+
+    def _pop_until(self, key: bytes | None) -> None:
+        while self._stack and (key is None or not key.startswith(self._stack[-1].node)):
+            done = self._stack.pop()
+            if self._on_close is not None:
+                self._on_close(done)
+
+    def _covering(self, key: bytes) -> Scope | None:
+        for scope in reversed(self._stack):
+            if _covers(scope.node, key):
+                return scope
+        return None
+
+
+def _covers(node: bytes, key: bytes) -> bool:
+    """Whether a node that is a beginning of the key covers it; the key may be the node of a wildcard."""
+    closed = node.find(b")")
+    if not node or closed == len(node) - 1:
+        return True
+    if key[:1].isdigit() and closed < 0:
+        # An address is one segment, however it is written.
+        exact = key if b")" in key else key + b")/"
+        return covers(node + b",*", exact)
+    following = key[len(node) : len(node) + 1]
+    return following in (b"", b"/") if closed >= 0 else following in (b")", b",", b":")
