@@ -74,6 +74,9 @@ class Source:
         return "<stdin>" if self.path == "-" else self.path
 
 
+_TELLING = (Kind.CDX, Kind.CDXJ, Kind.ZIPNUM)
+
+
 def find_sources(
     paths: Iterable[str | os.PathLike[str]], on_problem: Callable[[Problem], None] | None = None
 ) -> list[Source]:
@@ -211,7 +214,8 @@ def _vote(lines: list[str]) -> tuple[Kind, Layout]:
     votes.pop((Kind.UNKNOWN, None), None)
     if not votes:
         return Kind.UNKNOWN, Layout()
-    (kind, layout), _ = max(votes.items(), key=lambda item: item[1])
+    # A line of many parts that fit says more than one of which nothing but a word is left.
+    (kind, layout), _ = max(votes.items(), key=lambda item: item[1] * (4 if item[0][0] in _TELLING else 1))
     return kind, layout or Layout()
 
 
@@ -219,7 +223,7 @@ def _kind_of_line(line: str) -> tuple[Kind, Layout | None]:
     cells = line.split("\t")
     if len(cells) >= 4 and cells[2].isdigit() and cells[3].isdigit() and len(cells[0].split()) <= 2:
         return Kind.ZIPNUM, None
-    words = line.split(None, 3)
+    words = line.split(None, 2)
     if line.startswith("{"):
         return (Kind.CDXJ if '"urlkey"' in line and '"timestamp"' in line else _lookup_kind(line)), None
     if len(words) >= 3 and _TIME.fullmatch(words[1]) and words[2].startswith("{"):
@@ -232,7 +236,7 @@ def _kind_of_line(line: str) -> tuple[Kind, Layout | None]:
         layout = _layout_of(line.split(delimiter), delimiter)
         if layout is not None:
             return Kind.CDX, layout
-    if len(words) >= 2 and _FREQUENCY.fullmatch(words[1]) and re.search(r"[),*]", words[0]):
+    if len(words) == 2 and _FREQUENCY.fullmatch(words[1]) and re.search(r"[),*]", words[0]):
         return Kind.MAP, None
     if len(words) == 1:
         return _kind_of_word(words[0]), None
@@ -241,10 +245,11 @@ def _kind_of_line(line: str) -> tuple[Kind, Layout | None]:
 
 def _layout_of(fields: list[str], delimiter: str) -> Layout | None:
     """The layout of a CDX line without header; fewer fields than usual are the first of the usual ones."""
-    if len(fields) < 2 or not _TIME.fullmatch(fields[1]) or len(fields[1]) < 8 or not re.search(r"[.),]", fields[0]):
+    if len(fields) < 2 or not _TIME.fullmatch(fields[1]) or not re.search(r"[.),]", fields[0]):
         return None
     usual = usual_layout(len(fields), delimiter)
-    if usual is None and len(fields) < 9:
+    # With few fields a short number may as well be a frequency.
+    if usual is None and len(fields) < 9 and len(fields[1]) >= 8:
         return Layout("NbamskrM"[: len(fields)], delimiter)
     return usual
 

@@ -129,7 +129,7 @@ class Filter:
         self._until = int(chosen.until or 0)
         self._where = compile_where(chosen.where) if chosen.where else None
         names = [name.encode() for name in chosen.exclude]
-        self._names = np.frombuffer(b"".join(names), np.uint8)
+        self._names = np.array(list(b"".join(names)), np.uint8)
         self._name_ends = np.cumsum([len(name) for name in names], dtype=np.int64)
 
     def apply(self, batch: Batch) -> tuple[NDArray[np.bool_], Counter[str]]:
