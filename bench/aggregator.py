@@ -333,9 +333,8 @@ def soak(folder: Path, seconds: float, workers: int) -> None:
         print(f"{result.requests} requests, {result.per_second:.0f}/s, p99 {result.p99_ms:.0f} ms, {result.bad} broken")
         print(f"archives answered {counted['n']} requests and failed {counted['fail']} of them")
         quarter = max(1, len(samples) // 4)
-        print(
-            f"memory {sum(samples[:quarter]) / quarter:.0f} MB at first, {sum(samples[-quarter:]) / quarter:.0f} at last"
-        )
+        first, last = sum(samples[:quarter]) / quarter, sum(samples[-quarter:]) / quarter
+        print(f"memory {first:.0f} MB in the first quarter, {last:.0f} MB in the last")
         metrics(address)
 
 

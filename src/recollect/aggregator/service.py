@@ -153,7 +153,7 @@ class Aggregator:
         self._client = client
         self._top_k = top_k
         self._limits = limits or Limits()
-        self._learner = learner
+        self.learner = learner
         self._on_answer = on_answer or (lambda _: None)
         self._loop = asyncio.get_running_loop()
         self._breakers: dict[str, Breaker] = {}
@@ -193,8 +193,8 @@ class Aggregator:
 
     def _evidence(self, world: World, uri_r: str) -> Mapping[str, Evidence]:
         found: dict[str, Evidence] = {}
-        if self._learner is not None:
-            found.update(self._learner.evidence(uri_r))
+        if self.learner is not None:
+            found.update(self.learner.evidence(uri_r))
         if world.maps is not None:
             found.update(world.maps.evidence(uri_r))
         for archive in world.ruled:
@@ -324,8 +324,8 @@ class Aggregator:
                     self._breakers[archive.id].abandoned()
             raise
         self._tell_breakers(outcomes, impatient=lookup.wait is not None)
-        if self._learner is not None:
-            self._learner.learn(lookup.uri_r, outcomes)
+        if self.learner is not None:
+            self.learner.learn(lookup.uri_r, outcomes)
         return outcomes
 
     # --- breakers

@@ -37,6 +37,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "profile": ("recollect.cli.profile", "profile", "say what an archive holds: its indexes to a map"),
     "publish": ("recollect.cli.publish", "publish", "write a map as static files for any web server"),
     "recover": ("recollect.cli.recover", "recover", "get a lost website back from the archives"),
+    "replay": ("recollect.cli.serve", "replay", "what each way of routing would have cost and found for a log"),
+    "route": ("recollect.cli.serve", "route", "explain which archives a lookup would ask"),
     "serve": ("recollect.cli.serve", "serve", "Memento for all archives, asking only those that can answer"),
     "surt": ("recollect.cli.keys", "surt_command", "the sort-friendly keys of URIs"),
     "survey": ("recollect.cli.recover", "survey", "show what archives hold of a lost website"),

@@ -1,4 +1,4 @@
-"""Commands of the aggregator's operator: `serve`, `route`, `config`."""
+"""Commands of the aggregator's operator: `serve`, `route`, `replay`, `config`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from recollect.cli.console import emit_json, emit_table, json_option, talk
+from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, lines_of, progress_bar, talk
 
 _SERVE_EPILOG = """\b
 Examples:
@@ -112,3 +112,183 @@ def show(file: str | None, as_json: bool) -> None:
         ("setting", "value", "from", "meaning"),
         [(name, "" if value is None else value, source, meaning) for name, value, source, meaning in rows],
     )
+
+
+_ROUTE_EPILOG = """\b
+Examples:
+  recollect route http://example.com/ --maps maps/       whom a lookup would ask, and why
+  recollect route - --maps maps/ --json < urls.txt       one JSON line per URI
+"""
+
+_WORDS = {True: "ask", False: "skip"}
+
+
+@click.command("route", epilog=_ROUTE_EPILOG)
+@click.argument("uri")
+@click.option("--archives", "archives_file", help="List of archives: MemGator's archives.json, or TOML.")
+@click.option("--maps", "maps_dir", help="Directory with one map or filter per archive, named by its id.")
+@click.option("--top-k", type=int, help="Ask at most so many archives, the most promising first.")
+@json_option
+def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int | None, as_json: bool) -> int:
+    """Explain whom a lookup of URI would ask: each archive, the decision, and the key that decided. Asks nobody."""
+    from recollect.aggregator.maps import Maps
+    from recollect.aggregator.routing import Candidate, Evidence
+    from recollect.aggregator.routing import route as decide
+    from recollect.archives.registry import load_archives
+    from recollect.web.target import clean_uri
+
+    archives = [archive for archive in load_archives(archives_file) if not archive.ignore]
+    maps = Maps.open(maps_dir, archives) if maps_dir else Maps()
+    for problem in maps.problems:
+        talk(f"map left out: {problem}")
+    for one in lines_of("-") if uri == "-" else [uri]:
+        uri_r = clean_uri(one)
+        evidence = maps.evidence(uri_r)
+        for archive in archives:
+            rule = archive.rule(uri_r)
+            if rule is not None:
+                evidence[archive.id] = Evidence("no", "rule", rule)
+        candidates = [Candidate(a.id, 1.0 if a.probability is None else a.probability) for a in archives]
+        decisions = decide(candidates, evidence, top_k=top_k)
+        if as_json:
+            told = [{"id": d.archive, "decision": _WORDS[d.ask], **_fields(d)} for d in decisions]
+            emit_json_line({"uri": uri_r, "ask": sum(d.ask for d in decisions), "archives": told})
+            continue
+        asked = sum(decision.ask for decision in decisions)
+        emit_table(
+            ("archive", "decision", "by", "key", "frequency", "expected", "reason"),
+            [
+                (
+                    d.archive,
+                    "ask" if d.ask else "skip",
+                    d.source,
+                    d.key,
+                    d.frequency,
+                    f"{d.expected:g}" * d.ask,
+                    d.reason,
+                )
+                for d in decisions
+            ],
+            title=f"{uri_r}: {asked} of {len(decisions)} archives are asked",
+            right=[5],
+        )
+    return 3 if maps.problems else 0
+
+
+def _fields(decision: Any) -> dict[str, Any]:
+    told = {name: getattr(decision, name) for name in ("source", "key", "frequency", "reason")}
+    return {name: value for name, value in told.items() if value} | {"expected": decision.expected}
+
+
+_REPLAY_EPILOG = """\b
+Examples:
+  recollect replay access.jsonl                          a log of `recollect serve --access-log`
+  recollect replay access.jsonl --maps maps/             and with maps
+  recollect replay urls.txt --archives archives.json --maps small/ --truth full/
+"""
+
+
+@click.command("replay", epilog=_REPLAY_EPILOG)
+@click.argument("log", nargs=-1, required=True)
+@click.option("--archives", "archives_file", help="List of archives; those the log names if not given.")
+@click.option("--maps", "maps_dir", help="Directory of the maps to route by.")
+@click.option("--truth", "truth_dir", help="Directory of maps that tell what the archives hold, if the log does not.")
+@click.option("--top-k", type=int, help="Ask at most so many archives, the most promising first.")
+@click.option("--explore", type=float, default=0.05, show_default=True, help="Share that asks against the model.")
+@click.option("--latency", type=float, default=0.5, show_default=True, help="Seconds where the log tells none.")
+@click.option("--seed", type=int, default=1, show_default=True, help="For the chance of exploring.")
+@json_option
+def replay(
+    log: tuple[str, ...],
+    archives_file: str | None,
+    maps_dir: str | None,
+    truth_dir: str | None,
+    top_k: int | None,
+    explore: float,
+    latency: float,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """What each way of routing would have cost and found: requests, recall and latency over the lookups of LOG."""
+    from recollect.aggregator.maps import Maps
+    from recollect.aggregator.replay import read_log
+    from recollect.aggregator.replay import replay as run
+    from recollect.archives.registry import load_archives
+    from recollect.model import Problem
+
+    problems: list[Problem] = []
+    lookups = [lookup for path in log for lookup in read_log(path, problems.append)]
+    listed = [archive for archive in load_archives(archives_file) if not archive.ignore]
+    ids = [archive.id for archive in listed]
+    if archives_file is None:
+        named = {archive for lookup in lookups for archive in lookup.held or {}}
+        ids = sorted(named) or ids
+    # Maps are found by the ids of archives; ids that only the log knows have no address, and need none here.
+    by_id = {archive.id: archive for archive in listed}
+    known = [by_id.get(archive_id) or _nameless(archive_id) for archive_id in ids]
+    maps = Maps.open(maps_dir, known) if maps_dir else None
+    truth = Maps.open(truth_dir, known) if truth_dir else None
+    for problem in problems[:10]:
+        talk(f"left out: {problem}")
+    with progress_bar() as on_progress:
+        tallies = run(
+            lookups,
+            ids,
+            maps=maps,
+            truth=truth,
+            top_k=top_k,
+            explore=explore,
+            latency=latency,
+            seed=seed,
+            on_progress=on_progress,
+        )
+    broadcast = tallies[0].requests or 1
+    rows = [
+        (
+            tally.way,
+            tally.requests,
+            f"{tally.requests / max(tally.lookups, 1):.2f}",
+            f"{1 - tally.requests / broadcast:.1%}",
+            f"{tally.recall:.2%}",
+            f"{tally.wasted:.1%}",
+            f"{tally.latency(0.5):.3f}",
+            f"{tally.latency(0.95):.3f}",
+        )
+        for tally in tallies
+    ]
+    if as_json:
+        emit_json(
+            {
+                "lookups": len(lookups),
+                "archives": ids,
+                "left_out": len(problems),
+                "ways": [_tally_json(tally) for tally in tallies],
+            }
+        )
+    else:
+        emit_table(
+            ("way", "requests", "a lookup", "saved", "recall", "wasted", "median s", "p95 s"),
+            rows,
+            title=f"{len(lookups):,} lookups, {len(ids)} archives",
+            right=range(1, 8),
+        )
+    return 3 if problems else 0
+
+
+def _nameless(archive_id: str) -> Any:
+    from recollect.archives.registry import Archive
+
+    return Archive(archive_id)
+
+
+def _tally_json(tally: Any) -> dict[str, Any]:
+    return {
+        "way": tally.way,
+        "requests": tally.requests,
+        "found": tally.found,
+        "missed": tally.missed,
+        "recall": round(tally.recall, 6),
+        "wasted": round(tally.wasted, 6),
+        "median_seconds": round(tally.latency(0.5), 4),
+        "p95_seconds": round(tally.latency(0.95), 4),
+    }

@@ -19,7 +19,7 @@ from types import FrameType
 
 from recollect.config import Settings
 from recollect.errors import ResourceError
-from recollect.web.worker import Worker, load_world
+from recollect.web.worker import Worker, load_world, open_learned
 
 log = logging.getLogger("recollect.web")
 
@@ -35,9 +35,12 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     token = settings.admin_token or secrets.token_urlsafe(24)
     instance = secrets.token_hex(6)
     address = _address(listener)
+    learned = open_learned(settings, world)  # before any fork, so that all workers share it
 
     def worker(number: int, ready: Callable[[], None]) -> None:
-        _run(Worker(settings, world, token=token, instance=instance, number=number).run(listener, ready, admin))
+        _run(
+            Worker(settings, world, learned, token=token, instance=instance, number=number).run(listener, ready, admin)
+        )
 
     if settings.workers <= 1:
         worker(0, lambda: on_ready(address, token))

@@ -20,6 +20,7 @@ from aiohttp import web
 
 from recollect.aggregator.ask import Limits
 from recollect.aggregator.cache import Cache, Lifetimes
+from recollect.aggregator.learn import Learned
 from recollect.aggregator.maps import Maps, stamp_of
 from recollect.aggregator.service import Aggregator, Answer, World
 from recollect.aggregator.stores import open_store
@@ -51,9 +52,19 @@ def load_world(settings: Settings) -> World:
 class Worker:
     """A serving process; `run` returns when it has been told to stop and everything has ended."""
 
-    def __init__(self, settings: Settings, world: World, *, token: str, instance: str, number: int = 0) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        world: World,
+        learned: Learned | None,
+        *,
+        token: str,
+        instance: str,
+        number: int = 0,
+    ) -> None:
         self._settings = settings
         self._world = world
+        self._learned = learned
         self._token = token
         self._instance = instance
         self._number = number
@@ -107,6 +118,7 @@ class Worker:
             top_k=settings.top_k,
             limits=Limits(max_bytes=settings.max_answer, max_pages=settings.max_pages),
             cache=_cache(settings),
+            learner=self._learned,
             on_answer=on_answer,
         )
         stack.push_async_callback(aggregator.close)
@@ -147,6 +159,8 @@ class Worker:
             await asyncio.sleep(1.0)
             if context.access is not None:
                 context.access.flush()
+            if self._learned is not None:
+                self._learned.age()
             if self._settings.refresh and loop.time() >= due:
                 due = loop.time() + self._settings.refresh
                 if self._stamp() != self._stamps:
@@ -158,7 +172,10 @@ class Worker:
             context.access.reopen()
         try:
             stamp = self._stamp()
-            context.aggregator.world = world = await asyncio.to_thread(load_world, self._settings)
+            world = await asyncio.to_thread(load_world, self._settings)
+            if self._learned is not None and self._learned.archives != _learned_ids(world):
+                self._learned = context.aggregator.learner = open_learned(self._settings, world)
+            context.aggregator.world = world
             self._stamps = stamp
         except OSError as error:
             raise RecollectError("cannot read", where=str(error.filename), why=error.strerror or str(error)) from error
@@ -184,6 +201,18 @@ class Worker:
         listed = Path(settings.archives).stat() if settings.archives else None
         maps = stamp_of(settings.maps) if settings.maps else ()
         return (listed.st_ino, listed.st_size, listed.st_mtime_ns) if listed else (), maps
+
+
+def open_learned(settings: Settings, world: World) -> Learned | None:
+    """The learned model, shared by all processes that are forked after this."""
+    if not settings.learn:
+        return None
+    path = Path(settings.state) / "learned" if settings.state else None
+    return Learned(_learned_ids(world), path=path, explore=settings.explore)
+
+
+def _learned_ids(world: World) -> tuple[str, ...]:
+    return tuple(archive.id for archive in world.archives)
 
 
 def _user_agent(settings: Settings) -> str:

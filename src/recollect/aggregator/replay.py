@@ -1,0 +1,171 @@
+"""Replaying a log: how many requests, how much recall and what latency each way of routing would have had.
+
+Hides: where the truth comes from. A log of ours tells per lookup what each archive held (`archives`) and how long it
+took (`times`); for any other log, maps of everything the archives hold (`truth`) tell. Lookups are taken in their
+order, and the learned model sees only the answers of archives it chose to ask, as it would while serving.
+
+Pure but for reading the log: no network, and the chance of exploration comes from a seed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recollect.aggregator.learn import Learned
+from recollect.aggregator.maps import Maps
+from recollect.aggregator.routing import Candidate, Evidence, route
+from recollect.errors import FormatError
+from recollect.formats.containers import open_input
+from recollect.formats.logs import NoLookup, parse_entry
+from recollect.model import Problem, Progress, ProgressCallback
+
+WAYS = ("broadcast", "maps", "learned", "both")
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One lookup of a log; `held` is None if the log does not tell, else mementos by archive that answered."""
+
+    uri_r: str
+    held: Mapping[str, int] | None = None
+    times: Mapping[str, float] | None = None
+    """Seconds by archive."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one way of routing came to."""
+
+    way: str
+    lookups: int = 0
+    requests: int = 0
+    found: int = 0
+    """Pairs of lookup and archive where mementos were found."""
+    missed: int = 0
+    """Pairs where an archive held mementos but was not asked."""
+    latencies: list[float] = field(default_factory=list)
+
+    @property
+    def recall(self) -> float:
+        return self.found / (self.found + self.missed) if self.found + self.missed else 1.0
+
+    @property
+    def wasted(self) -> float:
+        """Share of requests that found nothing."""
+        return 1 - self.found / self.requests if self.requests else 0.0
+
+    def latency(self, share: float) -> float:
+        """Seconds within which this share of lookups was answered."""
+        ordered = sorted(self.latencies)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
+
+
+def read_log(path: str | Path, on_problem: Callable[[Problem], None]) -> Iterator[Logged]:
+    """The lookups of a log of any kind that `formats.logs` reads."""
+    with open_input(path) as stream:
+        for number, raw in enumerate(stream, 1):
+            line = raw.decode("utf-8", "surrogateescape").strip()
+            if not line or line.startswith("#"):
+                continue
+            try:
+                entry = parse_entry(line)
+            except NoLookup:
+                continue
+            except FormatError as error:
+                on_problem(Problem(str(path), number, str(error), line[:120]))
+                continue
+            told = json.loads(line) if line.startswith("{") else {}
+            held, times = told.get("archives"), told.get("times")
+            lookup = Logged(
+                entry.uri,
+                {str(archive): int(count) for archive, count in held.items()} if isinstance(held, dict) else None,
+                {str(archive): float(ms) / 1000 for archive, ms in times.items()} if isinstance(times, dict) else None,
+            )
+            for _ in range(entry.count):
+                yield lookup
+
+
+def replay(
+    lookups: Sequence[Logged],
+    archives: Sequence[str],
+    *,
+    maps: Maps | None = None,
+    truth: Maps | None = None,
+    ways: Sequence[str] = WAYS,
+    top_k: int | None = None,
+    explore: float = 0.05,
+    latency: float = 0.5,
+    seed: int = 1,
+    on_progress: ProgressCallback | None = None,
+) -> list[Tally]:
+    """Route every lookup in each way; ways that need maps are left out if there are none."""
+    typical = _typical_times(lookups, archives, latency)
+    candidates = [Candidate(archive) for archive in archives]
+    tallies = []
+    for way in ways:
+        if maps is None and way in ("maps", "both"):
+            continue
+        chance = random.Random(seed)
+        learned = Learned(archives, explore=explore, chance=chance.random) if way in ("learned", "both") else None
+        tally = Tally(way)
+        for number, lookup in enumerate(lookups):
+            if on_progress is not None and number % 1000 == 0:
+                on_progress(Progress(f"replaying {way}", number, len(lookups), "lookups"))
+            _one(lookup, candidates, tally, learned, maps if way in ("maps", "both") else None, truth, typical, top_k)
+        tallies.append(tally)
+    return tallies
+
+
+def _one(
+    lookup: Logged,
+    candidates: Sequence[Candidate],
+    tally: Tally,
+    learned: Learned | None,
+    maps: Maps | None,
+    truth: Maps | None,
+    typical: Mapping[str, float],
+    top_k: int | None,
+) -> None:
+    evidence: dict[str, Evidence] = {}
+    if learned is not None:
+        evidence.update(learned.evidence(lookup.uri_r))
+    if maps is not None:
+        evidence.update(maps.evidence(lookup.uri_r))
+    asked = {decision.archive for decision in route(candidates, evidence, top_k=top_k) if decision.ask}
+    held = _held(lookup, truth)
+    tally.lookups += 1
+    tally.requests += len(asked)
+    tally.found += len(held & asked)
+    tally.missed += len(held - asked)
+    times = lookup.times or {}
+    tally.latencies.append(max((times.get(archive, typical[archive]) for archive in asked), default=0.0))
+    if learned is not None:
+        # Of archives the log is silent about (they failed, or were skipped) nothing can be learned.
+        told = asked if lookup.held is None else asked & lookup.held.keys()
+        learned.count(lookup.uri_r, {archive: archive in held for archive in told})
+
+
+def _held(lookup: Logged, truth: Maps | None) -> set[str]:
+    if lookup.held is not None:
+        return {archive for archive, count in lookup.held.items() if count}
+    if truth is None:
+        raise FormatError(
+            "the log does not tell which archives held what",
+            where=lookup.uri_r[:120],
+            hint="give maps of everything they hold: --truth DIR",
+        )
+    return {archive for archive, found in truth.evidence(lookup.uri_r).items() if found.answer == "yes"}
+
+
+def _typical_times(lookups: Sequence[Logged], archives: Sequence[str], latency: float) -> dict[str, float]:
+    """Mean seconds by archive where the log tells, else the latency given."""
+    sums: dict[str, tuple[float, int]] = {}
+    for lookup in lookups:
+        for archive, seconds in (lookup.times or {}).items():
+            total, count = sums.get(archive, (0.0, 0))
+            sums[archive] = (total + seconds, count + 1)
+    return {a: sums[a][0] / sums[a][1] if a in sums else latency for a in archives}
