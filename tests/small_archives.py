@@ -47,6 +47,8 @@ class SmallArchives:
     server: ThreadingHTTPServer
     archives: dict[str, SmallArchive] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
+    redirects: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Captures that are redirects: (archive, URI-R) to where they led."""
 
     @property
     def base(self) -> str:
@@ -123,8 +125,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _memento(self, archive: SmallArchive, stamp: str, raw: str | None, uri: str) -> None:
         kind = "raw" if raw else "replayed"
         moment = format_http_date(parse_timestamp(stamp))
+        onward = self.archives.redirects.get((archive.id, uri))
+        if onward is not None:
+            return self._send(301, b"", {"Location": onward, "Memento-Datetime": moment})
         body = f"<!doctype html><title>{stamp}</title><p>{kind} {archive.id} {stamp} {uri}".encode()
-        self._send(200, body, {"Content-Type": "text/html; charset=utf-8", "Memento-Datetime": moment})
+        return self._send(200, body, {"Content-Type": "text/html; charset=utf-8", "Memento-Datetime": moment})
 
     def _send(self, status: int, body: bytes, fields: dict[str, str] | None = None) -> None:
         self.send_response(status)
