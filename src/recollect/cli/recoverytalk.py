@@ -66,7 +66,7 @@ def show_survey(found: Survey, out: Any = None) -> None:
     ]
     headers = ["archive", "captures", "resources", "first", "last", "last good", "best here", "listing"]
     emit_table(headers, rows, right=(1, 2, 6), file=out)
-    write: Any = click.get_text_stream("stdout") if out is None else out
+    write = out or sys.stdout
     if found.captures:
         write.write("\n" + _timeline(found.per_year) + "\n")
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in found.per_kind.items())

@@ -177,6 +177,8 @@ def resolve(base: str, reference: str) -> str | None:
     before, mark, after = text.partition("?")
     if ":" in before and not re.match(r"https?:", before, re.I) and re.match(r"[a-z][a-z0-9+.-]*:", before, re.I):
         return None  # javascript:, mailto:, data:, tel:, ...
+    if re.fullmatch(r"(?:https?:)?/*", before, re.I) and before.count("/") != 1 and before:
+        return None  # a scheme without a host
     try:
         joined = urljoin(base, before.replace("\\", "/") + mark + after)
         split(joined)

@@ -352,7 +352,7 @@ _SPECIAL_TAGS: dict[str, Callable[[_Page, Any], None]] = {
 
 def refresh_target(content: str) -> str | None:
     """The URL of a meta refresh (`5; url='next.html'`), None for one that only reloads."""
-    match = _REFRESH.fullmatch(content.strip())
+    match = _REFRESH.match(content.strip())
     if match is None or re.fullmatch(r"[\d.]+", match[1].strip()):
         return None
     return match[1].strip()

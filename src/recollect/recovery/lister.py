@@ -45,18 +45,18 @@ class SiteQuery:
 
 def site_queries(scope: Scope) -> list[SiteQuery]:
     """The listings a scope needs."""
-    queries = []
+    queries: dict[str, SiteQuery] = {}
     for uri, prefix in zip(scope.start, scope.prefixes, strict=True):
         scheme, host, _, _ = split(uri)
         if scope.extent == "subdomains":
             bare = host.removeprefix("www.") if scope.rules.fold_www else host
-            queries.append(SiteQuery(f"domain {prefix}", Query(bare, "domain"), prefix))
+            queries.setdefault(prefix, SiteQuery(f"domain {prefix}", Query(bare, "domain"), prefix))
             continue
         # Without the final slash a prefix also finds the folder's own page, which indexes keep without one.
         path = "/" + prefix.partition("://")[2].partition("/")[2]
         address = f"{scheme}://{host}{path.rstrip('/') or '/'}"
-        queries.append(SiteQuery(f"prefix {prefix}", Query(address, "prefix"), prefix))
-    return list({query.name: query for query in queries}.values())
+        queries.setdefault(prefix, SiteQuery(f"prefix {prefix}", Query(address, "prefix"), prefix))
+    return list(queries.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,84 @@
+"""Verdicts over captures: what answers in place of a page is refused, and pages about such things stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.recovery.judge import judge, judge_redirect
+from recollect.recovery.links import read_document
+
+LONG = "The history of the harbour is long and well told by those who lived there. " * 100
+
+
+def verdict(html: str, uri: str = "http://a.example/page.html", media_type: str = "text/html", repeats: int = 0) -> str:
+    data = html.encode()
+    document = read_document(data, uri, media_type)
+    rejection = judge(document, uri, media_type, repeats=repeats, content=data)
+    return rejection.verdict if rejection else "good"
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<title>404 Not Found</title><p>nginx", "soft-404"),
+        ("<title>Page not found - My Site</title><p>menu menu", "soft-404"),
+        ("<title>My Site</title><p>Sorry, the page you requested could not be found.", "soft-404"),
+        ("<title>Seite nicht gefunden</title><p>Hoppla", "soft-404"),
+        ("<title>Страница не найдена</title>", "soft-404"),
+        ("<title>My Site</title><h1>Error 404</h1>", "soft-404"),
+        ("<title>a.example</title><p>This domain is for sale!", "parked"),
+        ("<title>a.example - Buy this domain</title>", "parked"),
+        ("<title>Apache2 Ubuntu Default Page: It works</title>", "parked"),
+        ("<title>x</title><p>This account has been suspended.", "parked"),
+        ("<title>Just a moment...</title><p>Checking your browser before accessing", "anti-bot"),
+        ("<title>Attention Required! | Cloudflare</title><p>Please complete the security check", "anti-bot"),
+        ("<title>Log in</title><form><input type=password></form>", "login"),
+        ("<title>Situs Judi Slot Gacor</title><p>Casino togel poker online sbobet</p>", "hijacked"),
+        # and these are pages like any other
+        ("<title>Not found: a memoir</title><p>" + LONG, "good"),
+        ("<title>The story of error 404</title><p>" + LONG, "good"),
+        ("<title>My Site</title><p>" + LONG + "the page could not be found", "good"),
+        ("<title>Home</title><p>Sign in or read on.<form><input type=password></form>" + LONG, "good"),
+        ("<title>Parking in the town</title><p>Parking near the market costs nothing.", "good"),
+        ("<title>Poker evening</title><p>We play poker on Fridays in the parish hall.", "good"),
+        ("<title>Article 404</title><p>A short note about stones and rivers.", "good"),
+        ("<title></title><p>Hello", "good"),
+        ("", "good"),
+    ],
+)
+def test_verdicts(html: str, expected: str) -> None:
+    assert verdict(html) == expected
+
+
+def test_a_login_page_may_be_a_login_page() -> None:
+    html = "<title>Log in</title><form><input type=password></form>"
+    assert verdict(html, "http://a.example/login.php") == "good"
+
+
+@pytest.mark.parametrize("name", ["logo.gif", "style.css", "doc.PDF", "app.js"])
+def test_html_in_place_of_a_file_is_a_soft_404(name: str) -> None:
+    assert verdict("<html><p>Welcome", f"http://a.example/{name}") == "soft-404"
+
+
+def test_scripts_that_write_html_under_a_file_s_name_with_a_query_are_let_be() -> None:
+    assert verdict("<html><p>Welcome", "http://a.example/view.pdf?page=2") == "good"
+
+
+def test_many_urls_with_the_same_apology_are_one_error_page() -> None:
+    html = "<title>Our site</title><p>Sorry! Something went wrong here."
+    assert (verdict(html, repeats=0), verdict(html, repeats=6)) == ("good", "soft-404")
+
+
+@pytest.mark.parametrize(
+    ("target", "in_scope", "home", "expected"),
+    [
+        ("http://other.example/", False, False, "redirected-away"),
+        ("http://a.example/", True, True, "redirected-away"),
+        ("http://a.example/errors/404.html", True, False, "soft-404"),
+        ("http://a.example/login?next=x", True, False, "login"),
+        ("http://a.example/new.html", True, False, None),
+    ],
+)
+def test_redirects(target: str, in_scope: bool, home: bool, expected: str | None) -> None:
+    found = judge_redirect("http://a.example/old", target, target_in_scope=in_scope, target_is_home=home)
+    assert (found.verdict if found else None) == expected

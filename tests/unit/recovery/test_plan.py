@@ -1,0 +1,129 @@
+"""Choice among captures, and the next step for a resource."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from recollect.recovery.choose import Candidate, Wish, in_order, resolve_revisits
+from recollect.recovery.plan import Ask, Attempt, Fetch, GiveUp, Holder, decide
+
+URI = "http://a.example/x"
+
+
+def moment(year: int, month: int = 1, day: int = 1) -> datetime:
+    return datetime(year, month, day, tzinfo=UTC)
+
+
+def capture(year: int, month: int = 1, archive: str = "one", status: int | None = 200, **fields: object) -> Candidate:
+    return Candidate(archive, str(fields.pop("uri", URI)), moment(year, month), status, **fields)  # type: ignore[arg-type]
+
+
+def years(captures: list[Candidate]) -> list[int]:
+    return [c.captured_at.year for c in captures]
+
+
+def test_the_newest_goes_first_and_errors_do_not_go_at_all() -> None:
+    found = in_order([capture(2008), capture(2012), capture(2015, status=404), capture(2010)], Wish())
+    assert years(found) == [2012, 2010, 2008]
+
+
+def test_near_a_wanted_date_and_inside_a_range() -> None:
+    captures = [capture(year) for year in (2004, 2008, 2012)]
+    assert years(in_order(captures, Wish(at=moment(2007)))) == [2008, 2004, 2012]
+    assert years(in_order(captures, Wish(start=moment(2005), end=moment(2010)))) == [2008]
+
+
+def test_what_a_page_embeds_is_taken_near_the_page() -> None:
+    captures = [capture(year) for year in (2004, 2008, 2012)]
+    assert years(in_order(captures, Wish(), near=moment(2005))) == [2004, 2008, 2012]
+    assert years(in_order(captures, Wish(at=moment(2012)), near=moment(2005))) == [2004, 2008, 2012]
+
+
+def test_canonical_goes_before_altered_unless_only_recency_counts() -> None:
+    captures = [capture(2008), capture(2012, altered=True)]
+    assert years(in_order(captures, Wish())) == [2008, 2012]
+    assert years(in_order(captures, Wish(most_recent=True))) == [2012, 2008]
+
+
+def test_a_redirect_beside_content_led_there_and_a_much_newer_one_is_the_last_word() -> None:
+    content, beside, moved = capture(2010, 6), capture(2010, 6, status=301), capture(2012, status=301)
+    assert in_order([beside, content], Wish()) == [content, beside]
+    assert in_order([content, moved], Wish()) == [moved, content]
+    secure = capture(2009, uri="https://a.example/x")
+    assert in_order([secure, moved], Wish()) == [secure, moved]  # content under another spelling
+
+
+def test_equal_captures_go_by_the_order_of_archives() -> None:
+    captures = [capture(2010, archive=name) for name in ("c", "a", "b")]
+    assert [c.archive for c in in_order(captures, Wish(), archives=["b", "a", "c"])] == ["b", "a", "c"]
+
+
+def test_a_revisit_is_what_it_repeats() -> None:
+    first = capture(2010, digest="AAA", media_type="image/png")
+    lost = capture(2011, status=404, digest="BBB")
+    again = capture(2012, status=None, digest="AAA", revisit=True)
+    gone = capture(2013, status=None, digest="BBB", revisit=True)
+    resolved = resolve_revisits([first, lost, again, gone])
+    assert [c.status for c in resolved] == [200, 404, 200, 404]
+    assert resolved[2].media_type == "image/png"
+
+
+ONE, TWO = Holder("one", covered=True), Holder("two", covered=True)
+
+
+def tried(candidate: Candidate, outcome: str, detail: str = "", digest: str = "") -> Attempt:
+    return Attempt(candidate.archive, candidate.uri, candidate.captured_at, outcome, detail, digest)  # type: ignore[arg-type]
+
+
+def test_the_next_best_after_a_failure_and_no_bytes_that_were_rejected() -> None:
+    new, same, old = capture(2012, digest="P"), capture(2011, digest="P"), capture(2008, digest="Q")
+    assert decide([old, new, same], [], [ONE], Wish()) == Fetch(new)
+    assert decide([old, new, same], [tried(new, "failed")], [ONE], Wish()) == Fetch(same)
+    assert decide([old, new, same], [tried(new, "rejected", "parked", "P")], [ONE], Wish()) == Fetch(old)
+
+
+def test_who_listed_everything_is_never_asked_and_who_did_not_is_asked_last() -> None:
+    cut = Holder("cut", covered=False)
+    assert decide([], [], [ONE, TWO], Wish()) == GiveUp("never-archived", "")
+    assert decide([capture(2010)], [], [ONE, cut], Wish()) == Fetch(capture(2010))
+    assert decide([], [], [ONE, cut], Wish()) == Ask("cut")
+    asked = Attempt("cut", URI, None, "answered")
+    assert decide([], [asked], [ONE, cut], Wish()) == GiveUp("never-archived", "")
+    assert decide([], [], [ONE, Holder("cut", covered=False, may_hold=False)], Wish()).reason == "never-archived"  # type: ignore[union-attr]
+
+
+def test_the_naive_policy_asks_everybody_before_it_chooses() -> None:
+    holders = [Holder("one", covered=False), Holder("two", covered=False)]
+    asked = [Attempt("one", URI, None, "answered")]
+    assert decide([], [], holders, Wish(), ask_first=True) == Ask("one")
+    assert decide([capture(2010)], asked, holders, Wish(), ask_first=True) == Ask("two")
+    asked.append(Attempt("two", URI, None, "answered"))
+    assert decide([capture(2010)], asked, holders, Wish(), ask_first=True) == Fetch(capture(2010))
+
+
+@pytest.mark.parametrize(
+    ("attempts", "captures", "holders", "reason"),
+    [
+        ([], [capture(2010)], [Holder("one", True, budget=0)], "out-of-quota"),
+        ([], [], [Holder("one", False, budget=0)], "out-of-quota"),
+        ([], [capture(2010)], [Holder("one", True, down="broken")], "failed"),
+        ([tried(capture(2010), "failed", "cut short")], [capture(2010)], [ONE], "failed"),
+        ([tried(capture(2010), "blocked", "403")], [capture(2010)], [ONE], "blocked"),
+        ([tried(capture(2010), "rejected", "parked")], [capture(2010)], [ONE], "rejected"),
+        ([tried(capture(2010), "absent")], [capture(2010)], [ONE], "failed"),
+        ([], [capture(2010, status=404)], [ONE], "rejected"),
+        ([], [], [ONE], "never-archived"),
+    ],
+)
+def test_every_missing_resource_has_its_reason(
+    attempts: list[Attempt], captures: list[Candidate], holders: list[Holder], reason: str
+) -> None:
+    step = decide(captures, attempts, holders, Wish())
+    assert isinstance(step, GiveUp) and step.reason == reason
+
+
+def test_out_of_range_names_the_dates_there_are() -> None:
+    step = decide([capture(2001), capture(2003)], [], [ONE], Wish(start=moment(2010)))
+    assert step == GiveUp("out-of-range", "captured only from 2001-01-01 to 2003-01-01")
