@@ -1,12 +1,12 @@
 """A map in arrays: its lines as columns, its keys as a tree.
 
 Hides: where the bytes come from (a mapped file, or a compressed one unpacked to a temporary file), the parsing of
-millions of lines, and the order problem: subtrees are not contiguous in byte order (see `treekernels`), yet the tree is built in
-one pass over byte-sorted rows, without sorting them again.
+millions of lines, and the order problem: subtrees are not contiguous in byte order (see `treekernels`), yet the tree
+is built in one pass over byte-sorted rows, without sorting them again.
 
-`KeyTable` has one row per record, in file order (bytes). About 45 bytes a row. `KeyTree` has one node per host segment, port,
-path root and path segment. Node 0 is the root; a parent's number is smaller than its children's, so a loop over nodes
-backwards goes bottom-up. About 18 bytes a node.
+`KeyTable` has one row per record, in file order (bytes). About 45 bytes a row. `KeyTree` has one node per host
+segment, port, path root and path segment. Node 0 is the root; a parent's number is smaller than its children's, so a
+loop over nodes backwards goes bottom-up. About 18 bytes a node.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ OnProblem = Callable[[Problem], None]
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """The records of a map as columns. A count of -1 is not stated; `bounds` packs two bits for M (low) and two for R:
-    0 exact, 1 `+`, 2 `-`, 3 `~`. `tails` is where a line's JSON begins, counted from the line's start; 0 for none."""
+    """The records of a map as columns. A count of -1 is not stated; `bounds` packs two bits for M (low) and two for
+    R: 0 exact, 1 `+`, 2 `-`, 3 `~`. `tails` is where a line's JSON begins, counted from the line's start; 0 for
+    none."""
 
     data: Bytes
     offsets: NDArray[np.int64]
@@ -64,8 +65,9 @@ class KeyTable:
 
 @dataclass(frozen=True, slots=True)
 class KeyTree:
-    """The tree over a table. `kind` is ROOT, HOST, LONE (an IP host), PORT or PATH of `treekernels`; `depth` counts from 1
-    in hosts and again from 1 (the root of a host's paths) in paths; `row` is a row whose key begins with the node's name."""
+    """The tree over a table. `kind` is ROOT, HOST, LONE (an IP host), PORT or PATH of `treekernels`; `depth` counts
+    from 1 in hosts and again from 1 (the root of a host's paths) in paths; `row` is a row whose key begins with the
+    node's name."""
 
     table: KeyTable
     parent: NDArray[np.int32]
@@ -94,7 +96,8 @@ class KeyTree:
 
 @contextmanager
 def mapped(path: str | os.PathLike[str], on_problem: OnProblem | None = None) -> Iterator[Bytes]:
-    """The text of a file as one array of bytes: mapped, not loaded; unpacked to a temporary file first if compressed."""
+    """The text of a file as one array of bytes: mapped, not loaded; unpacked to a temporary file first if
+    compressed."""
     with ExitStack() as stack:
         stream = stack.enter_context(open_input(path, on_problem))
         if stream.kind == "plain" and os.fspath(path) != "-" and Path(path).is_file():
@@ -113,7 +116,8 @@ def mapped(path: str | os.PathLike[str], on_problem: OnProblem | None = None) ->
 
 
 def table_of(data: Bytes, *, name: str = "") -> KeyTable:
-    """The table of a map's text; raises NotSorted or FormatError with the line where the text is not plain and sorted."""
+    """The table of a map's text; raises NotSorted or FormatError with the line where the text is not plain and
+    sorted."""
     count = int(kernels.count_lines(data, 0, len(data)))
     offsets = np.empty(count, np.int64)
     key_lengths = np.empty(count, np.int32)
@@ -173,6 +177,4 @@ def tree_of(table: KeyTable, *, max_host_depth: int = 0, max_path_depth: int = 0
         if nodes >= 0:
             break
         room *= 2
-    return KeyTree(
-        table, parent[:nodes], row[:nodes], name_length[:nodes], kind[:nodes], depth[:nodes], node_of
-    )
+    return KeyTree(table, parent[:nodes], row[:nodes], name_length[:nodes], kind[:nodes], depth[:nodes], node_of)

@@ -1,8 +1,9 @@
 """A map as one array of bytes: header apart, records plain, sorted and unique.
 
-Hides: where the bytes come from. A plain file is mapped, not loaded. A compressed one, or stdin, is unpacked to a temporary
-file first and that is mapped, so memory does not depend on size. A map that turns out not to be plain (quoted
-tokens, counts inside JSON), not sorted or not unique is put in order by `tidied`: the same records, sorted out of core.
+Hides: where the bytes come from. A plain file is mapped, not loaded. A compressed one, or stdin, is unpacked to a
+temporary file first and that is mapped, so memory does not depend on size. A map that turns out not to be plain
+(quoted tokens, counts inside JSON), not sorted or not unique is put in order by `tidied`: the same records, sorted
+out of core.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,13 @@ def plain_of(data: NDArray[np.uint8], label: str, on_problem: OnProblem | None =
                     raise FormatError(error.what, where=f"{label}:{number}", why=error.why) from error
                 on_problem(Problem(label, number, str(error), line[:80].decode("utf-8", "replace")))
         at = min(end + 1, len(data))
-    return PlainMap(label, builder.header(), data, at)
+    header = builder.header()
+    if not builder.has_fields:
+        # Without named columns the first record shows whether its frequency is in its JSON, as in older profiles.
+        first = data[at : _line_end(data, at)].tobytes().split(None, 1)
+        inside = len(first) > 1 and first[1].startswith(b"{")
+        header = replace(header, values=() if inside else ("frequency",), style="cdxj" if inside else "ukvs")
+    return PlainMap(label, header, data, at)
 
 
 def _line_end(data: NDArray[np.uint8], at: int) -> int:

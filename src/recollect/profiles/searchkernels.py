@@ -2,120 +2,150 @@
 
 Hides: binary search by byte position in sorted lines of any length, and the order in which candidates are tried.
 
-A key K is searched first; where it would stand is also where everything near it stands. All lines that begin with a given prefix
-of K are neighbours of that place, so a wildcard over a prefix that neither neighbour shares cannot exist and is not
-searched; the others are searched outwards from there in growing steps, near things being near.
+A key K is searched first; where it would stand is also where everything near it stands. All lines that begin with a
+given prefix of K are neighbours of that place, so a wildcard over a prefix that neither neighbour shares cannot exist
+and is not searched; the others are searched outwards from there in growing steps, near things being near.
 
-Text: lines sorted by the bytes of their first token, which ends at the first byte up to 0x20. Positions are byte offsets.
+Text: lines sorted by the bytes of their first token, which ends at the first byte up to 0x20. Positions are byte
+offsets.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+
+from recollect.profiles.words import high_zeros, kernel, low_zeros, word_at
 
 NONE, EXACT, WILD = 0, 1, 2
 SLASH = 1
+UNKNOWN = np.iinfo(np.int64).min
 
 
-@njit(cache=True, nogil=True)
-def _order(text, at, stop, key, size, end):
-    """The token at `at` against key[:size] and an ending: (sign, bytes in common).
+@kernel
+def _same(text: Any, at: Any, stop: Any, key: Any, i: Any, size: Any) -> Any:
+    """How many bytes of key[:size] stand at text[at:stop], of which the first i are known to."""
+    size = min(size, stop - at)
+    last = size - 8
+    while i <= last:
+        differ = word_at(np.uintp(text.ctypes.data), np.uintp(at + i)) ^ word_at(np.uintp(key.ctypes.data), np.uintp(i))
+        if differ:
+            return i + np.int64(low_zeros(differ) >> np.uint64(3))
+        i += 8
+    while i < size and text[at + i] == key[i]:
+        i += 1
+    return i
+
+
+@kernel
+def _order(text: Any, at: Any, stop: Any, key: Any, size: Any, end: Any, known: Any) -> Any:
+    """The token at `at` against key[:size] and an ending: (sign, bytes in common), `known` of them known.
 
     Endings: 0 nothing, SLASH a slash, a separator (`/` or `,`) that separator and `*`.
     """
-    i = 0
-    while i < size:
-        byte = text[at + i] if at + i < stop else 10
-        if byte != key[i]:
+    i = known
+    if i < size:
+        i = _same(text, at, stop, key, i, size)
+        if i < size:
+            byte = text[at + i] if at + i < stop else 10
             return (-1 if byte <= 32 or byte < key[i] else 1), i
-        i += 1
-    if end:
+    if end and i == size:
         byte = text[at + i] if at + i < stop else 10
         wanted = 47 if end == SLASH else end
         if byte != wanted:
             return (-1 if byte < wanted else 1), i
         i += 1
-        if end != SLASH:
-            byte = text[at + i] if at + i < stop else 10
-            if byte != 42:
-                return (-1 if byte < 42 else 1), i
-            i += 1
+    if end > SLASH and i == size + 1:
+        byte = text[at + i] if at + i < stop else 10
+        if byte != 42:
+            return (-1 if byte < 42 else 1), i
+        i += 1
     byte = text[at + i] if at + i < stop else 10
     return (0 if byte <= 32 else 1), i
 
 
-@njit(cache=True, nogil=True)
-def _line_start(text, at, floor):
+@kernel
+def _line_start(text: Any, at: Any, floor: Any) -> Any:
+    """The start of the line that holds `at`, or `floor`."""
+    base = np.uintp(text.ctypes.data)
+    newlines = np.uint64(0x0A0A0A0A0A0A0A0A)
+    lows = np.uint64(0x7F7F7F7F7F7F7F7F)
+    while at - 8 >= floor:
+        word = word_at(base, np.uintp(at - 8)) ^ newlines
+        zeros = ~(((word & lows) + lows) | word | lows)
+        if zeros:
+            return at - np.int64(high_zeros(zeros) >> np.uint64(3))
+        at -= 8
     while at > floor and text[at - 1] != 10:
         at -= 1
     return at
 
 
-@njit(cache=True, nogil=True)
-def _line_after(text, at, stop):
+@kernel
+def _line_after(text: Any, at: Any, stop: Any) -> Any:
     while at < stop and text[at] != 10:
         at += 1
     return min(at + 1, stop)
 
 
-@njit(cache=True, nogil=True)
-def _lower_bound(text, low, high, stop, key, size, end):
-    """The first line in [low, high) that is not below the key; `high` if all are. Both ends are starts of lines."""
+@kernel
+def _lower_bound(
+    text: Any, low: Any, high: Any, stop: Any, key: Any, size: Any, end: Any, low_known: Any, high_known: Any
+) -> Any:
+    """The first line in [low, high) that is not below the key; `high` if all are. Both ends are starts of lines.
+
+    `low_known` bytes of the key are shared by all lines from `low` up to where it belongs, `high_known` by those from there
+    to `high`: what both ends share, everything between them shares.
+    """
     while low < high:
         middle = _line_start(text, (low + high) >> 1, low)
-        sign, _ = _order(text, middle, stop, key, size, end)
+        sign, shared = _order(text, middle, stop, key, size, end, min(low_known, high_known))
         if sign < 0:
-            low = _line_after(text, middle, high)
+            low = _line_after(text, middle + shared, high)
+            low_known = shared
         else:
             high = middle
+            high_known = shared
     return low
 
 
-@njit(cache=True, nogil=True)
-def _seek(text, start, stop, near, key, size, end):
-    """The first line not below the key, searched outwards from the line at `near`."""
+@kernel
+def _seek(text: Any, start: Any, stop: Any, near: Any, key: Any, size: Any, end: Any) -> Any:
+    """The first line not below the key, searched outwards from the line at `near`, by growing steps."""
     if near < 0:
-        return _lower_bound(text, start, stop, stop, key, size, end)
-    step = 256
+        return _lower_bound(text, start, stop, stop, key, size, end, 0, 0)
+    step = 128
+    sign = 1
+    shared = 0
     if near < stop:
-        sign, _ = _order(text, near, stop, key, size, end)
+        sign, shared = _order(text, near, stop, key, size, end, 0)
         if sign == 0:
             return near
-    else:
-        sign = 1
     if sign < 0:
-        low = near
-        while True:
-            high = low + step
-            if high >= stop:
-                high = stop
-                break
-            high = _line_start(text, high, low)
+        low, low_known = near, shared
+        while low + step < stop:
+            high = _line_start(text, low + step, low)
             if high > low:
-                sign, _ = _order(text, high, stop, key, size, end)
+                sign, shared = _order(text, high, stop, key, size, end, 0)
                 if sign >= 0:
-                    break
-                low = high
+                    return _lower_bound(text, low, high, stop, key, size, end, low_known, shared)
+                low, low_known = high, shared
             step *= 4
-        return _lower_bound(text, low, high, stop, key, size, end)
-    high = near
-    while True:
-        low = high - step
-        if low <= start:
-            low = start
-            break
-        low = _line_start(text, low, start)
-        sign, _ = _order(text, low, stop, key, size, end)
+        return _lower_bound(text, low, stop, stop, key, size, end, low_known, 0)
+    high, high_known = near, shared
+    while high - step > start:
+        low = _line_start(text, high - step, start)
+        sign, shared = _order(text, low, stop, key, size, end, 0)
         if sign < 0:
-            break
-        high = low
+            return _lower_bound(text, low, high, stop, key, size, end, shared, high_known)
+        high, high_known = low, shared
         step *= 4
-    return _lower_bound(text, low, high, stop, key, size, end)
+    return _lower_bound(text, start, high, stop, key, size, end, 0, high_known)
 
 
-@njit(cache=True, nogil=True)
-def _is_lone(key, paren):
+@kernel
+def _is_lone(key: Any, paren: Any) -> Any:
     """As `treekernels.is_lone`, on a key of its own: whether the host is an IP address, one segment."""
     if key[0] == 91:
         return True
@@ -131,23 +161,37 @@ def _is_lone(key, paren):
     return commas == 3
 
 
-@njit(cache=True, nogil=True)
-def search(text, start, stop, near, everything, key):
+@kernel
+def _wildcard(text: Any, start: Any, stop: Any, near: Any, key: Any, name: Any, separator: Any, memory: Any) -> Any:
+    """(whether the wildcard of key[:name] exists, its place), by way of the memory if there is one."""
+    if name < len(memory) and memory[name] != UNKNOWN:
+        at = memory[name]
+        return at >= 0, at if at >= 0 else -1 - at
+    at = _seek(text, start, stop, near, key, name, separator)
+    found = at < stop and _order(text, at, stop, key, name, separator, 0)[0] == 0
+    if name < len(memory):
+        memory[name] = at if found else -1 - at
+    return found, at
+
+
+@kernel
+def search(text: Any, start: Any, stop: Any, near: Any, everything: Any, key: Any, memory: Any) -> Any:
     """Look up a key: (position of the deciding line or -1, bytes of K it speaks for, NONE/EXACT/WILD, place of K).
 
     `near` is a start of a line to search outwards from (the place of the last key, in a sorted batch), or -1;
-    `everything` is the position of the line of `*`, or -1. An exact key is also tried with a slash at its end, and the root
-    of a host without it, as other makers write them.
+    `everything` is the position of the line of `*`, or -1; `memory` holds, by the length of a name, where the wildcards
+    over the beginnings of this key are (or -1 - p if there is none and p is its place), or UNKNOWN; it may be empty.
+    An exact key is also tried with a slash at its end, and the root of a host without it, as other makers write them.
     """
     size = len(key)
     place = _seek(text, start, stop, near, key, size, 0)
     shared = 0
     if place < stop:
-        sign, shared = _order(text, place, stop, key, size, 0)
+        sign, shared = _order(text, place, stop, key, size, 0, 0)
         if sign == 0:
             return place, size, EXACT, place
     if place > start:
-        _, common = _order(text, _line_start(text, place - 1, start), stop, key, size, 0)
+        _, common = _order(text, _line_start(text, place - 1, start), stop, key, size, 0, 0)
         shared = max(shared, common)
     paren = 0
     while paren < size and key[paren] != 41:
@@ -158,21 +202,24 @@ def search(text, start, stop, near, everything, key):
     if name <= shared:
         end = SLASH if name == size else 0
         at = _seek(text, start, stop, place, key, name, end)
-        if at < stop and _order(text, at, stop, key, name, end)[0] == 0:
+        if at < stop and _order(text, at, stop, key, name, end, 0)[0] == 0:
             return at, size, EXACT, place
+    # Each wider wildcard stands before the narrower one, near the start of a wider range: go on from there.
+    at = place
     while name > paren:
         if name <= shared:
-            at = _seek(text, start, stop, place, key, name, 47)
-            if at < stop and _order(text, at, stop, key, name, 47)[0] == 0:
+            found, at = _wildcard(text, start, stop, at, key, name, 47, memory)
+            if found:
                 return at, name, WILD, place
         name -= 1
         while name > paren and key[name] != 47:
             name -= 1
     lone = paren > 0 and _is_lone(key, paren)
+    at = place
     while name > 0:
         if name <= shared and (name == paren or key[name] == 58 or (key[name] == 44 and not lone)):
-            at = _seek(text, start, stop, place, key, name, 44)
-            if at < stop and _order(text, at, stop, key, name, 44)[0] == 0:
+            found, at = _wildcard(text, start, stop, at, key, name, 44, memory)
+            if found:
                 return at, name, WILD, place
         name -= 1
     if everything >= 0:
@@ -180,32 +227,64 @@ def search(text, start, stop, near, everything, key):
     return -1, 0, NONE, place
 
 
-@njit(cache=True, nogil=True)
-def search_many(text, start, stop, everything, keys, offsets, sizes, order, positions, names, kinds):
-    """Look up many keys of the buffer `keys`, in the order given by `order` (which sorts them)."""
+@kernel
+def search_many(
+    text: Any,
+    start: Any,
+    stop: Any,
+    everything: Any,
+    keys: Any,
+    offsets: Any,
+    sizes: Any,
+    order: Any,
+    memory: Any,
+    positions: Any,
+    names: Any,
+    kinds: Any,
+) -> Any:
+    """Look up many keys of the buffer `keys`, in the order given by `order`, which sorts them.
+
+    `memory` has room for the longest key; what one key found out is used for the next as far as they begin alike.
+    """
     near = np.int64(-1)
+    known = np.int64(0)
     for i in range(order.shape[0]):
         row = order[i]
         key = keys[offsets[row] : offsets[row] + sizes[row]]
-        positions[row], names[row], kinds[row], near = search(text, start, stop, near, everything, key)
+        common = np.int64(0)
+        if i:
+            last = order[i - 1]
+            common = _same(keys, offsets[last], offsets[last] + sizes[last], key, 0, sizes[row])
+        for name in range(common + 1, known + 1):
+            memory[name] = UNKNOWN
+        known = sizes[row]
+        positions[row], names[row], kinds[row], near = search(text, start, stop, near, everything, key, memory)
 
 
-@njit(cache=True, nogil=True)
-def _above(keys, offsets, sizes, a, b):
+@kernel
+def _above(keys: Any, offsets: Any, sizes: Any, a: Any, b: Any) -> Any:
     """Whether key a sorts after key b."""
-    first = offsets[a]
-    second = offsets[b]
-    for i in range(min(sizes[a], sizes[b])):
-        x = keys[first + i]
-        y = keys[second + i]
-        if x != y:
-            return x > y
+    base = np.uintp(keys.ctypes.data)
+    first, second = offsets[a], offsets[b]
+    size = min(sizes[a], sizes[b])
+    i = np.int64(0)
+    while i + 8 <= size:
+        differ = word_at(base, np.uintp(first + i)) ^ word_at(base, np.uintp(second + i))
+        if differ:
+            i += np.int64(low_zeros(differ) >> np.uint64(3))
+            return keys[first + i] > keys[second + i]
+        i += 8
+    while i < size:
+        if keys[first + i] != keys[second + i]:
+            return keys[first + i] > keys[second + i]
+        i += 1
     return sizes[a] > sizes[b]
 
 
-@njit(cache=True, nogil=True)
-def sort_keys(keys, offsets, sizes, order, spare):
-    """Sort the row numbers in `order` by the bytes of their keys: bottom-up merge sort, quick on what is sorted already."""
+@kernel
+def sort_keys(keys: Any, offsets: Any, sizes: Any, order: Any, spare: Any) -> Any:
+    """Sort the row numbers in `order` by the bytes of their keys: bottom-up merge sort, quick on what is sorted
+    already."""
     count = order.shape[0]
     width = 1
     while width < count:
@@ -216,14 +295,13 @@ def sort_keys(keys, offsets, sizes, order, spare):
             if middle < high and _above(keys, offsets, sizes, order[middle - 1], order[middle]):
                 left, right = low, middle
                 for out in range(low, high):
-                    if left < middle and (
-                        right >= high or not _above(keys, offsets, sizes, order[left], order[right])
-                    ):
+                    if left < middle and (right >= high or not _above(keys, offsets, sizes, order[left], order[right])):
                         spare[out] = order[left]
                         left += 1
                     else:
                         spare[out] = order[right]
                         right += 1
-                order[low:high] = spare[low:high]
+                for out in range(low, high):
+                    order[out] = spare[out]
             low = high
         width *= 2

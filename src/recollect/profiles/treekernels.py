@@ -2,23 +2,30 @@
 
 Hides: how a line is taken apart, and how the tree is followed although its subtrees are not contiguous on disk.
 
-The tree. Nodes: the root (`*`), host segments (`com`, `com,x`), a port below its host (`com,x:80`), the root of a host's paths
-(named `com,x)`), path segments (`com,x)/a`). An exact key belongs to its node; `N/*`, `N,*` or `*` is the wildcard of node N.
-A host whose first segment has only digits and dots (an IP address in either spelling), or that begins with `[`, is one segment.
+The tree. Nodes: the root (`*`), host segments (`com`, `com,x`), a port below its host (`com,x:80`), the root of a
+host's paths (named `com,x)`), path segments (`com,x)/a`). An exact key belongs to its node; `N/*`, `N,*` or `*` is
+the wildcard of node N. A host whose first segment has only digits and dots (an IP address in either spelling), or
+that begins with `[`, is one segment.
 
-The walk. `/a`, `/a-b`, `/a/1` is the order of bytes, so `/a` is interrupted by its sibling. But a node can only go on while its
-name is a byte prefix of the current key and the byte after it is no greater than its last separator (`/` in paths, `:` in
-hosts). Nodes that can still go on are therefore prefixes of each other: a stack, no deeper than the longest key, always sorted by
-length; ancestors lie below their descendants; a node that cannot go on will never come back. So one pass over lines sorted by
-bytes sees every node opened once and closed once, children before parents, and no line needs to be sorted again.
+The walk. `/a`, `/a-b`, `/a/1` is the order of bytes, so `/a` is interrupted by its sibling. But a node can only go on
+while its name is a byte prefix of the current key and the byte after it is no greater than its last separator (`/` in
+paths, `:` in hosts). Nodes that can still go on are therefore prefixes of each other: a stack, no deeper than the
+longest key, always sorted by length; ancestors lie below their descendants; a node that cannot go on will never come
+back. So one pass over lines sorted by bytes sees every node opened once and closed once, children before parents, and
+no line needs to be sorted again.
 
-All kernels that call each other live in this file, because Numba's cache does not notice a changed callee in another one.
+All kernels that call each other live in this file, because Numba's cache does not notice a changed callee in another
+one.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+
+from recollect.profiles.words import copy_bytes, kernel, low_zeros, word_at
 
 # Kinds of nodes.
 ROOT, HOST, LONE, PORT, PATH = 0, 1, 2, 3, 4
@@ -34,8 +41,41 @@ F_KEY_LEN, F_LINE_LEN, F_M, F_R, F_BOUNDS, F_TAIL, F_NEXT = 0, 1, 2, 3, 4, 5, 6
 N_FIELDS = 7
 
 
-@njit(cache=True, nogil=True)
-def _parse_count(data, at, end):
+@kernel
+def common_bytes(data: Any, a: Any, b: Any, limit: Any) -> Any:
+    """How many bytes the texts at a and b share, up to `limit`; eight at a time while both lie inside."""
+    base = data.ctypes.data
+    count = np.int64(0)
+    last = min(limit, len(data) - max(a, b)) - 8
+    while count <= last:
+        differ = word_at(np.uintp(base), np.uintp(a + count)) ^ word_at(np.uintp(base), np.uintp(b + count))
+        if differ:
+            return count + np.int64(low_zeros(differ) >> np.uint64(3))
+        count += 8
+    while count < limit and data[a + count] == data[b + count]:
+        count += 1
+    return count
+
+
+@kernel
+def token_end(data: Any, at: Any, stop: Any) -> Any:
+    """Where a token ends: the first byte up to 0x20."""
+    base = data.ctypes.data
+    ones = np.uint64(0x0101010101010101)
+    highs = np.uint64(0x8080808080808080)
+    while at + 8 <= stop:
+        word = word_at(np.uintp(base), np.uintp(at))
+        small = (word - ones * np.uint64(33)) & ~word & highs
+        if small:
+            return at + np.int64(low_zeros(small) >> np.uint64(3))
+        at += 8
+    while at < stop and data[at] > 32:
+        at += 1
+    return at
+
+
+@kernel
+def _parse_count(data: Any, at: Any, end: Any) -> Any:
     """A count at `at`: (value or -1, bound, position behind it); value -2 when it is no number we can hold."""
     value = np.int64(-1)
     bound = EXACT
@@ -59,8 +99,8 @@ def _parse_count(data, at, end):
     return value, bound, at
 
 
-@njit(cache=True, nogil=True)
-def parse_line(data, start, stop, known, fields):
+@kernel
+def parse_line(data: Any, start: Any, stop: Any, known: Any, fields: Any) -> Any:
     """Take apart the line at `start`, of which `known` bytes are known to be of its key.
 
     Returns RECORD, HEADER, BLANK, or ODD: a line of another layout, for `formats.ukvs` to judge.
@@ -76,8 +116,7 @@ def parse_line(data, start, stop, known, fields):
             return HEADER
         if first == 34 or first == 35 or first == 123 or first <= 32:
             return ODD
-    while at < stop and data[at] > 32:
-        at += 1
+    at = token_end(data, at, stop)
     fields[F_KEY_LEN] = at - start
     if at >= stop or data[at] != 32:
         return ODD
@@ -110,15 +149,15 @@ def parse_line(data, start, stop, known, fields):
     return RECORD
 
 
-@njit(cache=True, nogil=True)
-def _line_end(data, at, stop):
+@kernel
+def _line_end(data: Any, at: Any, stop: Any) -> Any:
     while at < stop and data[at] != 10:
         at += 1
     return at
 
 
-@njit(cache=True, nogil=True)
-def count_lines(data, start, stop):
+@kernel
+def count_lines(data: Any, start: Any, stop: Any) -> Any:
     """How many lines begin in [start, stop)."""
     count = 0
     for at in range(start, stop):
@@ -129,20 +168,31 @@ def count_lines(data, start, stop):
     return count
 
 
-@njit(cache=True, nogil=True)
-def compare(data, a, a_len, b, b_len):
+@kernel
+def compare(data: Any, a: Any, a_len: Any, b: Any, b_len: Any) -> Any:
     """Two keys of one file by bytes: negative, zero, positive."""
-    for i in range(min(a_len, b_len)):
-        x = data[a + i]
-        y = data[b + i]
-        if x != y:
-            return np.int64(x) - np.int64(y)
+    shared = min(a_len, b_len)
+    i = common_bytes(data, a, b, shared)
+    if i < shared:
+        return np.int64(data[a + i]) - np.int64(data[b + i])
     return a_len - b_len
 
 
 @njit(cache=True, nogil=True)
-def scan_table(data, start, stop, offsets, key_lens, line_lens, uri_m, uri_r, bounds, tails):
-    """Fill the columns of a table; returns (rows, status, offset): status 0, ODD, or -1 where order breaks or repeats."""
+def scan_table(
+    data: Any,
+    start: Any,
+    stop: Any,
+    offsets: Any,
+    key_lens: Any,
+    line_lens: Any,
+    uri_m: Any,
+    uri_r: Any,
+    bounds: Any,
+    tails: Any,
+) -> Any:
+    """Fill the columns of a table; returns (rows, status, offset): status 0, ODD, or -1 where order breaks or
+    repeats."""
     fields = np.zeros(N_FIELDS, np.int64)
     row = 0
     at = start
@@ -165,8 +215,8 @@ def scan_table(data, start, stop, offsets, key_lens, line_lens, uri_m, uri_r, bo
     return row, 0, at
 
 
-@njit(cache=True, nogil=True)
-def wildcard_kind(data, off, key_len):
+@kernel
+def wildcard_kind(data: Any, off: Any, key_len: Any) -> Any:
     """PATH for `.../*`, HOST for `...,*`, ROOT for `*`, -1 for an exact key."""
     if data[off + key_len - 1] != 42:
         return -1
@@ -187,8 +237,8 @@ def wildcard_kind(data, off, key_len):
     return -1
 
 
-@njit(cache=True, nogil=True)
-def body_length(data, off, key_len, wild, paren):
+@kernel
+def body_length(data: Any, off: Any, key_len: Any, wild: Any, paren: Any) -> Any:
     """Length of the name of the key's node: without wildcard; an exact key without its trailing slashes."""
     if wild == ROOT:
         return np.int64(0)
@@ -200,8 +250,8 @@ def body_length(data, off, key_len, wild, paren):
     return np.int64(length)
 
 
-@njit(cache=True, nogil=True)
-def is_lone(data, off, end):
+@kernel
+def is_lone(data: Any, off: Any, end: Any) -> Any:
     """Whether the host in [off, off + end) is one segment: an IP address in any spelling."""
     if end == 0:
         return False
@@ -224,8 +274,8 @@ def is_lone(data, off, end):
     return numeric
 
 
-@njit(cache=True, nogil=True)
-def is_on_path(data, off, node_len, kind, body, paren, lone):
+@kernel
+def is_on_path(data: Any, off: Any, node_len: Any, kind: Any, body: Any, paren: Any, lone: Any) -> Any:
     """Whether an open node (a byte prefix of the key) is an ancestor of the key's node, or that node itself."""
     if kind == ROOT or node_len == body:
         return True
@@ -241,8 +291,8 @@ def is_on_path(data, off, node_len, kind, body, paren, lone):
     return kind == LONE and byte == 58 and _lone_end(data, off, min(paren, body)) == node_len
 
 
-@njit(cache=True, nogil=True)
-def _lone_end(data, off, end):
+@kernel
+def _lone_end(data: Any, off: Any, end: Any) -> Any:
     """Where the one segment of an IP host ends: before its port, or at the end of the host."""
     at = np.int64(0)
     if data[off] == 91:
@@ -260,8 +310,19 @@ def _lone_end(data, off, end):
     return colon if colons == 1 else np.int64(end)
 
 
-@njit(cache=True, nogil=True)
-def next_node(data, off, node_len, kind, depth, body, paren, lone, max_host, max_path):
+@kernel
+def next_node(
+    data: Any,
+    off: Any,
+    node_len: Any,
+    kind: Any,
+    depth: Any,
+    body: Any,
+    paren: Any,
+    lone: Any,
+    max_host: Any,
+    max_path: Any,
+) -> Any:
     """The child towards the key's node: (length of its name, kind, depth). Call only while node_len < body."""
     end = min(paren, body)
     if kind == PATH:
@@ -286,7 +347,19 @@ def next_node(data, off, node_len, kind, depth, body, paren, lone, max_host, max
 
 
 @njit(cache=True, nogil=True)
-def build_tree(data, offsets, key_lens, max_host, max_path, parent, row_of, name_len, kind, depth, node_of):
+def build_tree(
+    data: Any,
+    offsets: Any,
+    key_lens: Any,
+    max_host: Any,
+    max_path: Any,
+    parent: Any,
+    row_of: Any,
+    name_len: Any,
+    kind: Any,
+    depth: Any,
+    node_of: Any,
+) -> Any:
     """Nodes in the order in which byte-sorted rows open them: parents before children, the root first.
 
     Returns the number of nodes, or -1 when the arrays have too little room for them.
@@ -306,9 +379,7 @@ def build_tree(data, offsets, key_lens, max_host, max_path, parent, row_of, name
         common = np.int64(0)
         if row > 0:
             base = offsets[row - 1]
-            limit = min(length, np.int64(key_lens[row - 1]))
-            while common < limit and data[off + common] == data[base + common]:
-                common += 1
+            common = common_bytes(data, base, off, min(length, np.int64(key_lens[row - 1])))
         while top > 0:
             size = np.int64(name_len[stack[top]])
             last = 47 if kind[stack[top]] == PATH else 58
@@ -347,14 +418,15 @@ def build_tree(data, offsets, key_lens, max_host, max_path, parent, row_of, name
     return nodes
 
 
-@njit(cache=True, nogil=True)
-def mark_wildcards(data, offsets, key_lens, wild):
+@kernel
+def mark_wildcards(data: Any, offsets: Any, key_lens: Any, wild: Any) -> Any:
     """Which rows are wildcards."""
     for row in range(offsets.shape[0]):
         wild[row] = wildcard_kind(data, offsets[row], np.int64(key_lens[row])) >= 0
 
 
-# ---- compaction by weights ---------------------------------------------------------------------------------------------
+# ---- compaction by weights
+# ---------------------------------------------------------------------------------------------
 
 # Registers of a compaction, kept between calls.
 (
@@ -417,12 +489,18 @@ OWN_NONE, OWN_TOTAL, OWN_VOID = 0, 1, 2
 LARGEST = np.iinfo(np.int64).max
 
 
-@njit(cache=True, nogil=True)
-def _add_counts(a, a_bound, b, b_bound):
+@kernel
+def _closes(bound: Any) -> Any:
+    """Whether a count with this bound may not be larger, so that 0 means none."""
+    return bound == EXACT or bound == AT_MOST
+
+
+@kernel
+def _add_counts(a: Any, a_bound: Any, b: Any, b_bound: Any) -> Any:
     """The disjoint sum of two counts, as `formats.frequency.Count.__add__`."""
-    if b == 0 and (b_bound == EXACT or b_bound == AT_MOST):
+    if b == 0 and _closes(b_bound):
         return a, a_bound
-    if a == 0 and (a_bound == EXACT or a_bound == AT_MOST):
+    if a == 0 and _closes(a_bound):
         return b, b_bound
     if a < 0 and b < 0:
         return np.int64(-1), np.int64(EXACT)
@@ -438,22 +516,22 @@ def _add_counts(a, a_bound, b, b_bound):
     return a + b, bound
 
 
-@njit(cache=True, nogil=True)
-def _stated_total(own, own_bound, below, below_bound):
+@kernel
+def _stated_total(own: Any, own_bound: Any, below: Any, below_bound: Any) -> Any:
     """A wildcard's own count, which includes everything below it, unless what is below proves it too small."""
-    if below == 0 and (below_bound == EXACT or below_bound == AT_MOST):
+    if below == 0 and _closes(below_bound):
         return own, own_bound
-    if own >= 0 and (below < 0 or below <= own or below_bound == AT_MOST or below_bound == ABOUT):
+    if own >= 0 and (below < 0 or below <= own or below_bound >= AT_MOST):
         return own, own_bound
     if below < 0:
         return own, own_bound
-    if below_bound == AT_MOST or below_bound == ABOUT or own_bound == ABOUT:
+    if below_bound >= AT_MOST or own_bound == ABOUT:
         return below, np.int64(ABOUT)
     return below, np.int64(AT_LEAST)
 
 
-@njit(cache=True, nogil=True)
-def _total(stack, slot):
+@njit(inline="always")
+def _total(stack: Any, slot: Any) -> Any:
     """(URI-Ms, URI-Rs, bounds) of a node: its wildcard's own total, else the sum of what is below."""
     m, r, b = stack[slot, S_SUM_M], stack[slot, S_SUM_R], stack[slot, S_SUM_B]
     if stack[slot, S_OWN] != OWN_TOTAL:
@@ -464,8 +542,8 @@ def _total(stack, slot):
     return m, r, m_bound | (r_bound << 2)
 
 
-@njit(cache=True, nogil=True)
-def _add_to(stack, slot, m, r, b):
+@njit(inline="always")
+def _add_to(stack: Any, slot: Any, m: Any, r: Any, b: Any) -> Any:
     m, m_bound = _add_counts(stack[slot, S_SUM_M], stack[slot, S_SUM_B] & 3, m, b & 3)
     r, r_bound = _add_counts(stack[slot, S_SUM_R], stack[slot, S_SUM_B] >> 2, r, b >> 2)
     stack[slot, S_SUM_M] = m
@@ -473,8 +551,8 @@ def _add_to(stack, slot, m, r, b):
     stack[slot, S_SUM_B] = m_bound | (r_bound << 2)
 
 
-@njit(cache=True, nogil=True)
-def _below(data, entries, i, name_len, kind):
+@kernel
+def _below(data: Any, entries: Any, i: Any, name_len: Any, kind: Any) -> Any:
     """Whether an entry that begins with a node's name is of its subtree."""
     if entries[i, E_KEY_LEN] == name_len:
         return True
@@ -484,9 +562,16 @@ def _below(data, entries, i, name_len, kind):
     return byte == 41 or byte == 44 or byte == 58
 
 
-@njit(cache=True, nogil=True)
-def _roll(data, regs, stack, entries, slot):
-    """Decide that a node rolls up: take back the entries below it, but for voids, and cover the open nodes below it."""
+@kernel
+def _copy_row(table: Any, to: Any, row: Any) -> Any:
+    for column in range(table.shape[1]):
+        table[to, column] = table[row, column]
+
+
+@kernel
+def _roll(data: Any, regs: Any, stack: Any, entries: Any, slot: Any) -> Any:
+    """Decide that a node rolls up: take back the entries below it, but for voids, and cover the open nodes below
+    it."""
     stack[slot, S_ROLLED] = 1
     size = stack[slot, S_LEN]
     kind = stack[slot, S_KIND]
@@ -501,7 +586,7 @@ def _roll(data, regs, stack, entries, slot):
         keep = flags & IS_VOID and not flags & IS_IMPURE and not own
         if keep or not _below(data, entries, i, size, kind):
             if out < i:
-                entries[out] = entries[i]
+                _copy_row(entries, out, i)
             out += 1
     regs[R_ENTRIES] = out
     while upper <= regs[R_TOP]:
@@ -513,8 +598,8 @@ def _roll(data, regs, stack, entries, slot):
             regs[R_PENDING] -= stack[above, S_ROLLABLE]
 
 
-@njit(cache=True, nogil=True)
-def _insert_rollup(data, regs, stack, entries, slot):
+@kernel
+def _insert_rollup(data: Any, regs: Any, stack: Any, entries: Any, slot: Any) -> Any:
     """Put the wildcard of a rolled-up node where it belongs among the entries that outlived it."""
     size = stack[slot, S_LEN]
     separator = 47 if stack[slot, S_KIND] == PATH else 44
@@ -526,7 +611,7 @@ def _insert_rollup(data, regs, stack, entries, slot):
             break
         if data[off + size] == separator and (length == size + 1 or data[off + size + 1] < 42):
             break
-        entries[at] = entries[at - 1]
+        _copy_row(entries, at, at - 1)
         at -= 1
     entries[at, E_OFF] = stack[slot, S_REF]
     entries[at, E_KEY_LEN] = size + 2
@@ -539,8 +624,8 @@ def _insert_rollup(data, regs, stack, entries, slot):
     regs[R_ENTRIES] += 1
 
 
-@njit(cache=True, nogil=True)
-def _close(data, regs, stack, entries, events, tally):
+@njit(inline="always")
+def _close(data: Any, regs: Any, stack: Any, entries: Any, events: Any, tally: Any) -> Any:
     """Take the top node off the stack: its total goes to its parent, its wildcard to the entries if it rolled up."""
     slot = regs[R_TOP]
     up = stack[slot, S_PARENT]
@@ -551,10 +636,11 @@ def _close(data, regs, stack, entries, events, tally):
     if stack[slot, S_OWN] == OWN_VOID and stack[slot, S_HELD]:
         # A void with something held below it would hide that, should a wider wildcard replace what is held.
         for i in range(regs[R_ENTRIES] - 1, stack[slot, S_START] - 1, -1):
-            if entries[i, E_FLAGS] & IS_WILD and entries[i, E_KEY_LEN] == stack[slot, S_LEN] + 2:
-                if entries[i, E_FLAGS] & IS_VOID and _below(data, entries, i, stack[slot, S_LEN], stack[slot, S_KIND]):
-                    entries[i, E_FLAGS] |= IS_IMPURE | (IS_DEAD if stack[slot, S_COVERED] else 0)
-                    break
+            flags = entries[i, E_FLAGS]
+            own = flags & IS_WILD and flags & IS_VOID and entries[i, E_KEY_LEN] == stack[slot, S_LEN] + 2
+            if own and _below(data, entries, i, stack[slot, S_LEN], stack[slot, S_KIND]):
+                entries[i, E_FLAGS] |= IS_IMPURE | (IS_DEAD if stack[slot, S_COVERED] else 0)
+                break
     if kept:
         _insert_rollup(data, regs, stack, entries, slot)
         regs[R_ROLLUPS] += 1
@@ -575,8 +661,8 @@ def _close(data, regs, stack, entries, events, tally):
     regs[R_TOP] -= 1
 
 
-@njit(cache=True, nogil=True)
-def _put_count(out, at, value, bound):
+@kernel
+def _put_count(out: Any, at: Any, value: Any, bound: Any) -> Any:
     if value < 0:
         return at
     digits = 1
@@ -594,8 +680,8 @@ def _put_count(out, at, value, bound):
     return at
 
 
-@njit(cache=True, nogil=True)
-def _flush(data, regs, entries, out, events):
+@kernel
+def _flush(data: Any, regs: Any, entries: Any, out: Any, events: Any) -> Any:
     """Write the entries; returns DONE, or what there was too little room for."""
     while regs[R_FLUSHED] < regs[R_ENTRIES]:
         i = regs[R_FLUSHED]
@@ -607,8 +693,7 @@ def _flush(data, regs, entries, out, events):
             at = regs[R_OUT]
             if at + size + 64 > out.shape[0]:
                 return OUT_FULL
-            for j in range(size):
-                out[at + j] = data[off + j]
+            copy_bytes(np.uintp(out.ctypes.data + at), np.uintp(data.ctypes.data + off), np.uintp(size))
             at += size
             if rolled:
                 out[at] = 44 if flags & IS_HOST else 47
@@ -634,16 +719,28 @@ def _flush(data, regs, entries, out, events):
     return DONE
 
 
-@njit(cache=True, nogil=True)
-def _open(data, regs, stack, slot_up, off, size, kind, depth, host_cutoffs, path_cutoffs):
+@njit(inline="always")
+def _open(
+    data: Any,
+    regs: Any,
+    stack: Any,
+    slot_up: Any,
+    off: Any,
+    size: Any,
+    kind: Any,
+    depth: Any,
+    host_cutoffs: Any,
+    path_cutoffs: Any,
+) -> Any:
     """Push a node.
 
-    A host that is first met through a port, so of which nothing but ports is held, does not roll up: its wildcard (`x,*`)
-    would belong before lines (`x-y)`) that have been written.
+    A host that is first met through a port, so of which nothing but ports is held, does not roll up: its wildcard
+    (`x,*`) would belong before lines (`x-y)`) that have been written.
     """
     regs[R_TOP] += 1
     slot = regs[R_TOP]
-    stack[slot] = 0
+    for column in range(N_STACK):
+        stack[slot, column] = 0
     stack[slot, S_LEN] = size
     stack[slot, S_KIND] = kind
     stack[slot, S_DEPTH] = depth
@@ -661,8 +758,8 @@ def _open(data, regs, stack, slot_up, off, size, kind, depth, host_cutoffs, path
     return slot
 
 
-@njit(cache=True, nogil=True)
-def _hold(data, regs, stack, entries, slot, host_cutoffs, path_cutoffs):
+@njit(inline="always")
+def _hold(data: Any, regs: Any, stack: Any, entries: Any, slot: Any, host_cutoffs: Any, path_cutoffs: Any) -> Any:
     """Something is held at a node: count it as a child where it is new, and roll up parents that have too many."""
     while slot > 0 and not stack[slot, S_HELD]:
         stack[slot, S_HELD] = 1
@@ -677,14 +774,27 @@ def _hold(data, regs, stack, entries, slot, host_cutoffs, path_cutoffs):
         slot = up
 
 
-@njit(cache=True, nogil=True)
-def compact(data, stop, regs, stack, entries, out, events, tally, host_cutoffs, path_cutoffs, max_host, max_path):
+@kernel
+def compact(
+    data: Any,
+    stop: Any,
+    regs: Any,
+    fields: Any,
+    stack: Any,
+    entries: Any,
+    out: Any,
+    events: Any,
+    tally: Any,
+    host_cutoffs: Any,
+    path_cutoffs: Any,
+    max_host: Any,
+    max_path: Any,
+) -> Any:
     """Compact the lines from regs[R_AT] up to `stop`; returns DONE, a fault, or what to do before calling again.
 
-    `host_cutoffs[d]` and `path_cutoffs[d]`: a node of depth d rolls up when it has more children; infinity means never.
-    `tally[0 for hosts, 1 for paths, d]` counts nodes of depth d that have children, and those children.
+    `host_cutoffs[d]` and `path_cutoffs[d]`: a node of depth d rolls up when it has more children; infinity means
+    never. `tally[0 for hosts, 1 for paths, d]` counts nodes of depth d that have children, and those children.
     """
-    fields = np.zeros(N_FIELDS, np.int64)
     while True:
         if regs[R_PENDING] == 0 and regs[R_ENTRIES] > 0:
             status = _flush(data, regs, entries, out, events)
@@ -702,9 +812,7 @@ def compact(data, stop, regs, stack, entries, out, events, tally, host_cutoffs, 
         previous = regs[R_PREVIOUS]
         common = np.int64(0)
         if previous >= 0:
-            limit = min(regs[R_PREVIOUS_LEN], stop - at)
-            while common < limit and data[at + common] == data[previous + common]:
-                common += 1
+            common = common_bytes(data, previous, at, min(regs[R_PREVIOUS_LEN], stop - at))
         line = parse_line(data, at, stop, common, fields)
         if line == ODD:
             return ODD
@@ -754,9 +862,9 @@ def compact(data, stop, regs, stack, entries, out, events, tally, host_cutoffs, 
                 max_path,
             )
             slot = _open(data, regs, stack, slot, at, name, kind, depth, host_cutoffs, path_cutoffs)
-        _take(data, regs, stack, entries, events, slot, at, wildcard, fields)
+        _take(regs, stack, entries, events, slot, at, wildcard, fields)
         bound = fields[F_BOUNDS] & 3
-        if not (fields[F_M] == 0 and (bound == EXACT or bound == AT_MOST)):
+        if not (fields[F_M] == 0 and _closes(bound)):
             _hold(data, regs, stack, entries, slot, host_cutoffs, path_cutoffs)
         regs[R_PREVIOUS] = at
         regs[R_PREVIOUS_LEN] = size
@@ -767,12 +875,12 @@ def compact(data, stop, regs, stack, entries, out, events, tally, host_cutoffs, 
     return _flush(data, regs, entries, out, events)
 
 
-@njit(cache=True, nogil=True)
-def _take(data, regs, stack, entries, events, slot, at, wildcard, fields):
+@njit(inline="always")
+def _take(regs: Any, stack: Any, entries: Any, events: Any, slot: Any, at: Any, wildcard: Any, fields: Any) -> Any:
     """Add a line to its node and, unless it is covered, to the entries."""
     size = fields[F_KEY_LEN]
     bound = fields[F_BOUNDS] & 3
-    void = fields[F_M] == 0 and (bound == EXACT or bound == AT_MOST)
+    void = fields[F_M] == 0 and _closes(bound)
     rolled = stack[slot, S_ROLLED] and not stack[slot, S_COVERED]
     if (void and not (rolled and wildcard >= 0)) or not (stack[slot, S_COVERED] or stack[slot, S_ROLLED]):
         i = regs[R_ENTRIES]
@@ -803,42 +911,70 @@ def _take(data, regs, stack, entries, events, slot, at, wildcard, fields):
         regs[R_EVENTS] += 1
 
 
-@njit(cache=True, nogil=True)
-def safe_cut(data, start, stop, want, whole_tlds):
+@kernel
+def _goes_on(data: Any, first: Any, at: Any, stop: Any, size: Any) -> Any:
+    """Whether a node named by the first `size` bytes at `first` may still go on at the line at `at`."""
+    if at + size >= stop:
+        return False
+    return common_bytes(data, first, at, size) == size and data[at + size] <= 58
+
+
+@kernel
+def _line_start(data: Any, at: Any, floor: Any) -> Any:
+    while at > floor and data[at - 1] != 10:
+        at -= 1
+    return at
+
+
+@kernel
+def _end_of_node(data: Any, at: Any, stop: Any, size: Any) -> Any:
+    """The first line behind `at` where the node named by its first `size` bytes does not go on; by growing steps."""
+    low = at
+    step = np.int64(4096)
+    high = stop
+    while low + step < stop:
+        probe = _line_start(data, low + step, low)
+        if probe > low:
+            if not _goes_on(data, at, probe, stop, size):
+                high = probe
+                break
+            low = probe
+        step *= 2
+    while low < high:
+        middle = _line_start(data, (low + high) >> 1, low)
+        if _goes_on(data, at, middle, stop, size):
+            low = min(_line_end(data, middle, high) + 1, high)
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def safe_cut(data: Any, start: Any, stop: Any, want: Any, whole_tlds: Any) -> Any:
     """The first start of a line at or after `want` where no node that may roll up goes on across it; `stop` if none."""
-    at = want
-    while at > start and at < stop and data[at - 1] != 10:
+    at = min(want, stop)
+    while start < at < stop and data[at - 1] != 10:
         at += 1
-    if at <= start or at >= stop:
-        return min(max(at, start), stop)
-    previous = at - 1
-    while previous > start and data[previous - 1] != 10:
-        previous -= 1
-    while at < stop:
-        common = np.int64(0)
-        while at + common < stop and data[at + common] == data[previous + common] and data[at + common] > 32:
-            common += 1
+    while start < at < stop:
+        previous = _line_start(data, at - 1, start)
+        shared = common_bytes(data, previous, at, min(at - previous, stop - at))
         first = np.int64(0)
         if not whole_tlds:
-            while first < common and data[at + first] != 44 and data[at + first] != 41 and data[at + first] != 58:
+            # Names shorter than a second host segment are of top-level domains, which do not roll up.
+            while first < shared and data[at + first] != 44 and data[at + first] != 41 and data[at + first] != 58:
                 first += 1
-            first += 1  # the second segment of the host begins here; a name of it ends at first + 1 or later
-            if first <= common and data[at + first - 1] != 44:
-                first = np.int64(0)
-        safe = True
-        for i in range(first + 1, common + 1):
-            if at + i < stop and data[at + i] <= 58:
-                safe = False
-                break
-        if safe:
+            first = first + 1 if first == shared or data[at + first] == 44 else np.int64(0)
+        size = first + 1
+        while size <= shared and at + size < stop and data[at + size] > 58:
+            size += 1
+        if size > shared or at + size >= stop:
             return at
-        previous = at
-        at = _line_end(data, at, stop) + 1
-    return stop
+        at = _end_of_node(data, at, stop, size)
+    return at
 
 
-@njit(cache=True, nogil=True)
-def lines_rise(data, start, at, stop):
+@kernel
+def lines_rise(data: Any, start: Any, at: Any, stop: Any) -> Any:
     """Whether the key of the line before `at` is below the key of the line at `at`."""
     before = at - 1
     while before > start and data[before - 1] != 10:

@@ -1,18 +1,21 @@
 """Compaction by weights, as published: a node with more children than its depth allows becomes one wildcard.
 
-A node of depth d (hosts: `com` is 1, `com,x` is 2; paths: the root of a host is 1) rolls up when the number of its distinct
-children that hold something exceeds weight · a · d^-k, with a and k for hosts and paths apart (MementoMap paper, section 5.3).
-The shallowest node wins. A top-level domain rolls up only when asked, an IP address never octet by octet.
+A node of depth d (hosts: `com` is 1, `com,x` is 2; paths: the root of a host is 1) rolls up when the number of its
+distinct children that hold something exceeds weight · a · d^-k, with a and k for hosts and paths apart (MementoMap
+paper, section 5.3). The shallowest node wins. A top-level domain rolls up only when asked, an IP address never octet
+by octet.
 
-One pass over the map in the order of bytes (`treekernels`). Kept in memory are the open nodes (as deep as a key is long) and
-the output lines below nodes that have not been decided yet. A node is decided as soon as it has too many children, so an
-undecided one has at most as many children as its cutoff: memory depends on depth and cutoffs, not on the number of keys.
-Work is cut at places where no node goes on and shared out among threads; the result is the same byte for byte.
+One pass over the map in the order of bytes (`treekernels`). Kept in memory are the open nodes (as deep as a key is
+long) and the output lines below nodes that have not been decided yet. A node is decided as soon as it has too many
+children, so an undecided one has at most as many children as its cutoff: memory depends on depth and cutoffs, not on
+the number of keys. Work is cut at places where no node goes on and shared out among threads; the result is the same
+byte for byte.
 
 What a rolled-up wildcard says:
-- its total is the disjoint sum of what is below; a wildcard in the input speaks for everything below it (inclusive totals),
-  unless the sum below proves it too small, which then is a lower bound;
-- a void (`0`) below it stays, as long as nothing held lies below the void; else the void gives way, so that it hides nothing;
+- its total is the disjoint sum of what is below; a wildcard in the input speaks for everything below it (inclusive
+  totals), unless the sum below proves it too small, which then is a lower bound;
+- a void (`0`) below it stays, as long as nothing held lies below the void; else the void gives way, so that it hides
+  nothing;
 - JSON blocks below it are merged, of a wildcard with a block only its own, for it includes the others.
 """
 
@@ -31,8 +34,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import UsageError
 from recollect.formats.containers import OnProblem, atomic_output
-from recollect.formats.ukvs import Header
-from recollect.formats.ukvs import lenient
+from recollect.formats.ukvs import Header, lenient
 from recollect.model import Progress, ProgressCallback
 from recollect.profiles import treekernels as kernels
 from recollect.profiles.fit import fit_power_law
@@ -79,7 +81,8 @@ class Weights:
 
 
 def _cutoffs(weight: float, a: float, k: float, max_depth: int) -> NDArray[np.float64]:
-    """Cutoffs of depths below `max_depth`; at the limit what lies deeper is one segment, so nothing is left to roll up."""
+    """Cutoffs of depths below `max_depth`; at the limit what lies deeper is one segment, so nothing is left to roll
+    up."""
     depths = np.arange(max_depth, dtype=float)
     depths[:1] = 1.0
     cutoffs = weight * a * depths**-k if weight < np.inf else np.full(max_depth, np.inf)
@@ -165,10 +168,14 @@ def _compact(
 def _header(header: Header, weights: Weights) -> Header:
     how = {
         "by": "weights",
-        "host": [weights.host_weight, round(weights.host_a, 6), round(weights.host_k, 6)],
-        "path": [weights.path_weight, round(weights.path_a, 6), round(weights.path_k, 6)],
+        "host": [_finite(weights.host_weight), round(weights.host_a, 6), round(weights.host_k, 6)],
+        "path": [_finite(weights.path_weight), round(weights.path_a, 6), round(weights.path_k, 6)],
     }
     return replace(header, meta={**header.meta, "compaction": how})
+
+
+def _finite(weight: float) -> float | str:
+    return weight if weight < np.inf else "inf"
 
 
 class _NeedsTidying(Exception):
@@ -193,9 +200,7 @@ class _Result:
         return size
 
 
-def _run_all(
-    plain: PlainMap, weights: Weights, threads: int, progress: ProgressCallback | None
-) -> Iterator[_Result]:
+def _run_all(plain: PlainMap, weights: Weights, threads: int, progress: ProgressCallback | None) -> Iterator[_Result]:
     """The results of all tasks in the order of the map, a few ahead of the reader."""
     threads = threads or os.cpu_count() or 1
     data = plain.data
@@ -249,6 +254,7 @@ def _run(data: Bytes, start: int, stop: int, weights: Weights) -> _Result:
     regs[kernels.R_AT] = start
     regs[kernels.R_PREVIOUS] = -1
     regs[kernels.R_PAUSE] = start + PIECE
+    fields = np.zeros(kernels.N_FIELDS, np.int64)
     stack = np.zeros((1 << 12, kernels.N_STACK), np.int64)
     entries = np.zeros((1 << 12, kernels.N_ENTRY), np.int64)
     events = np.zeros((1 << 12, 4), np.int64)
@@ -262,6 +268,7 @@ def _run(data: Bytes, start: int, stop: int, weights: Weights) -> _Result:
             data,
             stop,
             regs,
+            fields,
             stack,
             entries,
             out,

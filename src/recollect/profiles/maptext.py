@@ -1,0 +1,241 @@
+"""The text of a map for searching: a mapped file, a block-compressed file, or several parts in order.
+
+Hides: where lines are. All three find the deciding line of a key among its lookup keys; see `searchkernels` for the
+search itself. `find` gives (deciding key, its lines) or None; lines are several only where a map has more key columns
+than one.
+
+Memory: nothing of a mapped file is loaded; of a compressed one a few blocks of text are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Sequence
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import FormatError, RecollectError
+from recollect.formats.blocks import BlockFile
+from recollect.formats.ukvs import Header, open_map
+from recollect.profiles import searchkernels as kernels
+from recollect.profiles.plainmap import open_plain, plain_of
+from recollect.uris import lookup_keys
+
+Hit = tuple[bytes, list[bytes]]
+NO_MEMORY = np.zeros(0, np.int64)
+
+
+class MapText(Protocol):
+    """Lines that can be searched."""
+
+    header: Header
+
+    def find(self, key: bytes) -> Hit | None: ...
+
+    def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]: ...
+
+    def close(self) -> None: ...
+
+
+def open_text(path: str) -> MapText:
+    """Open a map for searching by what it is."""
+    if Path(path).is_dir():
+        return PartedText(path)
+    file = BlockFile.open(path)
+    if file.view is not None:
+        return MappedText(np.frombuffer(file.view, np.uint8), path)
+    with open_map(path) as opened:
+        header = opened.header
+    if header.style == "ukvs":
+        return BlockText(file, header)
+    # The `@` headers of the older kind are not below all keys, so that a search among blocks could be led astray by
+    # them.
+    file.close()
+    with open_plain(path) as plain:
+        return MappedText(plain.data, path)
+
+
+class MappedText:
+    """Text in one piece: a mapped file, or a small one that was decompressed into memory."""
+
+    def __init__(self, data: NDArray[np.uint8], path: str) -> None:
+        self.data = data
+        plain = plain_of(data, path)
+        self.header = plain.header
+        self.start = plain.start
+        self.stop = len(self.data)
+        self.everything = self._everything()
+
+    def _everything(self) -> int:
+        """Where the line of `*` is, or -1."""
+        at, _, kind, _ = kernels.search(self.data, self.start, self.stop, -1, -1, _array(b"*"), NO_MEMORY)
+        return int(at) if kind == kernels.EXACT else -1
+
+    def find(self, key: bytes) -> Hit | None:
+        at, name, kind, _ = kernels.search(
+            self.data, self.start, self.stop, -1, self.everything, _array(key), NO_MEMORY
+        )
+        return None if kind == kernels.NONE else self._hit(at, name, kind)
+
+    def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
+        if not keys:
+            return []
+        sizes = np.fromiter((len(key) for key in keys), np.int64, len(keys))
+        offsets = np.cumsum(sizes) - sizes
+        positions, names, kinds = self.search_many(_array(b"".join(keys)), offsets, sizes)
+        return [
+            None if kind == kernels.NONE else self._hit(at, name, kind)
+            for at, name, kind in zip(positions.tolist(), names.tolist(), kinds.tolist(), strict=True)
+        ]
+
+    def search_many(
+        self, keys: NDArray[np.uint8], offsets: NDArray[np.int64], sizes: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+        """For keys in one buffer: positions of their deciding lines (-1), bytes they speak for, and NONE, EXACT or
+        WILD."""
+        count = len(offsets)
+        order = np.arange(count)
+        kernels.sort_keys(keys, offsets, sizes, order, np.empty_like(order))
+        positions = np.empty(count, np.int64)
+        names = np.empty(count, np.int64)
+        kinds = np.empty(count, np.uint8)
+        memory = np.full(int(sizes.max(initial=0)) + 1, kernels.UNKNOWN)
+        kernels.search_many(
+            self.data,
+            self.start,
+            self.stop,
+            self.everything,
+            keys,
+            offsets,
+            sizes,
+            order,
+            memory,
+            positions,
+            names,
+            kinds,
+        )
+        return positions, names, kinds
+
+    def _hit(self, at: int, name: int, kind: int) -> Hit:
+        line, after = self._line(at)
+        key = line.split(None, 1)[0]
+        lines = [line]
+        if len(self.header.keys) > 1:
+            while after < self.stop:
+                line, after = self._line(after)
+                if line.split(None, 1)[:1] != [key]:
+                    break
+                lines.append(line)
+        return key, lines
+
+    def _line(self, at: int) -> tuple[bytes, int]:
+        """The line at a position, and where the next one begins."""
+        size = 256
+        while True:
+            piece = self.data[at : at + size].tobytes()
+            end = piece.find(b"\n")
+            if end >= 0:
+                return piece[:end], at + end + 1
+            if at + size >= self.stop:
+                return piece, self.stop
+            size *= 4
+
+    def close(self) -> None:
+        # The area is unmapped with the last array over it, so that a search in another thread is never cut off.
+        self.data = np.zeros(0, np.uint8)
+        self.start = self.stop = 0
+        self.everything = -1
+
+
+def _array(key: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(key, np.uint8)
+
+
+class BlockText:
+    """Text in compressed blocks: a binary search over blocks, then inside one."""
+
+    def __init__(self, file: BlockFile, header: Header) -> None:
+        self.header = header
+        self._file = file
+        weakref.finalize(self, file.close)
+
+    def find(self, key: bytes) -> Hit | None:
+        slashed = key[:-1] if key.endswith(b")/") else key + b"/"
+        exact, *wider = lookup_keys(key)
+        for candidate in (exact, slashed, *wider):
+            lines = self._lines_of(candidate)
+            if lines:
+                return candidate, lines
+        return None
+
+    def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
+        found: list[Hit | None] = [None] * len(keys)
+        # In order, so that neighbours find their blocks still in memory.
+        for index in sorted(range(len(keys)), key=keys.__getitem__):
+            found[index] = self.find(keys[index])
+        return found
+
+    def _lines_of(self, key: bytes) -> list[bytes]:
+        """The records of exactly this key."""
+        lines = takewhile(lambda line: line.split(None, 1)[:1] == [key], self._file.lines_from(key))
+        return list(lines) if len(self.header.keys) > 1 else list(islice(lines, 1))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class PartedText:
+    """A folder whose files together are one sorted map, such as `part-00000.ukvs`, ..."""
+
+    def __init__(self, path: str) -> None:
+        names = _part_names(Path(path))
+        if not names:
+            raise RecollectError("no map in this folder", where=path, hint="expected part-*.ukvs, or a manifest.json")
+        self._parts: list[MapText] = [open_text(str(name)) for name in names]
+        self.header = self._parts[0].header
+
+    def find(self, key: bytes) -> Hit | None:
+        best: Hit | None = None
+        for part in self._parts:
+            hit = part.find(key)
+            if hit is not None and (best is None or _wins(hit[0], best[0])):
+                best = hit
+        return best
+
+    def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
+        best: list[Hit | None] = [None] * len(keys)
+        for part in self._parts:
+            for index, hit in enumerate(part.find_many(keys)):
+                old = best[index]
+                if hit is not None and (old is None or _wins(hit[0], old[0])):
+                    best[index] = hit
+        return best
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+
+
+def _wins(new: bytes, old: bytes) -> bool:
+    """Of two lookup keys of one URI: an exact key beats a wildcard, a longer wildcard a shorter one."""
+    new_exact, old_exact = not new.endswith(b"*"), not old.endswith(b"*")
+    return new_exact > old_exact or (new_exact == old_exact and len(new) > len(old))
+
+
+def _part_names(folder: Path) -> list[Path]:
+    manifest = folder / "manifest.json"
+    if manifest.is_file():
+        try:
+            listed = json.loads(manifest.read_bytes())["parts"]
+            names = [
+                one if isinstance(one, str) else one.get("path") or one.get("file") or one["name"] for one in listed
+            ]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FormatError("a manifest that names no parts", where=str(manifest), why=repr(error)) from error
+        return [folder / name for name in names]
+    return sorted(one for one in folder.glob("part-*") if one.suffix in (".ukvs", ".gz", ".zst", ".bgz"))
