@@ -125,14 +125,17 @@ class ArchiveClient:
         concurrency: int = 8,
         timeout: float = 30.0,
         connect_timeout: float = 5.0,
+        backs_off: bool = True,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`concurrency` and `timeout` (seconds per request) hold for archives that set none themselves."""
+        """`concurrency` and `timeout` (seconds per request) hold for archives that set none themselves. `backs_off`:
+        pause after a 429 also when the archive does not say for how long (an aggregator has breakers for that)."""
         self._loop = asyncio.get_running_loop()
         self._fields = _fields({"User-Agent": user_agent})
         self._concurrency = concurrency
         self._timeout = timeout
         self._connect_timeout = connect_timeout
+        self._backs_off = backs_off
         self._tls = tls
         self._peers: dict[str, _Peer] = {}
         self._origins: dict[tuple[str, str, int], _Origin] = {}
@@ -361,7 +364,7 @@ class ArchiveClient:
     def _peer(self, archive: Archive) -> _Peer:
         peer = self._peers.get(archive.id)
         if peer is None or (peer.archive is not archive and peer.archive != archive):
-            gate = Gate(archive.id, concurrency=archive.concurrency or self._concurrency)
+            gate = Gate(archive.id, concurrency=archive.concurrency or self._concurrency, backs_off=self._backs_off)
             peer = self._peers[archive.id] = _Peer(archive, gate, self._fields)
         return peer
 

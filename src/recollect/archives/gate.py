@@ -36,10 +36,12 @@ class Pace:
 class Gate:
     """The door to one archive: `await enter(deadline, pace)`, then `leave()`."""
 
-    __slots__ = ("_backoff", "_loop", "_waiting", "concurrency", "inside", "name", "paused_until")
+    __slots__ = ("_backoff", "_backs_off", "_loop", "_waiting", "concurrency", "inside", "name", "paused_until")
 
-    def __init__(self, name: str, *, concurrency: int) -> None:
+    def __init__(self, name: str, *, concurrency: int, backs_off: bool = True) -> None:
+        """With `backs_off`, 429 without Retry-After makes us pause too: a second, and twice as long each time."""
         self.name = name
+        self._backs_off = backs_off
         self.concurrency = concurrency
         self.inside = 0
         self.paused_until = 0.0
@@ -74,6 +76,8 @@ class Gate:
         if status == 429 or (status == 503 and retry_after):
             seconds = _seconds(retry_after)
             if seconds is None:
+                if not self._backs_off:
+                    return
                 self._backoff = min(self._backoff * 2 or _FIRST_BACKOFF, _MAX_BACKOFF)
                 seconds = self._backoff
             self.paused_until = max(self.paused_until, self._loop.time() + min(seconds, MAX_PAUSE))

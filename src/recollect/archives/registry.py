@@ -232,7 +232,7 @@ class _Entry:
             timemap=self.address("timemap"),
             timegate=self.address("timegate"),
             cdx=self.address("cdx"),
-            raw=self.address("raw", needs=("{timestamp}", "{uri}")),
+            raw=self.address("raw", needs=self.raw_needs()),
             map=self.place("map"),
             index_rate=index_rate,
             replay_rate=replay_rate,
@@ -273,6 +273,10 @@ class _Entry:
             if part not in value:
                 raise self.error(name, f"{part} is missing in {value!r}")
         return value
+
+    def raw_needs(self) -> tuple[str, ...]:
+        """A memento by its date and URI, or a record by the WARC its listing names (Common Crawl)."""
+        return ("{filename}",) if "{filename}" in str(self.entry.get("raw")) else ("{timestamp}", "{uri}")
 
     def place(self, name: str) -> str:
         """A web address, or a path from where the file lies."""

@@ -101,6 +101,7 @@ class Worker:
                 concurrency=settings.concurrency,
                 timeout=settings.deadline,
                 connect_timeout=settings.connect_timeout,
+                backs_off=False,
             )
         )
         metrics = Metrics(self._number)
