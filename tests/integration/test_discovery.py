@@ -143,6 +143,7 @@ def test_an_interrupted_download_goes_on_where_it_stopped(tmp_path: Path):
         (b"\x00" * 5000, ""),
         (b"", "neither header nor records"),
     ],
+    ids=["html", "unsorted", "frequency", "foreign", "endless-line", "bomb", "truncated", "binary", "empty"],
 )
 def test_a_bad_map_does_no_harm(tmp_path: Path, body: bytes, reason: str):
     good = lambda r: answer(MAP) if "well-known" in r.path else answer(b"", "404 Not Found")  # noqa: E731
