@@ -84,7 +84,9 @@ def visit_key(uri: str, rules: Rules = DEFAULT_RULES) -> str:
     scheme, _, rest = text.partition("://")
     if rules.fold_www:
         rest = _without_www(rest)
-    return f"http://{rest}" if rules.fold_scheme else f"{scheme}://{rest}"
+    # A port that is still there belongs to its scheme.
+    fold = rules.fold_scheme and not re.match(r"[^/?]*:\d+(?:[/?]|$)", rest)
+    return f"http://{rest}" if fold else f"{scheme}://{rest}"
 
 
 def _without_www(rest: str) -> str:

@@ -218,10 +218,21 @@ def test_the_list_that_ships_is_whole_and_polite() -> None:
     assert len(archives) >= 15
     assert by_id["loc"].ignore
     for archive in archives:
-        assert archive.timemap.startswith("https://") and archive.timegate.startswith("https://")
+        negotiates = archive.timemap.startswith("https://") and archive.timegate.startswith("https://")
+        assert negotiates or (archive.ignore and archive.cdx.startswith("https://"))
         assert archive.index_rate and archive.concurrency and archive.concurrency <= 8
         assert archive.ignore == bool(archive.note)
     ia = by_id["ia"]
     assert ia.index_rate is not None and ia.replay_rate is not None
     # 30 and 600 requests a minute are the Internet Archive's limits; we stay at 80%.
     assert (ia.index_rate, ia.replay_rate) == (Rate(24, 60), Rate(480, 60))
+
+
+def test_raw_bytes_are_had_by_date_and_uri_or_by_the_warc_a_listing_names(tmp_path: Path) -> None:
+    path = tmp_path / "archives.json"
+    entry = {"id": "cc", "cdx": "http://index.example/collinfo.json", "raw": "http://data.example/{filename}"}
+    path.write_text(json.dumps([entry]))
+    assert load_archives(path)[0].raw == entry["raw"]
+    path.write_text(json.dumps([{**entry, "raw": "http://data.example/"}]))
+    with pytest.raises(FormatError, match="timestamp"):
+        load_archives(path)
