@@ -1,0 +1,482 @@
+"""The aggregator against archives that answer, stall, page, fail and lie (in one process, over real sockets)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import uvloop
+
+from loopback import Loopback, Request, answer, loopback
+from recollect.aggregator import cache as cache_module
+from recollect.aggregator.ask import Limits
+from recollect.aggregator.cache import Cache, Lifetimes
+from recollect.aggregator.service import Aggregator, Answer, CachePolicy, Lookup, World
+from recollect.archives.client import ArchiveClient
+from recollect.archives.registry import Archive
+from recollect.datetimes import format_http_date, parse_timestamp
+
+URI = "http://x.example/"
+Handler = Callable[[Request, asyncio.StreamWriter], Awaitable[None]]
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    uvloop.run(asyncio.wait_for(test, 20))
+
+
+def timemap(*stamps: str, base: str = "http://127.0.0.1/web", more: str = "") -> bytes:
+    links = [f'<{URI}>; rel="original"']
+    links += [f'<{base}/{s}/{URI}>; rel="memento"; datetime="{format_http_date(parse_timestamp(s))}"' for s in stamps]
+    return (",\n".join(links) + more).encode()
+
+
+def holds(*stamps: str) -> Handler:
+    async def handler(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(timemap(*stamps)) if stamps else answer(b"", "404 Not Found"))
+
+    return handler
+
+
+def says(data: bytes) -> Handler:
+    async def handler(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+
+    return handler
+
+
+async def stalls(_: Request, writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(5)
+
+
+@asynccontextmanager
+async def aggregator(
+    handlers: dict[str, Handler], **options: Any
+) -> AsyncIterator[tuple[Aggregator, dict[str, Loopback]]]:
+    async with AsyncExitStack() as stack:
+        servers = {name: await stack.enter_async_context(loopback(handler)) for name, handler in handlers.items()}
+        archives = tuple(
+            Archive(name, timemap=f"{server.base}/timemap/", timegate=f"{server.base}/timegate/")
+            for name, server in servers.items()
+        )
+        client = await stack.enter_async_context(ArchiveClient(backs_off=False))
+        service = Aggregator(client, World(archives), **{"deadline": 2.0, **options})
+        stack.push_async_callback(service.close)
+        yield service, servers
+
+
+def test_answers_are_merged_in_order_whoever_answers_first() -> None:
+    async def late(request: Request, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.1)
+        await holds("20100101000000", "20150101000000")(request, writer)
+
+    async def main() -> None:
+        async with aggregator({"late": late, "quick": holds("20120101000000"), "none": holds()}) as (service, _):
+            got = await service.timemaps(Lookup(URI))
+            assert [(m.archive, m.captured_at.year) for m in got.mementos] == [
+                ("late", 2010),
+                ("quick", 2012),
+                ("late", 2015),
+            ]
+            assert {o.archive: o.kind for o in got.outcomes} == {
+                "late": "mementos",
+                "quick": "mementos",
+                "none": "none",
+            }
+            assert not got.failed
+
+    run(main())
+
+
+def test_one_deadline_holds_for_all_and_names_who_was_late() -> None:
+    async def main() -> None:
+        async with aggregator({"good": holds("2015"), "slow": stalls}, deadline=0.3) as (service, _):
+            started = asyncio.get_running_loop().time()
+            got = await service.timemaps(Lookup(URI))
+            assert asyncio.get_running_loop().time() - started < 0.5
+            assert len(got.mementos) == 1
+            assert [(o.archive, o.error) for o in got.failed] == [("slow", "timeout")]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "error"),
+    [
+        (answer(timemap("2015")), "mementos", ""),
+        (answer(b""), "none", ""),
+        (answer(b"", "404 Not Found"), "none", ""),
+        (answer(b"", "410 Gone"), "none", ""),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", "none", ""),
+        (answer(b"<html><body>Nothing here</body></html>", Content_Type="text/html"), "error", "not a TimeMap"),
+        (answer(b"\x00<<<>>>"), "error", "not a TimeMap"),
+        (answer(b"", "403 Forbidden"), "error", "status 403"),
+        (answer(b"", "429 Too Many Requests"), "error", "status 429"),
+        (answer(b"", "503 Service Unavailable"), "error", "status 503"),
+        (b"not http at all\r\n\r\n", "error", "bad answer"),
+    ],
+)
+def test_absence_failure_and_mementos_are_told_apart(data: bytes, kind: str, error: str) -> None:
+    async def main() -> None:
+        async with aggregator({"a": says(data)}) as (service, _):
+            got = await service.timemaps(Lookup(URI))
+            assert [(o.kind, o.error) for o in got.outcomes] == [(kind, error)]
+
+    run(main())
+
+
+def test_a_body_cut_short_is_used_and_named() -> None:
+    async def cut(_: Request, writer: asyncio.StreamWriter) -> None:
+        body = timemap("2015", "2016")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(body) + 500) + body)
+        writer.close()
+
+    async def main() -> None:
+        async with aggregator({"a": cut}) as (service, _):
+            got = await service.timemaps(Lookup(URI))
+            assert len(got.mementos) == 2
+            assert got.failed[0].partial
+
+    run(main())
+
+
+def test_pages_are_followed_and_bounded() -> None:
+    async def paged(request: Request, writer: asyncio.StreamWriter) -> None:
+        number = int(request.path.rpartition("page=")[2]) if "page=" in request.path else 1
+        onward = f"http://127.0.0.1:{port}/timemap/{URI}?page={number + 1}"
+        more = f',\n<{onward}>; rel="timemap"; type="application/link-format"'
+        writer.write(answer(timemap(f"{2000 + number}0101000000", more=more if number < last else "")))
+
+    port = last = 0
+
+    async def main() -> None:
+        nonlocal port, last
+        async with aggregator({"a": paged}, limits=Limits(max_pages=5)) as (service, servers):
+            port = servers["a"].port
+            last = 4
+            got = await service.timemaps(Lookup(URI))
+            assert (len(got.mementos), got.failed) == (4, ())
+            last = 1000
+            got = await service.timemaps(Lookup(URI))
+            assert len(got.mementos) == 5
+            assert "more pages" in got.failed[0].partial
+            assert len(servers["a"].requests) == 9
+
+    run(main())
+
+
+def test_pages_on_other_hosts_are_not_fetched() -> None:
+    async def main() -> None:
+        async with loopback(holds("2001")) as elsewhere:
+            more = f',\n<{elsewhere.base}/more>; rel="timemap"; type="application/link-format"'
+            async with aggregator({"a": says(answer(timemap("2015", more=more)))}) as (service, _):
+                got = await service.timemaps(Lookup(URI))
+                assert len(got.mementos) == 1
+                assert "not one of the archive's hosts" in got.failed[0].partial
+                assert elsewhere.requests == []
+
+    run(main())
+
+
+# TimeGates
+
+
+def gate(status: str = "302 Found", **headers: str) -> Handler:
+    return says(answer(b"", status, **headers))
+
+
+WEB = "http://127.0.0.1/web/20140101000000/http://x.example/"
+FULL = (
+    f'<{URI}>; rel="original", '
+    '<http://127.0.0.1/web/2010/a>; rel="first memento"; datetime="Fri, 01 Jan 2010 00:00:00 GMT", '
+    '<http://127.0.0.1/web/2013/a>; rel="prev memento"; datetime="Tue, 01 Jan 2013 00:00:00 GMT", '
+    f'<{WEB}>; rel="memento"; datetime="Wed, 01 Jan 2014 00:00:00 GMT", '
+    '<http://127.0.0.1/web/2019/a>; rel="next last memento"; datetime="Tue, 01 Jan 2019 00:00:00 GMT"'
+)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        gate(Location=WEB, Link=FULL),
+        gate("301 Moved", Location=WEB, Link=FULL),
+        gate("303 See Other", Location=WEB),
+        gate("307 Temporary Redirect", Location=WEB),
+        gate("308 Permanent Redirect", Location="/web/20140101000000/http://x.example/"),
+        gate("200 OK", Content_Location=WEB, Memento_Datetime="Wed, 01 Jan 2014 00:00:00 GMT"),
+        gate("200 OK", Memento_Datetime="Wed, 01 Jan 2014 00:00:00 GMT"),
+        gate("200 OK", Link=FULL),
+    ],
+)
+def test_every_habit_of_timegates_is_understood(handler: Handler) -> None:
+    async def main() -> None:
+        async with aggregator({"a": handler}) as (service, servers):
+            at = datetime(2014, 6, 1, tzinfo=UTC)
+            got = await service.timegates(Lookup(URI), at)
+            choice = got.negotiated(at)
+            assert choice is not None
+            assert choice.closest.captured_at == datetime(2014, 1, 1, tzinfo=UTC)
+            assert servers["a"].requests[0].headers["accept-datetime"] == "Sun, 01 Jun 2014 00:00:00 GMT"
+
+    run(main())
+
+
+def test_a_timegate_may_send_to_another_timegate() -> None:
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        if "/other/" in request.path:
+            writer.write(answer(b"", "302 Found", Location=WEB))
+        else:
+            writer.write(answer(b"", "302 Found", Location="/other/" + URI))
+
+    async def main() -> None:
+        async with aggregator({"a": handler}) as (service, _):
+            got = await service.timegates(Lookup(URI), None)
+            assert [m.uri for m in got.mementos] == [WEB]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("handler", "kind"),
+    [
+        (gate("404 Not Found"), "none"),
+        (gate("200 OK"), "none"),
+        (gate("302 Found"), "error"),
+        (gate("302 Found", Location="/loop"), "error"),
+        (gate("503 Busy"), "error"),
+    ],
+)
+def test_timegates_without_a_memento(handler: Handler, kind: str) -> None:
+    async def main() -> None:
+        async with aggregator({"a": handler}) as (service, _):
+            got = await service.timegates(Lookup(URI), None)
+            assert [o.kind for o in got.outcomes] == [kind]
+
+    run(main())
+
+
+def test_neighbours_are_claimed_only_when_certain() -> None:
+    at = datetime(2014, 6, 1, tzinfo=UTC)
+
+    async def choice(*handlers: Handler) -> Any:
+        async with aggregator({f"a{n}": handler for n, handler in enumerate(handlers)}) as (service, _):
+            return (await service.timegates(Lookup(URI), at)).negotiated(at)
+
+    later = gate(Location="http://127.0.0.1/web/20160101000000/http://x.example/")
+    earlier = gate(Location="http://127.0.0.1/web/20120101000000/http://x.example/")
+
+    async def main() -> None:
+        full = await choice(gate(Location=WEB, Link=FULL))
+        years = [m.captured_at.year for m in (full.first, full.prev, full.closest, full.next, full.last)]
+        assert years == [2010, 2013, 2014, 2019, 2019]
+        bare = await choice(gate(Location=WEB))
+        assert (bare.first, bare.prev, bare.next, bare.last) == (None, None, None, None)
+        # The other archive's choice lies later: it has nothing between, but we cannot know what it has before.
+        both = await choice(gate(Location=WEB, Link=FULL), later)
+        assert (both.prev, both.next.captured_at.year, both.first, both.last) == (None, 2016, None, None)
+        both = await choice(gate(Location=WEB, Link=FULL), earlier)
+        assert (both.prev.captured_at.year, both.next) == (2013, None)
+
+    run(main())
+
+
+# Resting
+
+
+def test_a_failing_archive_is_left_alone_and_taken_back() -> None:
+    broken = True
+
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(b"", "503 Busy") if broken else answer(timemap("2015")))
+
+    async def main() -> None:
+        nonlocal broken
+        async with aggregator({"a": handler, "b": holds("2010")}) as (service, servers):
+            for _ in range(8):
+                got = await service.timemaps(Lookup(URI))
+            assert len(servers["a"].requests) == 5
+            assert [d.archive for d in got.unheard] == ["a"]
+            assert "5 failures" in got.unheard[0].reason
+            assert service.states()["a"][0].name == "open"
+            broken = False
+            service._breakers["a"]._open_until = 0.0  # time passes
+            crowd = await asyncio.gather(*(service.timemaps(Lookup(URI)) for _ in range(10)))
+            assert len(servers["a"].requests) == 6, "one probe at a time"
+            assert sum(not one.unheard for one in crowd) == 1
+            await service.timemaps(Lookup(URI))
+            assert service.states()["a"][0].name == "closed"
+            assert len((await service.timemaps(Lookup(URI))).mementos) == 2
+
+    run(main())
+
+
+def test_a_pause_is_kept_and_told() -> None:
+    async def main() -> None:
+        busy = says(answer(b"", "429 Too Many Requests", Retry_After="60"))
+        async with aggregator({"a": busy, "b": holds("2010")}) as (service, servers):
+            await service.timemaps(Lookup(URI))
+            got = await service.timemaps(Lookup(URI))
+            assert len(servers["a"].requests) == 1
+            assert "asked us to wait" in got.unheard[0].reason
+            assert len(got.mementos) == 1
+
+    run(main())
+
+
+def test_an_impatient_client_does_not_count_against_an_archive() -> None:
+    async def main() -> None:
+        async with aggregator({"a": stalls}) as (service, _):
+            for _ in range(8):
+                got = await service.timemaps(Lookup(URI, wait=0.02))
+                assert [o.error for o in got.failed] == ["timeout"]
+            assert service.states()["a"][0].name == "closed"
+
+    run(main())
+
+
+def test_a_client_that_leaves_cancels_the_requests() -> None:
+    async def main() -> None:
+        async with aggregator({"a": stalls, "b": stalls}) as (service, servers):
+            task = asyncio.ensure_future(service.timemaps(Lookup(URI)))
+            await asyncio.sleep(0.1)
+            assert [server.open for server in servers.values()] == [1, 1]
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert [service.states()[name][2] for name in servers] == [0, 0]
+
+    run(main())
+
+
+# The cache
+
+
+def cached(**lifetimes: float) -> dict[str, Any]:
+    return {
+        "cache": Cache(
+            lifetimes=Lifetimes(**{"fresh": 100, "stale": 100, "negative": 10, **lifetimes}), max_bytes=10**7
+        )
+    }
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock of the cache, moved by hand."""
+    now = [1e9]
+    monkeypatch.setattr(cache_module, "time", lambda: now[0])
+    return now
+
+
+def test_answers_are_fresh_then_stale_then_gone(clock: list[float]) -> None:
+    async def main() -> None:
+        async with aggregator({"a": holds("2015"), "b": holds()}, **cached()) as (service, servers):
+            calls = [len(server.requests) for server in servers.values()]
+
+            async def ask() -> tuple[str, list[int]]:
+                got = await service.timemaps(Lookup(URI))
+                assert len(got.mementos) == 1
+                await asyncio.sleep(0.05)  # a refresh behind the answer
+                return got.cache, [len(server.requests) for server in servers.values()]
+
+            assert calls == [0, 0]
+            assert await ask() == ("miss", [1, 1])
+            assert await ask() == ("hit", [1, 1])
+            clock[0] += 11
+            assert await ask() == ("partly", [1, 2]), "`none` lives shorter"
+            clock[0] += 95
+            assert (await ask())[0] == "stale"
+            assert len(servers["a"].requests) == 2, "asked for anew behind the answer"
+            assert (await ask())[0] in ("hit", "partly")
+            clock[0] += 500
+            assert (await ask())[0] == "miss"
+
+    run(main())
+
+
+def test_the_client_decides_about_the_cache(clock: list[float]) -> None:
+    async def main() -> None:
+        async with aggregator({"a": holds("2015")}, **cached()) as (service, servers):
+
+            async def ask(**policy: Any) -> Answer:
+                return await service.timemaps(Lookup(URI, policy=CachePolicy(**policy)))
+
+            assert (await ask(only=True)).outcomes == ()
+            assert len(servers["a"].requests) == 0
+            await ask(store=False)
+            assert (await ask(only=True)).outcomes == ()
+            await ask()
+            assert (await ask(only=True)).cache == "hit"
+            count = len(servers["a"].requests)
+            await ask(read=False)
+            assert len(servers["a"].requests) == count + 1
+            clock[0] += 50
+            await ask(max_age=60.0)
+            assert len(servers["a"].requests) == count + 1
+            await ask(max_age=20.0)
+            assert len(servers["a"].requests) == count + 2
+
+    run(main())
+
+
+def test_failures_and_partial_answers_are_never_kept() -> None:
+    state = "fail"
+
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        if state == "fail":
+            writer.write(answer(b"", "500 Oops"))
+        elif state == "cut":
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + timemap("2015"))
+            writer.close()
+        else:
+            writer.write(answer(timemap("2015", "2016")))
+
+    async def main() -> None:
+        nonlocal state
+        async with aggregator({"a": handler}, **cached()) as (service, _):
+            assert (await service.timemaps(Lookup(URI))).failed
+            state = "cut"
+            assert len((await service.timemaps(Lookup(URI))).mementos) == 1
+            state = "good"
+            got = await service.timemaps(Lookup(URI))
+            assert (len(got.mementos), got.failed) == (2, ())
+
+    run(main())
+
+
+def test_lookups_at_the_same_time_share_one_gathering() -> None:
+    async def slow(request: Request, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.1)
+        await holds("2015")(request, writer)
+
+    async def main() -> None:
+        async with aggregator({"a": slow}, **cached()) as (service, servers):
+            tasks = [asyncio.ensure_future(service.timemaps(Lookup(URI))) for _ in range(20)]
+            await asyncio.sleep(0.02)
+            tasks[0].cancel()
+            answers = await asyncio.gather(*tasks[1:])
+            assert all(len(one.mementos) == 1 for one in answers)
+            assert len(servers["a"].requests) == 1
+            alone = asyncio.ensure_future(service.timemaps(Lookup("http://y.example/")))
+            await asyncio.sleep(0.02)
+            alone.cancel()
+            await asyncio.gather(alone, return_exceptions=True)
+            await asyncio.sleep(0)
+            assert service.states()["a"][2] == 0, "nobody waits any more, so nobody is asked any more"
+
+    run(main())
+
+
+def test_a_timegate_answers_from_cached_timemaps() -> None:
+    async def main() -> None:
+        async with aggregator({"a": holds("2010", "2015")}, **cached()) as (service, servers):
+            await service.timemaps(Lookup(URI))
+            at = datetime(2011, 1, 1, tzinfo=UTC)
+            got = await service.timegates(Lookup(URI), at)
+            choice = got.negotiated(at)
+            assert choice is not None and choice.closest.captured_at.year == 2010
+            assert choice.next is not None and choice.next.captured_at.year == 2015
+            assert len(servers["a"].requests) == 1
+
+    run(main())
