@@ -123,7 +123,7 @@ def _summary(answer: Answer, place: Place) -> str:
         missing = "" if not answer.failed and not answer.unheard else " But not every archive answered, see below."
         return f'<section class="card summary"><h2>No captures found</h2><p>of {shown}.{missing}</p></section>'
     first, last = mementos[0], mementos[-1]
-    holders = len({archive for _, archive, _ in mementos.rows})
+    holders = len({archive for _, archive, _, _ in mementos.rows})
     formats = " · ".join(f'<a href="{escape(_local(place, kind))}">{kind}</a>' for kind in MEDIA_TYPES)
     warning = ""
     if answer.failed or answer.unheard:
@@ -201,7 +201,7 @@ def _list(mementos: Mementos, place: Place, names: dict[str, str]) -> Iterator[s
     """Captures by year, folded; the newest year is open."""
     colours = {archive: number % COLOURS for number, archive in enumerate(in_order(mementos))}
     years: dict[str, list[int]] = {}
-    for number, (moment, _, _) in enumerate(mementos.rows):
+    for number, (moment, *_) in enumerate(mementos.rows):
         years.setdefault(moment[:4], []).append(number)
     yield '<section class="card list"><h3>Captures by year</h3>'
     for index, (year, numbers) in enumerate(reversed(years.items())):

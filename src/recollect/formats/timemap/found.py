@@ -11,7 +11,7 @@ from datetime import datetime
 from recollect.datetimes import format_http_date, parse_any, parse_timestamp
 from recollect.errors import FormatError
 from recollect.formats.timemap.links import Link, Problems, resolve
-from recollect.formats.timemap.model import MOMENT_OF_DAY, Page, TimeMap, datetime_to_moment
+from recollect.formats.timemap.model import DAY_OF_MOMENT, MOMENT_OF_DAY, Page, TimeMap, datetime_to_moment
 
 _STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
 _RFC_1123 = re.compile(r"[A-Z][a-z]{2}, .{11} (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9] GMT")
@@ -30,6 +30,7 @@ class Found:
         self.timegate = ""
         self.moments: list[str] = []
         self.uris: list[str] = []
+        self.days: list[str] = []
         self.related = False
         """Whether any link had a relation type: without one this is no TimeMap."""
         self.selves = {_bare(base)}
@@ -69,8 +70,12 @@ class Found:
         if anchor:
             self.of_others.append((anchor, moment, uri))
             return
+        self._keep(moment, uri)
+
+    def _keep(self, moment: str, uri: str) -> None:
         self.moments.append(moment)
         self.uris.append(uri)
+        self.days.append(DAY_OF_MOMENT[moment[:8]])
 
     def _moment(self, date: str) -> str:
         if _RFC_1123.fullmatch(date):
@@ -108,13 +113,13 @@ class Found:
             if self.original and _loosely(resource) != _loosely(self.original):
                 self.problems.add("a memento of another resource (anchor)", anchor)
                 continue
-            self.moments.append(moment)
-            self.uris.append(uri)
+            self._keep(moment, uri)
         return TimeMap(
             original=self.original,
             timegate=self.timegate,
             moments=self.moments,
             uris=self.uris,
+            days=self.days,
             pages=self._other_pages(),
             problems=self.problems.words(),
             kind=kind,

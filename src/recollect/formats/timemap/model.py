@@ -1,7 +1,8 @@
 """Mementos of one resource: as one archive lists them (`TimeMap`), and merged across archives (`Mementos`).
 
 Hides: the compact form. A moment is kept as `YYYYMMDDhh:mm:ss`, which sorts as it is and holds the clock time ready for
-an HTTP date; datetimes are made only when somebody asks. Lists are parallel, so 100,000 mementos are 200,000 strings.
+an HTTP date; its day is kept as an HTTP date begins (`Thu, 01 Jan 2015`), because a weekday is slow to find; datetimes
+are made only when somebody asks. Lists are parallel, so 100,000 mementos are 300,000 strings.
 
 Invariants: `Mementos.rows` is sorted by moment, then archive in the order given, then URI, and holds no memento twice;
 two answers made of the same TimeMaps are the same whatever order they arrived in.
@@ -14,7 +15,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import repeat
+from itertools import islice, repeat
+from operator import eq
 
 from recollect.datetimes import format_http_date, parse_http_date
 from recollect.errors import FormatError
@@ -50,6 +52,8 @@ class TimeMap:
     timegate: str = ""
     moments: list[str] = field(default_factory=list)
     uris: list[str] = field(default_factory=list)
+    days: list[str] = field(default_factory=list, repr=False, compare=False)
+    """Of each moment, the day as an HTTP date names it; empty where nobody has needed it yet."""
     pages: tuple[Page, ...] = ()
     problems: tuple[str, ...] = ()
     kind: str = "link"
@@ -79,8 +83,8 @@ class Negotiated:
     last: Memento | None
 
 
-Row = tuple[str, int, str]
-"""Moment, number of the archive in `Mementos.archives`, URI-M."""
+Row = tuple[str, int, str, str]
+"""Moment, number of the archive in `Mementos.archives`, URI-M, day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ class Mementos:
         return len(self.rows)
 
     def __getitem__(self, index: int) -> Memento:
-        moment, archive, uri = self.rows[index]
+        moment, archive, uri, _ = self.rows[index]
         return Memento(uri, moment_to_datetime(moment), self.archives[archive])
 
     def __iter__(self) -> Iterator[Memento]:
@@ -118,7 +122,7 @@ class Mementos:
     def per_year(self) -> dict[str, dict[int, int]]:
         """Mementos by archive and year, for archives that hold any."""
         table: dict[str, dict[int, int]] = {}
-        for moment, archive, _ in self.rows:
+        for moment, archive, _, _ in self.rows:
             years = table.setdefault(self.archives[archive], {})
             year = int(moment[:4])
             years[year] = years.get(year, 0) + 1
@@ -164,28 +168,38 @@ def merge(timemaps: Sequence[tuple[str, TimeMap]]) -> Mementos:
     order = {name: number for number, name in enumerate(archives)}
     rows: list[Row] = []
     for name, timemap in timemaps:
-        rows.extend(zip(timemap.moments, repeat(order[name]), timemap.uris, strict=False))
+        moments, uris, days = timemap.moments, timemap.uris, timemap.days
+        if len(days) != len(uris):
+            days = [DAY_OF_MOMENT[moment[:8]] for moment in moments]
+        rows.extend(zip(moments, repeat(order[name]), uris, days, strict=False))
     rows.sort()
     return Mementos(archives, _without_twins(rows))
 
 
 def _without_twins(rows: list[Row]) -> list[Row]:
-    names = {uri for _, _, uri in rows}
-    together = "\n".join(names)
-    ports = ":80/" in together or ":443/" in together
-    if len(names) == len(rows) and not ports:
+    names = {uri for _, _, uri, _ in rows}
+    moments = [row[0] for row in rows]
+    if any(map(eq, moments, islice(moments, 1, None))):
+        names -= _port_twins(rows, moments)
+    if len(names) == len(rows):
         return rows
-    twins = set(rows) if ports else set()
     kept: list[Row] = []
     for row in rows:
-        moment, archive, uri = row
-        if uri not in names:
-            continue
-        names.discard(uri)
-        if ports and (short := _without_port(uri)) != uri and (moment, archive, short) in twins:
-            continue
-        kept.append(row)
+        if row[2] in names:
+            names.discard(row[2])
+            kept.append(row)
     return kept
+
+
+def _port_twins(rows: list[Row], moments: list[str]) -> set[str]:
+    """URI-Ms that have a twin of the same archive and moment which differs only by a default port written out."""
+    tied = {moment for moment, after in zip(moments, islice(moments, 1, None), strict=False) if moment == after}
+    held = {(moment, archive, uri) for moment, archive, uri, _ in rows if moment in tied}
+    return {
+        uri
+        for moment, archive, uri in held
+        if (short := _without_port(uri)) != uri and (moment, archive, short) in held
+    }
 
 
 def _without_port(uri: str) -> str:
@@ -213,20 +227,35 @@ def datetime_to_moment(at: datetime) -> str:
     return f"{m.year:04d}{m.month:02d}{m.day:02d}{m.hour:02d}:{m.minute:02d}:{m.second:02d}"
 
 
-class _Days(dict[str, str]):
+MOST_DAYS = 50_000
+"""Days kept at a time: a hostile archive could name every day of ten thousand years."""
+
+
+class _Moments(dict[str, str]):
     """`Thu, 01 Jan 2015` to `20150101`; only days written exactly so are kept, others raise FormatError."""
 
     def __missing__(self, day: str) -> str:
         at = parse_http_date(f"{day} 00:00:00 GMT")
         if format_http_date(at)[:16] != day:
             raise FormatError("not the day it says", where=repr(day))
-        if len(self) > 50_000:  # a hostile archive could name every day of ten thousand years
+        if len(self) > MOST_DAYS:
             self.clear()
         self[day] = datetime_to_moment(at)[:8]
         return self[day]
 
 
-MOMENT_OF_DAY = _Days()
+class _Days(dict[str, str]):
+    """`20150101` to `Thu, 01 Jan 2015`."""
+
+    def __missing__(self, moment: str) -> str:
+        if len(self) > MOST_DAYS:
+            self.clear()
+        self[moment] = format_http_date(moment_to_datetime(f"{moment}00:00:00"))[:16]
+        return self[moment]
+
+
+MOMENT_OF_DAY = _Moments()
+DAY_OF_MOMENT = _Days()
 
 
 def moment_to_timestamp(moment: str) -> str:

@@ -97,6 +97,7 @@ def _read_links(text: str, base: str, problems: Problems) -> TimeMap:
             raise FormatError("no such hour")
         found.moments += [MOMENT_OF_DAY[day] + time for day, time in zip(days, times, strict=True)]
         found.uris += uris
+        found.days += days
     except FormatError:
         for uri, day, time in zip(uris, days, times, strict=True):
             found.memento(uri, f"{day} {time} GMT")

@@ -55,19 +55,6 @@ class Paging:
         return max(1, -(-total // self.size))
 
 
-class _Days(dict[str, str]):
-    """`20150101` to `Thu, 01 Jan 2015 `: mementos cluster by day, and weekdays are slow to find."""
-
-    def __missing__(self, day: str) -> str:
-        if len(self) > 50_000:
-            self.clear()
-        self[day] = format_http_date(moment_to_datetime(f"{day}00:00:00"))[:17]
-        return self[day]
-
-
-_DAYS = _Days()
-
-
 def write_timemap(
     kind: str, place: Place, mementos: Mementos, *, paging: Paging | None = None, extra: Mapping[str, Any] | None = None
 ) -> Iterator[bytes]:
@@ -110,8 +97,8 @@ def _write_link(place: Place, mementos: Mementos, paging: Paging | None) -> Iter
     for start in range(0, len(shown.rows), _CHUNK):
         chunk = shown.rows[start : start + _CHUNK]
         lines = [
-            f'<{uri}>; rel="memento"; datetime="{_DAYS[moment[:8]]}{moment[8:]} GMT"{names[archive]}'
-            for moment, archive, uri in chunk
+            f'<{uri}>; rel="memento"; datetime="{day} {moment[8:]} GMT"{names[archive]}'
+            for moment, archive, uri, day in chunk
         ]
         for at, row in _ends(mementos, chunk):
             lines[at] = lines[at].replace('rel="memento"', f'rel="{_end_rel(mementos, row)}"', 1)
@@ -129,11 +116,11 @@ def _write_link(place: Place, mementos: Mementos, paging: Paging | None) -> Iter
 def _range(rows: list[Row]) -> str:
     if not rows:
         return ""
-    return f'; from="{_http(rows[0][0])}"; until="{_http(rows[-1][0])}"'
+    return f'; from="{_http(rows[0])}"; until="{_http(rows[-1])}"'
 
 
-def _http(moment: str) -> str:
-    return f"{_DAYS[moment[:8]]}{moment[8:]} GMT"
+def _http(row: Row) -> str:
+    return f"{row[3]} {row[0][8:]} GMT"
 
 
 def _ends(mementos: Mementos, chunk: list[Row]) -> list[tuple[int, Row]]:
@@ -192,7 +179,7 @@ def _write_json(place: Place, mementos: Mementos, paging: Paging | None, extra: 
         items = [
             f'      {{\n        "datetime": "{m[:4]}-{m[4:6]}-{m[6:8]}T{m[8:]}Z",\n        "uri": {_text(uri)},\n'
             f'        "archive": {names[archive]}\n      }}'
-            for m, archive, uri in shown.rows[start : start + _CHUNK]
+            for m, archive, uri, _ in shown.rows[start : start + _CHUNK]
         ]
         yield (opening + ",\n".join(items)).encode()
         opening = ",\n"
@@ -260,8 +247,8 @@ def _write_cdxj(place: Place, mementos: Mementos, paging: Paging | None, extra: 
         chunk = shown.rows[start : start + _CHUNK]
         lines = [
             f'{moment_to_timestamp(moment)} {{"uri": {_text(uri)}, "rel": "memento", '
-            f'"datetime": "{_http(moment)}"{names[archive]}'
-            for moment, archive, uri in chunk
+            f'"datetime": "{day} {moment[8:]} GMT"{names[archive]}'
+            for moment, archive, uri, day in chunk
         ]
         for at, row in _ends(mementos, chunk):
             lines[at] = lines[at].replace('"rel": "memento"', f'"rel": "{_end_rel(mementos, row)}"', 1)
