@@ -53,7 +53,7 @@ class Scale:
     def ticks(self) -> list[tuple[float, str]]:
         """Where grid lines stand, with their labels; at most a dozen or so."""
         years = self.end.year - self.start.year
-        if years >= 2:
+        if years >= 2 and self.start.month == 1:
             step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000) if years / s <= 14)
             first = self.start.year + -self.start.year % step
             return [(self.x(datetime(y, 1, 1, tzinfo=UTC)), str(y)) for y in range(first, self.end.year, step)]
