@@ -160,9 +160,25 @@ def small_archives() -> Iterator[SmallArchives]:
         server.server_close()
 
 
+@dataclass(frozen=True)
+class Server:
+    """A running `recollect serve`: its address, its process, and what it said."""
+
+    base: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
 @contextmanager
 def serving(registry: Path, *flags: str, seconds: float = 30) -> Iterator[str]:
     """`recollect serve` on a port of its own; gives its address."""
+    with server_process(registry, *flags, seconds=seconds) as server:
+        yield server.base
+
+
+@contextmanager
+def server_process(registry: Path, *flags: str, seconds: float = 30) -> Iterator[Server]:
+    """The same, with its process."""
     log = registry.with_name("serve.log")
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -172,7 +188,7 @@ def serving(registry: Path, *flags: str, seconds: float = 30) -> Iterator[str]:
             env={**os.environ, "XDG_CONFIG_HOME": str(registry.parent)},
         )
     try:
-        yield _address(process, log, seconds)
+        yield Server(_address(process, log, seconds), process, log)
     finally:
         process.terminate()
         try:
