@@ -8,7 +8,7 @@ BENCH_STAMP := $(VENV)/.bench-installed
 PYWB_STAMP := .venv-pywb/.installed
 PYTEST_WORKERS ?= auto
 
-.PHONY: help demo demo-serve test check bench bench-% format dist clean docs
+.PHONY: help install demo demo-serve test check bench format dist clean docs
 
 help:  ## show the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -44,7 +44,8 @@ format: $(STAMP)  ## let ruff lay out the code
 
 bench: bench-surt  ## the quick benchmarks
 
-bench-%: $(BENCH_STAMP)  ## one benchmark: bench-surt, bench-profile, bench-lookup, bench-compact, bench-accuracy, ...
+bench-%: $(BENCH_STAMP)  ## one benchmark of bench/, as bench-surt; options as ARGS='...'
+	@test -f bench/$*.py || { echo "no bench/$*.py; there are:" bench/*.py >&2; exit 2; }
 	$(BIN)/python bench/$*.py $(ARGS)
 
 clean:  ## remove what the targets made
