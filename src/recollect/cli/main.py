@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # one line per command, in the order of the alphabet
     "archives": ("recollect.cli.archives", "archives", "show the archives that are asked, and whether they answer"),
+    "compact": ("recollect.cli.compact", "compact", "make a map smaller; nothing held is missed"),
     "completion": ("recollect.cli.completion", "completion", "print a script that completes commands in your shell"),
     "config": ("recollect.cli.serve", "config", "show the server's settings and where each comes from"),
     "diff": ("recollect.cli.maps", "diff", "what changed between two maps"),
@@ -45,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "timegate": ("recollect.cli.memento", "timegate", "find the memento closest to a datetime"),
     "timemap": ("recollect.cli.memento", "timemap", "list the mementos of a page in all archives"),
     "validate": ("recollect.cli.maps", "validate", "name every fault of a map"),
+    "verify": ("recollect.cli.profile", "verify", "prove that a map holds everything in the indexes"),
 }
 
 EPILOG = """\b

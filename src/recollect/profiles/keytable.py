@@ -1,8 +1,8 @@
 """A map in arrays: its lines as columns, its keys as a tree.
 
-Hides: where the bytes come from (a mapped file, or a compressed one unpacked to a temporary file), the parsing of
-millions of lines, and the order problem: subtrees are not contiguous in byte order (see `treekernels`), yet the tree
-is built in one pass over byte-sorted rows, without sorting them again.
+Hides: the parsing of millions of lines, and the order problem: subtrees are not contiguous in byte order (see
+`treekernels`), yet the tree is built in one pass over byte-sorted rows, without sorting them again. The text comes from
+`plainmap.open_sorted`, mapped and not loaded.
 
 `KeyTable` has one row per record, in file order (bytes). About 45 bytes a row. `KeyTree` has one node per host
 segment, port, path root and path segment. Node 0 is the root; a parent's number is smaller than its children's, so a
@@ -11,20 +11,13 @@ loop over nodes backwards goes bottom-up. About 18 bytes a node.
 
 from __future__ import annotations
 
-import mmap
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import FormatError, NotSorted
-from recollect.formats.containers import open_input, whole_lines
 from recollect.model import Problem
 from recollect.profiles import treekernels as kernels
 
@@ -60,7 +53,8 @@ class KeyTable:
     def void(self) -> NDArray[np.bool_]:
         """Rows whose frequency is a void: URI-Ms exactly 0 (`0`, `0-`, `0/20`)."""
         low = self.bounds & 3
-        return (self.uri_m == 0) & ((low == kernels.EXACT) | (low == kernels.AT_MOST))
+        void: NDArray[np.bool_] = (self.uri_m == 0) & ((low == kernels.EXACT) | (low == kernels.AT_MOST))
+        return void
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +86,6 @@ class KeyTree:
         if node == 0:
             return b"*"
         return self.name(node) + (b"/*" if self.kind[node] == kernels.PATH else b",*")
-
-
-@contextmanager
-def mapped(path: str | os.PathLike[str], on_problem: OnProblem | None = None) -> Iterator[Bytes]:
-    """The text of a file as one array of bytes: mapped, not loaded; unpacked to a temporary file first if
-    compressed."""
-    with ExitStack() as stack:
-        stream = stack.enter_context(open_input(path, on_problem))
-        if stream.kind == "plain" and os.fspath(path) != "-" and Path(path).is_file():
-            file: Any = stack.enter_context(Path(path).open("rb"))
-        else:
-            file = stack.enter_context(tempfile.TemporaryFile())
-            for piece in whole_lines(stream, on_problem):
-                file.write(piece)
-            file.flush()
-        if os.fstat(file.fileno()).st_size == 0:
-            yield np.zeros(0, np.uint8)
-            return
-        area = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        # The map is unmapped when the last array over it is gone; closing it under an array would be an error.
-        yield np.frombuffer(area, np.uint8)
 
 
 def table_of(data: Bytes, *, name: str = "") -> KeyTable:

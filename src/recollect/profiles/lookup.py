@@ -20,12 +20,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol
 
 from recollect.errors import BadURI, FormatError, RecollectError
-from recollect.formats.frequency import Frequency, merge
+from recollect.formats.frequency import VOID, Frequency, merge
 from recollect.formats.ukvs import Header, lenient
 from recollect.formats.ukvs.periods import Period
 from recollect.formats.ukvs.records import Record, parse_line
@@ -152,10 +153,11 @@ class MementoMap:
         """What the records hold in a time, as far as they tell times: by a column, or in their JSON."""
         if "datetime" in self.header.keys[1:]:
             column = self.header.keys.index("datetime") - 1
-            records = [one for one in records if _meet(Period.parse(one.more_keys[column]), at)]
+            parts = [one for one in records if one.more_keys[column] != b":"]
+            records = [one for one in parts if _may_meet(one.more_keys[column], at)] if parts else records
         if not records:
-            return Frequency.exact(0)
-        return _together([_cut_to(record, at) for record in records])
+            return VOID
+        return _sum([_cut_to(record, at) for record in records])
 
 
 def keys_of(uri: str, policy: str = "") -> list[bytes]:
@@ -204,35 +206,40 @@ def _rank(verdict: Lookup) -> tuple[bool, bool]:
 
 
 def _together(records: Sequence[Record]) -> Frequency:
-    """The records of one key (in different times) as one: captures add, URI-Rs may be the same."""
-    total = records[0].frequency
-    for record in records[1:]:
-        total = merge(total, record.frequency)
-    return total
+    """The records of one key as one: the row of the whole (`:` and `-` in all further columns), else their sum."""
+    for record in records:
+        if all(token in (b":", b"-") for token in record.more_keys):
+            return record.frequency
+    return _sum(records)
 
 
-def _meet(one: Period, other: Period) -> bool:
-    return one.first <= other.last and other.first <= one.last
+def _sum(records: Sequence[Record]) -> Frequency:
+    """Records of one key in different times: captures add, URI-Rs may be the same."""
+    return reduce(merge, (record.frequency for record in records))
+
+
+def _may_meet(token: str | bytes, at: Period) -> bool:
+    """Whether a stated period and `at` share a moment; of an unknown one (`-`, `?`) nobody can say no."""
+    try:
+        period = Period.parse(token)
+    except FormatError:
+        return True
+    return period.first <= at.last and at.first <= period.last
 
 
 def _cut_to(record: Record, at: Period) -> Record:
-    """The record with the frequency of the periods that its JSON sets apart (`{"datetime": {"2014": "5/2"}}`), if
-    any."""
+    """The record with the frequency of those periods that its JSON sets apart (`{"datetime": {"2014": "5/2"}}`)."""
     if not record.json or record.frequency.is_void:
         return record
     block = lenient.loads(record.json.encode("utf-8", "surrogateescape"))
     periods = block.get("datetime") if isinstance(block, dict) else None
     if isinstance(periods, str):
-        inside = _meet(Period.parse(periods), at)
-        return record if inside else record._replace(frequency=Frequency.exact(0))
+        return record if _may_meet(periods, at) else record._replace(frequency=VOID)
     if not isinstance(periods, dict) or not periods:
         return record
-    total = Frequency.exact(0)
-    for period, value in periods.items():
-        if _meet(Period.parse(period), at):
-            inner = value.get("frequency", "/") if isinstance(value, dict) else value
-            total = merge(total, Frequency.parse(str(inner)))
-    return record._replace(frequency=total)
+    parts = [value for period, value in periods.items() if _may_meet(period, at)]
+    inner = [value.get("frequency", "/") if isinstance(value, dict) else value for value in parts]
+    return record._replace(frequency=reduce(merge, (Frequency.parse(str(value)) for value in inner), VOID))
 
 
 def period_of(moment: str | datetime) -> Period:

@@ -2,8 +2,8 @@
 
 Hides: where the bytes come from. A plain file is mapped, not loaded. A compressed one, or stdin, is unpacked to a
 temporary file first and that is mapped, so memory does not depend on size. A map that turns out not to be plain
-(quoted tokens, counts inside JSON), not sorted or not unique is put in order by `tidied`: the same records, sorted
-out of core.
+(quoted tokens, tabs, counts inside JSON), not sorted or not unique is put in order by `tidied`: the same records,
+sorted out of core, equal keys joined. `open_sorted` does that whenever it is needed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ from recollect.formats.containers import OnProblem, open_input, whole_lines
 from recollect.formats.ukvs import Header
 from recollect.formats.ukvs.header import Builder
 from recollect.model import Problem
+from recollect.profiles import treekernels as kernels
+from recollect.profiles.merge import MergeOptions, merge_maps
 
 BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class PlainMap:
-    """The text of a map; records begin at `start`."""
+    """The text of a map; records begin at `start`. `path` is a file that has it, for another way of reading it."""
 
     label: str
+    path: str
     header: Header
     data: NDArray[np.uint8]
     start: int
@@ -41,18 +44,52 @@ class PlainMap:
 
 @contextmanager
 def open_plain(path: str | os.PathLike[str], on_problem: OnProblem | None = None) -> Iterator[PlainMap]:
-    """The map at `path`, or on stdin for `-`, as bytes."""
+    """The map at `path`, or on stdin for `-`, as bytes; what its records are like is not looked at."""
     name = os.fspath(path)
     with ExitStack() as stack:
         stream = stack.enter_context(open_input(path, on_problem))
         if stream.kind == "plain" and name != "-" and Path(name).is_file():
             file: Any = stack.enter_context(Path(name).open("rb"))
         else:
-            file = stack.enter_context(tempfile.TemporaryFile())
+            file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="recollect-"))
             for piece in whole_lines(stream, on_problem):
                 file.write(piece)
             file.flush()
-        yield plain_of(_mapped(file), stream.label, on_problem)
+        yield replace(plain_of(_mapped(file), stream.label, on_problem), path=file.name)
+
+
+@contextmanager
+def open_sorted(path: str | os.PathLike[str], on_problem: OnProblem | None = None) -> Iterator[PlainMap]:
+    """The map at `path` as bytes whose records are plain, sorted and unique."""
+    with open_plain(path, on_problem) as plain:
+        if kernels.first_fault(plain.data, plain.start, len(plain.data), np.zeros(kernels.N_FIELDS, np.int64)) < 0:
+            yield plain
+            return
+        with tidied(plain, on_problem) as tidy:
+            yield tidy
+
+
+@contextmanager
+def tidied(plain: PlainMap, on_problem: OnProblem | None = None) -> Iterator[PlainMap]:
+    """The same records, plain, sorted and with equal keys joined; bad lines are told to `on_problem`, or raise."""
+    if len(plain.header.keys) > 1 or set(plain.header.values) - {"frequency"}:
+        raise FormatError(
+            "a map with more columns than a key and a frequency",
+            where=plain.label,
+            why=f"columns: {', '.join(plain.header.keys + plain.header.values)}",
+        )
+    with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=".ukvs") as file:
+        options = MergeOptions(style="ukvs", disjoint=True)
+
+        def tell(problem: Problem) -> None:
+            if on_problem is None:
+                raise FormatError(problem.reason, where=f"{plain.label}:{problem.line}", why=problem.excerpt)
+            on_problem(replace(problem, file=plain.label))
+
+        merge_maps([plain.path], file.name, options, on_problem=tell)
+        with open_plain(file.name) as tidy:
+            header = replace(plain.header, keys=("surt",), values=("frequency",), style="ukvs")
+            yield replace(tidy, label=plain.label, header=header)
 
 
 def _mapped(file: Any) -> NDArray[np.uint8]:
@@ -85,7 +122,7 @@ def plain_of(data: NDArray[np.uint8], label: str, on_problem: OnProblem | None =
         first = data[at : _line_end(data, at)].tobytes().split(None, 1)
         inside = len(first) > 1 and first[1].startswith(b"{")
         header = replace(header, values=() if inside else ("frequency",), style="cdxj" if inside else "ukvs")
-    return PlainMap(label, header, data, at)
+    return PlainMap(label, "", header, data, at)
 
 
 def _line_end(data: NDArray[np.uint8], at: int) -> int:

@@ -95,8 +95,8 @@ def _lower_bound(
 ) -> Any:
     """The first line in [low, high) that is not below the key; `high` if all are. Both ends are starts of lines.
 
-    `low_known` bytes of the key are shared by all lines from `low` up to where it belongs, `high_known` by those from there
-    to `high`: what both ends share, everything between them shares.
+    `low_known` bytes of the key are shared by the line before `low`, `high_known` by the line at `high`: what both
+    share, everything between them shares.
     """
     while low < high:
         middle = _line_start(text, (low + high) >> 1, low)

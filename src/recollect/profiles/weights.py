@@ -34,16 +34,20 @@ from numpy.typing import NDArray
 
 from recollect.errors import UsageError
 from recollect.formats.containers import OnProblem, atomic_output
-from recollect.formats.ukvs import Header, lenient
+from recollect.formats.frequency import Frequency
+from recollect.formats.ukvs import Header
 from recollect.model import Progress, ProgressCallback
-from recollect.profiles import treekernels as kernels
+from recollect.profiles import rollupkernels as kernels
 from recollect.profiles.fit import fit_power_law
-from recollect.profiles.plainmap import PlainMap, open_plain
+from recollect.profiles.jsonmerge import merged_block
+from recollect.profiles.plainmap import PlainMap, open_plain, tidied
+from recollect.profiles.treekernels import N_FIELDS, ODD
 
 Bytes = NDArray[np.uint8]
 
 PIECE = 1 << 23  # of input per turn of a thread, and the size of a task where the map is large enough
 OUT_BUFFER = 1 << 20
+JOIN_AT = 256  # blocks of one node that wait to be joined in one go
 IN_MEMORY = 1 << 26  # output of one task beyond this goes to a temporary file
 
 
@@ -115,7 +119,11 @@ def compact_by_weights(
     """Compact a map into another, or into itself. With `fit`, a and k are fitted to the map's own tree first."""
     weights = weights or Weights()
     with open_plain(source, on_problem) as plain:
-        return _compact(plain, target, weights, fit, threads, progress)
+        try:
+            return _compact(plain, target, weights, fit, threads, progress)
+        except _NeedsTidying:
+            with tidied(plain, on_problem) as tidy:
+                return _compact(tidy, target, weights, fit, threads, progress)
 
 
 def fit_weights(plain: PlainMap, weights: Weights, threads: int = 0) -> Weights:
@@ -171,7 +179,8 @@ def _header(header: Header, weights: Weights) -> Header:
         "host": [_finite(weights.host_weight), round(weights.host_a, 6), round(weights.host_k, 6)],
         "path": [_finite(weights.path_weight), round(weights.path_a, 6), round(weights.path_k, 6)],
     }
-    return replace(header, meta={**header.meta, "compaction": how})
+    # A map without any header gets ours, and says what its columns are.
+    return replace(header, context=header.context or Header().context, meta={**header.meta, "compaction": how})
 
 
 def _finite(weight: float) -> float | str:
@@ -254,7 +263,7 @@ def _run(data: Bytes, start: int, stop: int, weights: Weights) -> _Result:
     regs[kernels.R_AT] = start
     regs[kernels.R_PREVIOUS] = -1
     regs[kernels.R_PAUSE] = start + PIECE
-    fields = np.zeros(kernels.N_FIELDS, np.int64)
+    fields = np.zeros(N_FIELDS, np.int64)
     stack = np.zeros((1 << 12, kernels.N_STACK), np.int64)
     entries = np.zeros((1 << 12, kernels.N_ENTRY), np.int64)
     events = np.zeros((1 << 12, 4), np.int64)
@@ -286,7 +295,7 @@ def _run(data: Bytes, start: int, stop: int, weights: Weights) -> _Result:
         if status == kernels.DONE:
             counts = regs[[kernels.R_LINES, kernels.R_WRITTEN, kernels.R_ROLLUPS]]
             return _Result(counts, tally, text)
-        if status in (kernels.ODD, kernels.UNSORTED):
+        if status in (ODD, kernels.UNSORTED):
             raise _NeedsTidying
         if status == kernels.PAUSED:
             regs[kernels.R_PAUSE] += PIECE
@@ -311,30 +320,43 @@ class _Blocks:
 
     def __init__(self, data: Bytes) -> None:
         self._data = data
-        self._own: dict[int, Any] = {}
-        self._below: dict[int, Any] = {}
-        self._rolled: dict[int, Any] = {}
+        self._own: dict[int, str] = {}
+        self._below: dict[int, list[str]] = {}
+        self._rolled: dict[int, str] = {}
 
     def settle(self, events: NDArray[np.int64], out: Bytes) -> Iterator[bytes]:
         """Follow the kernel's events; yields its output with merged blocks put in."""
         written = 0
         for what, node, first, second in events.tolist():
             if what == kernels.EVENT_LINE:
-                self._join(node, lenient.loads(self._data[first:second].tobytes()))
+                self._add(node, self._text(first, second))
             elif what == kernels.EVENT_OWN:
-                self._own[node] = lenient.loads(self._data[first:second].tobytes())
+                self._own[node] = self._text(first, second)
             elif what == kernels.EVENT_CLOSE:
-                below = self._below.pop(node, None)
-                block = self._own.pop(node, below)
-                if first:
-                    self._join(first, block)
-                if second:
-                    self._rolled[node] = block
+                self._close(node, first, second)
             else:
-                block = self._rolled.pop(node)
-                yield out[written:first].tobytes() + b" " + lenient.dumps(block).encode()
+                yield out[written:first].tobytes() + b" " + self._rolled.pop(node).encode("utf-8", "surrogateescape")
                 written = first
         yield out[written:].tobytes()
 
-    def _join(self, node: int, block: Any) -> None:
-        self._below[node] = join_blocks(self._below[node], block) if node in self._below else block
+    def _text(self, start: int, stop: int) -> str:
+        return self._data[start:stop].tobytes().decode("utf-8", "surrogateescape")
+
+    def _add(self, node: int, block: str) -> None:
+        blocks = self._below.setdefault(node, [])
+        blocks.append(block)
+        if len(blocks) >= JOIN_AT:
+            blocks[:] = [_joined(blocks)]
+
+    def _close(self, node: int, parent: int, flags: int) -> None:
+        below = self._below.pop(node, [])
+        block = self._own.pop(node, "") or _joined(below)
+        if parent:
+            self._add(parent, block)
+        if flags & kernels.CLOSE_KEPT:
+            self._rolled[node] = _joined([block], partial=bool(flags & kernels.CLOSE_BARE))
+
+
+def _joined(blocks: list[str], *, partial: bool = False) -> str:
+    """One block for blocks of different keys, whose counts add up."""
+    return merged_block(blocks, Frequency.__add__, partial=partial)[0] if len(blocks) > 1 or partial else blocks[0]

@@ -1,26 +1,38 @@
 """Eight bytes at once for the byte loops: loads from addresses and counting of bits, which Numba has no words for.
 
-Numba's cache does not notice when these change, so they are kept apart and small. A kernel without reference counting
-(`_nrt=False`) borrows its arrays; counting took half the time of the loops over lines, in atomic additions.
+A kernel counts no references (`_nrt=False`): it borrows its arrays and makes none. Counting took half the time of the
+loops over lines, in atomic additions. Kernels may call kernels of other files; as Numba's cache does not notice a
+changed callee there, delete `__pycache__` after changing one (`make clean` does).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-kernel = njit(cache=True, nogil=True, _nrt=False)
-
-copy_bytes = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-@intrinsic
-def word_at(_context: Any, _base: Any, _at: Any) -> Any:
-    """Eight bytes at an address and an offset, as a little-endian number; the caller sees to it that they are there."""
+def kernel(function: _Function) -> _Function:
+    """Compile a function over borrowed arrays, once per machine, free of the interpreter lock."""
+    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+    return cast(_Function, njit(**options)(function))
 
+
+def inlined(function: _Function) -> _Function:
+    """A function that becomes a part of each kernel that calls it: a call with five arrays costs more than most do.
+    """
+    return cast(_Function, njit(inline="always")(function))
+
+
+copy_bytes: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
+
+
+def _word_at(_context: Any, _base: Any, _at: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         address = builder.inttoptr(builder.add(*arguments), ir.IntType(64).as_pointer())
         return builder.load(address, align=1)
@@ -28,21 +40,22 @@ def word_at(_context: Any, _base: Any, _at: Any) -> Any:
     return types.uint64(types.uintp, types.uintp), generate
 
 
-@intrinsic
-def low_zeros(_context: Any, _value: Any) -> Any:
-    """How many bits lie below the lowest set one."""
-
+def _low_zeros(_context: Any, _value: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.uint64(types.uint64), generate
 
 
-@intrinsic
-def high_zeros(_context: Any, _value: Any) -> Any:
-    """How many bits lie above the highest set one."""
-
+def _high_zeros(_context: Any, _value: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.uint64(types.uint64), generate
+
+
+# Eight bytes at an address and an offset, as a little-endian number; the caller sees to it that they are there.
+word_at: Any = intrinsic(_word_at)
+# How many bits lie below the lowest set one, and above the highest.
+low_zeros: Any = intrinsic(_low_zeros)
+high_zeros: Any = intrinsic(_high_zeros)

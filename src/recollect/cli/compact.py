@@ -1,0 +1,163 @@
+"""`recollect compact`: a smaller map that misses nothing; by weights as published, or by budget."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
+from recollect.errors import FormatError, UsageError
+from recollect.model import Problem, ProgressCallback
+
+if TYPE_CHECKING:
+    from recollect.profiles.weights import Weights
+
+COMPACT_EPILOG = """\b
+Examples:
+  recollect compact map.ukvs -o small.ukvs                              weights 4 and 2, as published
+  recollect compact map.ukvs -o small.ukvs --host-weight 1 --path-weight 1
+  recollect compact map.ukvs -o small.ukvs --fit                        a and k fitted to this map's own tree
+  recollect compact map.ukvs.gz -o map.ukvs.gz --path-weight 0.5        input and output may be the same
+  zcat map.ukvs.gz | recollect compact - -o small.ukvs.zst
+
+\b
+A node rolls up into one wildcard when it has more than weight * a * depth^-k children. Smaller weights, smaller maps.
+"""
+
+# How each option of compaction by weights is called in `Weights`.
+_WEIGHTS = (
+    click.option(
+        "--host-weight", type=float, metavar="W", help="Weight for hosts; inf rolls nothing up.  [default: 4]"
+    ),
+    click.option("--path-weight", type=float, metavar="W", help="Weight for paths.  [default: 2]"),
+    click.option("--host-a", type=float, metavar="A", help="a for hosts.  [default: 16.329]"),
+    click.option("--host-k", type=float, metavar="K", help="k for hosts.  [default: 0.714]"),
+    click.option("--path-a", type=float, metavar="A", help="a for paths.  [default: 24.546]"),
+    click.option("--path-k", type=float, metavar="K", help="k for paths.  [default: 1.429]"),
+    click.option(
+        "--fit", is_flag=True, help="Fit a and k to this map's own tree instead of taking the published ones."
+    ),
+    click.option("--max-host-depth", type=click.IntRange(1), metavar="N", help="Deepest host segment.  [default: 8]"),
+    click.option("--max-path-depth", type=click.IntRange(1), metavar="N", help="Deepest path segment.  [default: 9]"),
+)
+# The options of compaction by budget. Giving any of them chooses that way.
+_BUDGET: tuple[Callable[..., Any], ...] = ()
+_BUDGET_NAMES: frozenset[str] = frozenset()
+
+
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed((*_WEIGHTS, *_BUDGET)):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What both ways of compaction are given."""
+
+    source: str
+    target: str
+    rollup_tlds: bool
+    threads: int
+    on_problem: Callable[[Problem], None]
+    progress: ProgressCallback
+
+
+@click.command(epilog=COMPACT_EPILOG)
+@click.argument("source", metavar="MAP")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The smaller map; .gz and .zst are compressed.")
+@_options
+@click.option("--rollup-tlds", is_flag=True, help="Let top-level domains roll up too (com,*).")
+@click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: the cores there are]")
+@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+def compact(source: str, output: str, **options: Any) -> int:
+    """Make a map smaller by rolling up what has many children into wildcards. Nothing held is ever missed.
+
+    MAP is a map, plain or compressed, compacted before or not; - is stdin. Totals are kept, voids are kept where they
+    still decide something, JSON blocks are merged.
+    """
+    if options["as_json"] and output == "-":
+        raise UsageError("the map and the JSON report cannot both go to stdout", hint="give -o FILE")
+    problems: list[Problem] = []
+    with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
+        job = Job(
+            source,
+            output,
+            options["rollup_tlds"],
+            options["threads"] or os.cpu_count() or 1,
+            _stop_at_once if options["strict"] else problems.append,
+            progress,
+        )
+        started = time.monotonic()
+        way = _by_budget if any(options.get(name) for name in _BUDGET_NAMES) else _by_weights
+        report = way(job, options)
+        report["seconds"] = round(time.monotonic() - started, 3)
+    report["skipped"] = len(problems)
+    report["problems"] = [str(problem) for problem in problems[:100]]
+    if options["as_json"]:
+        emit_json(report)
+    elif not options["quiet"]:
+        _summarise(report, output)
+    return 3 if problems else 0
+
+
+def _stop_at_once(problem: Problem) -> None:
+    raise FormatError(problem.reason, where=f"{problem.file}:{problem.line}", why=problem.excerpt)
+
+
+def _by_weights(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+    """Compaction as published."""
+    from recollect.profiles.weights import compact_by_weights
+
+    result = compact_by_weights(
+        job.source,
+        job.target,
+        _weights(options, job.rollup_tlds),
+        fit=options["fit"],
+        threads=job.threads,
+        on_problem=job.on_problem,
+        progress=job.progress,
+    )
+    return {"by": "weights", **asdict(result)}
+
+
+def _weights(options: dict[str, Any], rollup_tlds: bool) -> Weights:
+    from recollect.profiles.weights import Weights
+
+    if options["fit"] and any(options[name] is not None for name in ("host_a", "host_k", "path_a", "path_k")):
+        raise UsageError("--fit finds a and k itself", hint="leave out --host-a, --host-k, --path-a and --path-k")
+    names = ("host_weight", "path_weight", "host_a", "host_k", "path_a", "path_k", "max_host_depth", "max_path_depth")
+    given = {name: options[name] for name in names if options[name] is not None}
+    return replace(Weights(rollup_tlds=rollup_tlds), **given)
+
+
+def _by_budget(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+    """Compaction within a budget."""
+    raise NotImplementedError
+
+
+def _summarise(report: dict[str, Any], output: str) -> None:
+    kept = report["keys_out"] / report["keys_in"] if report["keys_in"] else 1.0
+    talk(
+        f"{report['keys_in']:,} keys became {report['keys_out']:,} ({kept:.2%}), "
+        f"{human_bytes(report['bytes_in'])} became {human_bytes(report['bytes_out'])} of text"
+        + (f", in {output}" if output != "-" else "")
+    )
+    if report["by"] == "weights":
+        weights = report["weights"]
+        talk(
+            f"{report['rollups']:,} wildcards made; weights {weights['host_weight']:g} for hosts "
+            f"(a {weights['host_a']:.3f}, k {weights['host_k']:.3f}) and {weights['path_weight']:g} for paths "
+            f"(a {weights['path_a']:.3f}, k {weights['path_k']:.3f})"
+        )
+    for problem in report["problems"][:5]:
+        talk(f"skipped: {problem}")
+    if report["skipped"]:
+        talk(f"{report['skipped']:,} lines could not be read and were left out; see `recollect validate`")
