@@ -148,6 +148,25 @@ def test_however_an_index_spells_a_uri_lookup_tries_its_key(uri: str) -> None:
         assert uri_key(written.encode()) in spellings(written)
 
 
+PLAIN_PATHS = st.lists(st.sampled_from(["/a", "/b.html", "/.", "/..", "/~x"]), max_size=4).map("".join)
+
+
+@given(st.sampled_from(["example.com", "www.example.com", "www2.a.b", "x.www.example.org"]), PLAIN_PATHS, QUERIES)
+def test_the_short_way_for_plain_uris_finds_what_the_long_way_finds(host: str, path: str, query: str) -> None:
+    # Capitals in the scheme change no key, and send a URI the long way.
+    assert sorted(spellings(f"http://{host}{path}{query}")) == sorted(spellings(f"HTTP://{host}{path}{query}"))
+
+
+@given(URIS | SURTS)
+def test_slashes_at_the_end_come_last_and_add_nothing_else(text: str) -> None:
+    try:
+        keys = spellings(text)
+    except BadURI:
+        return
+    bare = [key for key in keys if not key.endswith(b"/") or key.endswith(b")/")]
+    assert keys == bare + [key + b"/" for key in bare if not key.endswith(b")/")]
+
+
 @given(URIS, st.sampled_from(POLICIES))
 def test_however_an_index_spells_a_uri_lookup_tries_its_policy_key(uri: str, policy: str) -> None:
     tried = policy_spellings(uri, policy)

@@ -110,8 +110,7 @@ def _quote(match: re.Match[bytes]) -> bytes:
 
 def encode_query(surt: bytes) -> bytes:
     """The query of a SURT from its `?` on, with the same bytes encoded as in a key; empty if there is none."""
-    start = surt.find(b"?") + 1
-    query = surt[start:].partition(b"#")[0] if start else b""
+    query = surt[1:].partition(b"#")[0].partition(b"?")[2]
     return b"?" + _QUOTED.sub(_quote, query.lower()) if query else b""
 
 

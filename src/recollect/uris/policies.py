@@ -80,7 +80,7 @@ def policy_spellings(text: str, policy: str) -> list[bytes]:
         queries = [encode_query(text.encode("utf-8", "surrogateescape"))]
     else:
         as_typed = split_uri(text)[3].encode("latin-1")
-        queries = [encode_query(surt(text).encode()), encode_query(b"?" + as_typed)]
+        queries = [encode_query(surt(text).encode()), encode_query(b")?" + as_typed)]
     keys = [policy_key(key + query, policy) for query in queries for key in spellings(text)]
     return list(dict.fromkeys(keys))
 

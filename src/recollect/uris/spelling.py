@@ -8,11 +8,16 @@ A map made here holds normal keys, but they come from indexes, and an index may 
 from __future__ import annotations
 
 import re
+from itertools import product
 
 from recollect.uris.canonical import key_of_uri, split_uri
 from recollect.uris.hosts import host_key
 from recollect.uris.keys import is_surt, uri_key
 
+# Groups: host and path of a URI as most are: nothing in it that makers of indexes write in several ways, but `www`.
+_PLAIN = re.compile(
+    r"https?://((?!.*xn--)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.[a-z]+)((?:/[a-z0-9._~-]+)*)/?(?:[?#].*)?", re.DOTALL
+).fullmatch
 _SLASHES = re.compile(rb"//+")
 _HIGH = re.compile(rb"(?:%[89a-f][0-9a-f])+")
 _IPV4 = re.compile(rb"(\d+),(\d+),(\d+),(\d+)((?::\d+)?\).*)", re.DOTALL)
@@ -21,14 +26,36 @@ _QUERY = re.compile(rb"[?#].*", re.DOTALL)
 
 
 def spellings(text: str) -> list[bytes]:
-    """The keys to try for a URI or a SURT: the normal one first, then others only as far as they differ."""
-    written = _of_surt(text) if is_surt(text) else _of_uri(text)
-    normal = [uri_key(key) for key in written]
-    normal += [_SLASHES.sub(b"/", key) for key in normal]
-    normal += [other for key in normal for other in _other_addresses(key)]
-    foreign = [_QUERY.sub(b"", key) for key in written] + [_raw_utf8(key) for key in normal]
-    slashed = [key + b"/" for key in dict.fromkeys(normal + foreign) if not key.endswith(b"/")]
-    return list(dict.fromkeys(normal + foreign + slashed))
+    """The keys to try for a URI or a SURT: the normal one first, then others only as far as they differ.
+
+    Keys with a trailing slash (but the root's) come last, and each is the key of another spelling with a slash behind.
+    """
+    if plain := _PLAIN(text):
+        keys = _of_plain(text, *plain.groups())
+    else:
+        written = _of_surt(text) if is_surt(text) else _of_uri(text)
+        normal = [uri_key(key) for key in written]
+        normal += [_SLASHES.sub(b"/", key) for key in normal]
+        normal += [other for key in normal for other in _other_addresses(key)]
+        foreign = [_without_end(key) for key in written] + [_raw_utf8(key) for key in normal]
+        keys = list(dict.fromkeys(normal + foreign))
+    return keys + [key + b"/" for key in keys if not key.endswith(b")/")]
+
+
+def _of_plain(uri: str, host: str, path: str) -> list[bytes]:
+    """What the long way finds for a plain URI: its key, and if they differ (`www`, dots) the key of what was typed."""
+    key = key_of_uri(uri)
+    typed_host = ",".join(reversed(host.split("."))).encode()
+    key_host, _, key_path = key.partition(b")")
+    typed_path = path.encode() or b"/"
+    keys = [b"%b)%b" % pair for pair in product((key_host, typed_host), (key_path, typed_path))]
+    return list(dict.fromkeys(keys))
+
+
+def _without_end(a_surt: bytes) -> bytes:
+    """A SURT as it was written, but for its query and trailing slashes."""
+    kept = _QUERY.sub(b"", a_surt).rstrip(b"/")
+    return kept + b"/" if kept.endswith(b")") else kept
 
 
 def _of_surt(text: str) -> list[bytes]:
@@ -42,7 +69,8 @@ def _of_uri(uri: str) -> list[bytes]:
     host, _, path = key.partition(b")")
     hosts = [host, host_key(scheme, authority, keep_www=True).encode()]
     hosts += [unicode_host for one in hosts if (unicode_host := _without_punycode(one)) != one]
-    hosts += [host.replace(b"[", b"").replace(b"]", b"")]  # `surt` writes IPv6 with a port so, and indexes have it
+    if host.startswith(b"["):
+        hosts.append(host[1:].replace(b"]", b""))  # `surt` writes IPv6 with a port so, and indexes have it
     paths = [path, typed_path.encode("latin-1")]
     return list(dict.fromkeys(one_host + b")" + one_path for one_host in hosts for one_path in paths))
 

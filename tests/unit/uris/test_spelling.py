@@ -30,7 +30,7 @@ def test_a_plain_uri_has_one_key_and_its_trailing_slash() -> None:
         ("http://[::1]/", [b"::1)/"]),
         ("http://bücher.example/", [b"example,b%c3%bccher)/", b"example,b\xc3\xbccher)/"]),
         ("http://xn--bcher-kva.example/", [b"example,b%c3%bccher)/"]),
-        ("http://(com,Example,)/A/?q", [b"http://(com,Example,)/A/", b"com,example)/a/"]),
+        ("http://(com,Example,)/A/?q", [b"http://(com,Example,)/A", b"com,example)/a/"]),
     ],
 )
 def test_other_spellings_come_after_the_normal_key(text: str, others: list[bytes]) -> None:
