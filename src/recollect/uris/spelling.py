@@ -39,7 +39,7 @@ def spellings(text: str) -> list[bytes]:
         normal += [other for key in normal for other in _other_addresses(key)]
         foreign = [_without_end(key) for key in written] + [_raw_utf8(key) for key in normal]
         keys = list(dict.fromkeys(normal + foreign))
-    return keys + [key + b"/" for key in keys if not key.endswith(b")/")]
+    return keys + [key + b"/" for key in keys if not key.endswith(b"/")]
 
 
 def _of_plain(uri: str, host: str, path: str) -> list[bytes]:
@@ -55,7 +55,7 @@ def _of_plain(uri: str, host: str, path: str) -> list[bytes]:
 def _without_end(a_surt: bytes) -> bytes:
     """A SURT as it was written, but for its query and trailing slashes."""
     kept = _QUERY.sub(b"", a_surt).rstrip(b"/")
-    return kept + b"/" if kept.endswith(b")") else kept
+    return kept + b"/" if kept.find(b")") == len(kept) - 1 else kept
 
 
 def _of_surt(text: str) -> list[bytes]:
