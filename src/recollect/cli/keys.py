@@ -49,7 +49,8 @@ def surt_command(
             line = _json_of(uri, rule) if as_json else surt(uri) if rule is None else _key(uri, rule)
         except BadURI as error:
             bad += 1
-            talk(f"recollect: {place}{error}" + (f"\nhint: {error.hint}" if error.hint and not place else ""))
+            hint = "it is a SURT already; --key gives its key" if is_surt(uri) else error.hint
+            talk(f"recollect: {place}{error}" + (f"\nhint: {hint}" if hint and not place else ""))
             if as_json:
                 emit_json_line({"uri": uri, "error": error.why})
             continue
