@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "config": ("recollect.cli.serve", "config", "show the server's settings and where each comes from"),
     "diff": ("recollect.cli.maps", "diff", "what changed between two maps"),
     "discover": ("recollect.cli.discover", "discover", "find and install the maps that archives publish"),
+    "lookup": ("recollect.cli.lookup", "lookup", "what maps say of URIs, and which archives to ask"),
     "measure": ("recollect.cli.measure", "measure", "how much of a lost website came back"),
     "memento": ("recollect.cli.memento", "memento", "find the capture of a page closest to a date, or get it"),
     "merge": ("recollect.cli.maps", "merge", "make one map of several"),

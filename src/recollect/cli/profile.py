@@ -14,6 +14,7 @@ from recollect.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from recollect.profiles.profile import ProfileResult
+    from recollect.profiles.verify import VerifyResult
 
 _EXAMPLES = """\b
 Examples:
@@ -202,3 +203,66 @@ def _summarize(result: ProfileResult, seconds: float) -> None:
 def _day(time14: int) -> str:
     text = f"{time14:014d}"
     return f"{text[:4]}-{text[4:6]}-{text[6:8]}"
+
+
+_VERIFY_EXAMPLES = """\b
+Examples:
+  recollect verify map.ukvs indexes/
+  recollect verify small.ukvs *.cdxj.gz              a compacted map holds them all, too
+  recollect verify map.ukvs new.cdxj --partial       the map was made from more than this
+"""
+
+
+@click.command("verify", epilog=_VERIFY_EXAMPLES)
+@click.argument("map_path", metavar="MAP")
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--partial", is_flag=True, help="The map may hold more than these inputs; its counts must not be less.")
+@click.option("--no-counts", is_flag=True, help="Only look up, do not compare counts.")
+@resource_options
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no output but misses.")
+def verify(map_path: str, inputs: tuple[str, ...], **options: Any) -> int:
+    """Prove that a map holds everything in the indexes, and that its counts are right.
+
+    Every URI of INPUT (as far as it passes the filters the map was made with) is looked up in MAP, by its key in the
+    index and by its original URL. Exit code 1 if one is not found or a count is wrong; each is named with file and
+    line.
+    """
+    from recollect.profiles.verify import verify as check
+
+    as_json, quiet = options.pop("as_json"), options.pop("quiet")
+    limit = options.pop("memory_limit")
+    with progress_bar(quiet=quiet or as_json) as progress:
+        result = check(
+            map_path,
+            inputs,
+            counts=not options.pop("no_counts"),
+            memory_limit=parse_size(limit) if limit else None,
+            progress=progress,
+            **options,
+        )
+    if as_json:
+        emit_json(result.as_dict())
+    else:
+        _report(map_path, result, quiet)
+    if not result.ok:
+        return 1
+    return 3 if result.problems else 0
+
+
+def _report(map_path: str, result: VerifyResult, quiet: bool) -> None:
+    for miss in result.misses:
+        click.echo(f"missed: {miss}")
+    for wrong in result.wrong_counts:
+        click.echo(f"wrong count: {wrong}")
+    for problem in result.problems[:5]:
+        talk(f"skipped: {problem}")
+    if quiet:
+        return
+    looked = f"{result.captures:,} captures: {result.uris:,} URI-Rs looked up by key, {result.urls:,} by URL"
+    found = "all found" if not result.missed else f"{result.missed:,} NOT found"
+    counts = f"{result.keys_compared:,} counts compared, "
+    counts += "all right" if not result.wrong else f"{result.wrong:,} WRONG"
+    if result.counts_skipped:
+        counts = f"counts not compared: {result.counts_skipped}"
+    talk(f"{map_path}: {looked}, {found}; {counts}")

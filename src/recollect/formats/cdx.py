@@ -60,6 +60,7 @@ _LETTERS = {
     "k": "digest",
     "S": "length",
     "g": "filename",
+    "l": "language",
 }
 _USUAL = {9: "NbamskrVg", 10: "NbamskrMVg", 11: "NbamskrMSVg", 14: "NbamskrMSVgxyz"}
 

@@ -49,6 +49,7 @@ class Batch:
     media_types: list[str | None]
     capture_at: Callable[[int], Capture]
     weights: Ints | None = None
+    offset: int = 0  # lines of the piece that stand before the batch
     left_out: Counter[str] = field(default_factory=Counter)
     problems: list[tuple[int, str, str]] = field(default_factory=list)
 
@@ -56,6 +57,11 @@ class Batch:
         """The SURT of a run, as the index spells it."""
         at = int(self.surt_at[run])
         return self.text[at : at + int(self.surt_length[run])].tobytes()
+
+    def key(self, run: int) -> bytes:
+        """The URI key of a run."""
+        at = int(self.key_at[run])
+        return self.text[at : at + int(self.key_length[run])].tobytes()
 
     def captures(self, keep: NDArray[np.bool_]) -> Ints:
         """For each run the number of captures that are kept."""
@@ -99,7 +105,7 @@ def spec_of(kind: Kind, layout: Layout) -> Ints:
     fields = [_KINDS[kind], delimiter, len(layout.letters), layout.key, *positions]
     if kind is Kind.CDX and layout.key != 0:
         # The kernel takes the first field for the key; nothing is ordinary in such a file.
-        fields[kernels.FIELDS] = -1
+        fields[kernels.FIELDS] = 0
     return np.array(fields, np.int64)
 
 

@@ -243,6 +243,8 @@ def _scan_fields(base: Any, begin: Any, end: Any, spec: Any, spans: Any) -> Any:
     """Spans of the wanted fields of a CDX line in [begin, end) and whether the number of fields is right."""
     at = begin
     last = spec[FIELDS] - 1
+    if last < 0:
+        return False
     for index in range(last + 1):
         stop = _find(base, spec[DELIMITER], at, end)
         if (stop == end) != (index == last):
@@ -312,8 +314,10 @@ def parse(
                     time = _scan_time(buf, i + 1, stop)
                 else:
                     time = np.int64(-1)
-            elif _scan_fields(base, p, stop, spec, spans) and spans[2 * TIME + 1] - spans[2 * TIME] == 14:
-                time = _scan_time(buf, spans[2 * TIME], stop)
+            elif _scan_fields(base, p, stop, spec, spans) and (
+                spec[TIME] < 0 or spans[2 * TIME + 1] - spans[2 * TIME] == 14
+            ):
+                time = np.int64(0) if spec[TIME] < 0 else _scan_time(buf, spans[2 * TIME], stop)
             else:
                 time = np.int64(-1)
             if spans[2 * STATUS] >= 0:

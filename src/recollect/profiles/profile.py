@@ -237,6 +237,8 @@ class _Job:
         self._progress = progress
 
     def run(self, output: str | None) -> ProfileResult:
+        if any(source.kind in _MAPS for source in self._sources):
+            return self._of_maps(output)
         if self._may_be_sorted():
             try:
                 sink = SortedSink(Filter(self._options.chosen), self._options.temp_dir)
@@ -265,13 +267,37 @@ class _Job:
             sorting = SortingSink(chosen, store, options.temp_dir, rekey=rekey)
         return self._run(sorting, output, store)
 
+    def _of_maps(self, output: str | None) -> ProfileResult:
+        from recollect.profiles.rekey import MapKeys
+
+        options = self._options
+        others = [source.label for source in self._sources if source.kind not in _MAPS]
+        if others:
+            raise UsageError(
+                "maps and indexes together",
+                where=others[0],
+                why="the URI-Rs of both cannot be counted together",
+                hint="profile the indexes, then: recollect merge MAP... -o OUT",
+            )
+        if options.chosen or options.by:
+            raise UsageError("a map cannot be filtered or decomposed", hint="profile the indexes with these options")
+        tally = Tally()
+        for problem in self._found:
+            tally.note(problem)
+        with closing(MapKeys(options.policy, options.temp_dir)) as keys:
+            totals = keys.read([source.path for source in self._sources], tally.note)
+            tally.lines = keys.records
+            header = self._header(totals, tally)
+            text = _write(output, header, keys.lines())
+        return ProfileResult(totals, tally, tuple(self._sources), header, output, text, False, 0)
+
     def _may_be_sorted(self) -> bool:
         """Whether reading once may do: the order of keys is that of SURTs, and the inputs can be read again if not."""
         options = self._options
         return (
             options.policy == "HxPx"
             and not options.by
-            and all(source.stream is None and source.kind in LINE_KINDS for source in self._sources)
+            and all(source.stream is None and source.kind in (*LINE_KINDS, Kind.PARQUET) for source in self._sources)
         )
 
     def _run(self, sink: Sink, output: str | None, store: RunStore | None = None) -> ProfileResult:

@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -30,6 +30,7 @@ from recollect.formats.captures import read_captures
 from recollect.formats.cdx import Capture
 from recollect.formats.containers import InputStream, open_input
 from recollect.formats.detect import Kind, Source
+from recollect.formats.parquet import ParquetIndex
 from recollect.formats.zipnum import read_blocks
 from recollect.model import Problem
 from recollect.profiles.batch import BATCH_LINES, Batch, Columns, Parser, batch_of, read_batch, spec_of
@@ -63,6 +64,7 @@ class Piece(Generic[T]):
     problems: list[Problem] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     consumed: int = 0
+    first_line: int = 0  # lines of the source that stand before the piece
 
 
 def scan(sources: Sequence[Source], work: Callable[[Batch], T], options: ScanOptions) -> Iterator[Piece[T]]:
@@ -81,6 +83,7 @@ def scan(sources: Sequence[Source], work: Callable[[Batch], T], options: ScanOpt
                 else Problem(problem.file, lines + problem.line, problem.reason, problem.excerpt)
                 for problem in piece.problems
             ]
+            piece.first_line = lines
             lines += piece.lines
             if options.strict and piece.problems:
                 problem = piece.problems[0]
@@ -123,7 +126,9 @@ class _Reader(Generic[T]):
 
     def tasks(self, sources: Sequence[Source]) -> Iterator[Callable[[], Piece[T]]]:
         for source in sources:
-            if source.kind not in LINE_KINDS:
+            if source.kind is Kind.PARQUET:
+                yield from self._parquet_tasks(source)
+            elif source.kind not in LINE_KINDS:
                 yield from self._record_tasks(source)
             elif source.container == "plain" and source.stream is None:
                 size = Path(source.path).stat().st_size
@@ -188,6 +193,13 @@ class _Reader(Generic[T]):
             yield partial(self._stream_piece, source, _joined(blocks), 0)
         yield partial(Piece, source, problems=problems, consumed=source.size or 0)
 
+    def _parquet_tasks(self, source: Source) -> Iterator[Callable[[], Piece[T]]]:
+        index = ParquetIndex(source.path)
+        as_cdx = replace(source, kind=Kind.CDX, layout=index.layout)
+        for text, done in index.lines():
+            consumed = (source.size or 0) * done // max(index.rows, 1)
+            yield partial(self._stream_piece, as_cdx, _joined([text]), consumed)
+
     def _stream_piece(self, source: Source, text: NDArray[np.uint8], consumed: int) -> Piece[T]:
         piece = self._lines(source, text)
         piece.consumed = consumed
@@ -238,6 +250,7 @@ class _Reader(Generic[T]):
 
     def _finish(self, piece: Piece[T], batch: Batch) -> None:
         label = piece.source.label
+        batch.offset = piece.lines
         piece.results.append(self._work(batch))
         piece.left_out.update(batch.left_out)
         piece.problems += [

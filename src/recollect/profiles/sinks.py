@@ -121,8 +121,7 @@ class SortedSink:
         first = int(runs[0])
         block.text, block.keys, block.uri_rs = out[:size].tobytes(), int(keys), int(uri_rs)
         block.first_surt, block.last_surt = batch.surt(first), batch.surt(int(runs[-1]))
-        at = int(batch.key_at[first])
-        block.first_key = batch.text[at : at + int(batch.key_length[first])].tobytes()
+        block.first_key = batch.key(first)
         return block
 
     def take(self, result: Result) -> None:
