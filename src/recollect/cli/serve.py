@@ -87,12 +87,19 @@ def serve(config: str | None, verbose: bool, **given: Any) -> int:
     return run(settings, on_ready)
 
 
-@click.group("config")
+_CONFIG_EPILOG = """\b
+Examples:
+  recollect config show                                  every setting, its value, and where it came from
+  RECOLLECT_TOP_K=5 recollect config show --config recollect.toml --json
+"""
+
+
+@click.group("config", epilog=_CONFIG_EPILOG)
 def config() -> None:
     """Show the settings of the server and where each comes from."""
 
 
-@config.command("show")
+@config.command("show", epilog=_CONFIG_EPILOG)
 @click.option("--config", "file", type=click.Path(dir_okay=False), help="File of settings (TOML).")
 @json_option
 def show(file: str | None, as_json: bool) -> None:
