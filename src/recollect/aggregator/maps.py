@@ -4,7 +4,9 @@ Hides: file names and what several maps of one archive say together. A file belo
 `<id>.ukvs`, `<id>.voids.ukvs`, `<id>.filter`, with or without `.gz`, `.bgz`, `.bz2` or `.zst`, or a folder `<id>.ukvs`
 of parts. Each of them never says "no" of something that is held, so a single "no" is enough to skip an archive.
 
-A map that cannot be read is an error for that archive alone: it is asked as if it had none, and the problem is named.
+A map that is damaged or unsorted would make us skip what an archive holds, so it is checked before it is believed:
+whole up to 64 MB, else its first lines (`recollect validate` reads all). A map that fails is an error for that archive
+alone: the archive is asked as if it had none, and the problem is named.
 """
 
 from __future__ import annotations
@@ -12,18 +14,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from recollect.aggregator.routing import Evidence
 from recollect.archives.registry import Archive
-from recollect.errors import BadURI, RecollectError
+from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import Frequency
+from recollect.formats.ukvs import MapFile, validate
 from recollect.profiles.lookup import Holdings, Lookup, open_map
 
 _NAME = re.compile(
     r"(?P<id>.+?)(?P<voids>\.voids)?(?P<kind>\.ukvs|\.mementomap|\.filter|\.bff)(?:\.(?:gz|bgz|bz2|zst|zstd))?",
     re.IGNORECASE,
 )
+_CHECKED_WHOLE = 64 * 10**6
+_FIRST_RECORDS = 20_000
 _ANYTHING = 0.5  # what a wildcard without counts makes us expect
 
 
@@ -91,9 +97,25 @@ class Maps:
 
 
 def _opened(archive: str, path: Path, kind: str) -> ArchiveMap:
+    if kind != "filter":
+        for part in sorted(path.rglob("*.ukvs*")) if path.is_dir() else [path]:
+            _check(part)
     holdings = open_map(path)
     source = "filter" if kind == "filter" else "voids" if holdings.header.lists_voids else "map"
     return ArchiveMap(archive, source, holdings, str(path))
+
+
+def _check(path: Path) -> None:
+    """Raise FormatError for a map that must not be believed."""
+    if path.stat().st_size <= _CHECKED_WHOLE:
+        for fault in validate(path):
+            if fault.level == "error":
+                place = f"{path}:{fault.line}" if fault.line else str(path)
+                raise FormatError("not a sound map", where=place, why=fault.reason, hint=f"recollect validate {path}")
+    with MapFile(path) as file:
+        records = sum(1 for _ in islice(file.records(ordered=True), _FIRST_RECORDS))
+        if not records and not (file.header.context or file.header.meta or file.header.id):
+            raise FormatError("an empty file is no map", where=str(path))
 
 
 def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:

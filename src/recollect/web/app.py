@@ -15,6 +15,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from aiohttp import web
 
@@ -48,6 +49,8 @@ class Context:
     metrics: Metrics = field(default_factory=Metrics)
     monitor: Monitor = field(default_factory=Monitor)
     access: AccessLog | None = None
+    shared: Path | None = None
+    """Where workers leave their counters for each other."""
     draining: bool = False
     reload: Callable[[], Awaitable[str]] | None = None
 

@@ -1,7 +1,8 @@
 """Counters of the server in the text format of Prometheus.
 
 Hides: names and labels. Labels are endpoints, statuses, archive ids and kinds of outcome, so their number is bounded.
-With several workers each counts for itself (label `worker`).
+With several workers each counts for itself (label `worker`) and leaves its counters in a shared folder every second, so
+that whichever is asked can tell of all.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from recollect import __version__
 from recollect.aggregator.service import Answer
@@ -130,3 +132,35 @@ def _family(name: str, kind: str, meaning: str) -> Iterator[str]:
 
 def _escape(text: str) -> str:
     return re.sub(r'(["\\])', r"\\\1", text).replace("\n", "\\n")
+
+
+def leave(folder: Path, worker: int, text: str) -> None:
+    """Put a worker's exposition where the others find it."""
+    beside = folder / f"new-{worker}"
+    beside.write_text(text)
+    beside.rename(folder / f"worker-{worker}")
+
+
+def together(own: str, folder: Path | None, worker: int) -> str:
+    """One exposition of all workers: each family once, with everybody's lines."""
+    texts = [own]
+    if folder is not None:
+        others = sorted(path for path in folder.glob("worker-*") if path.name != f"worker-{worker}")
+        texts += [path.read_text() for path in others]
+    families: dict[str, list[str]] = {}
+    for text in texts:
+        _sort_in(text.splitlines(), families)
+    return "".join(f"{line}\n" for lines in families.values() for line in lines)
+
+
+def _sort_in(lines: Iterable[str], families: dict[str, list[str]]) -> None:
+    family: list[str] = []
+    for line in lines:
+        if line.startswith("# HELP "):
+            name = line.split(" ", 3)[2]
+            new = name not in families
+            family = families.setdefault(name, [])
+            if new:
+                family.append(line)
+        elif not line.startswith("# TYPE ") or len(family) == 1:
+            family.append(line)

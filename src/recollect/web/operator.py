@@ -15,6 +15,7 @@ from recollect import __version__
 from recollect.archives.registry import Archive
 from recollect.errors import RecollectError
 from recollect.web.app import Context, Seen, is_operator
+from recollect.web.metrics import together
 from recollect.web.monitor import MAX_WATCHERS
 from recollect.web.openapi import description
 from recollect.web.replies import COMMON, error_reply, json_reply, reply
@@ -57,11 +58,16 @@ def _public(archive: Archive) -> dict[str, Any]:
 
 
 async def metrics(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+    body = together(exposition(context), context.shared, context.metrics.worker).encode()
+    return reply(200, body, "text/plain; version=0.0.4; charset=utf-8")
+
+
+def exposition(context: Context) -> str:
+    """The counters of this worker."""
     gauges = {name: (state.name, pause, busy) for name, (state, pause, busy) in context.aggregator.states().items()}
     cache = context.aggregator.cache
     lines = context.metrics.lines(gauges, (len(cache), cache.bytes) if cache is not None else None)
-    body = "".join(f"{line}\n" for line in lines).encode()
-    return reply(200, body, "text/plain; version=0.0.4; charset=utf-8")
+    return "".join(f"{line}\n" for line in lines)
 
 
 async def reload(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:

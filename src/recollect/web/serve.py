@@ -13,8 +13,10 @@ import os
 import secrets
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
 from recollect.config import Settings
@@ -37,15 +39,20 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     address = _address(listener)
     learned = open_learned(settings, world)  # before any fork, so that all workers share it
 
-    def worker(number: int, ready: Callable[[], None]) -> None:
-        _run(
-            Worker(settings, world, learned, token=token, instance=instance, number=number).run(listener, ready, admin)
-        )
+    def worker(number: int, ready: Callable[[], None], shared: Path | None = None) -> None:
+        serving = Worker(settings, world, learned, token=token, instance=instance, number=number, shared=shared)
+        _run(serving.run(listener, ready, admin))
 
     if settings.workers <= 1:
         worker(0, lambda: on_ready(address, token))
         return 0
-    return _Parent(settings.workers, worker, lambda: on_ready(address, token)).run()
+    with tempfile.TemporaryDirectory(prefix="recollect-") as shared:
+        parent = _Parent(
+            settings.workers,
+            lambda number, ready: worker(number, ready, Path(shared)),
+            lambda: on_ready(address, token),
+        )
+        return parent.run()
 
 
 def _run(main: object) -> None:

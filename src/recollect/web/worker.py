@@ -31,7 +31,8 @@ from recollect.errors import RecollectError
 from recollect.web.access import AccessLog
 from recollect.web.app import App, Context
 from recollect.web.endpoints import ENDPOINTS
-from recollect.web.metrics import Metrics
+from recollect.web.metrics import Metrics, leave
+from recollect.web.operator import exposition
 from recollect.web.replies import archives_of
 
 log = logging.getLogger("recollect.web")
@@ -61,6 +62,7 @@ class Worker:
         token: str,
         instance: str,
         number: int = 0,
+        shared: Path | None = None,
     ) -> None:
         self._settings = settings
         self._world = world
@@ -68,6 +70,7 @@ class Worker:
         self._token = token
         self._instance = instance
         self._number = number
+        self._shared = shared
         self._stop: asyncio.Event | None = None
         self._stamps: object = None
 
@@ -126,7 +129,16 @@ class Worker:
         access = AccessLog(settings.access_log) if settings.access_log else None
         if access is not None:
             stack.callback(access.close)
-        context = Context(aggregator, client, settings, self._token, self._instance, metrics=metrics, access=access)
+        context = Context(
+            aggregator,
+            client,
+            settings,
+            self._token,
+            self._instance,
+            metrics=metrics,
+            access=access,
+            shared=self._shared,
+        )
         context.reload = lambda: self._reload_all(context)
         return context
 
@@ -162,6 +174,8 @@ class Worker:
                 context.access.flush()
             if self._learned is not None:
                 self._learned.age()
+            if self._shared is not None:
+                leave(self._shared, self._number, exposition(context))
             if self._settings.refresh and loop.time() >= due:
                 due = loop.time() + self._settings.refresh
                 if self._stamp() != self._stamps:

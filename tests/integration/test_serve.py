@@ -1,0 +1,461 @@
+"""The server as an operator knows it: routing by maps, reload, stop, workers, counters, events, cache, hostility."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from recollect.formats.logs import read_lookups
+from small_archives import SmallArchives, server_process, serving, small_archives
+
+PAGE = "http://lost.example/"
+OTHER = "http://other.example/a"
+HEAD = '!context ["https://git.io/mementomap"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n'
+QUICK = ("--no-learn", "--no-cache")
+
+
+class Reply:
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.body = response.read()
+
+    @property
+    def json(self) -> dict:
+        return json.loads(self.body)
+
+
+def ask(base: str, path: str, method: str = "GET", **headers: str) -> Reply:
+    connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)
+    try:
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        return Reply(connection.getresponse())
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def archives() -> Iterator[SmallArchives]:
+    with small_archives() as archives:
+        archives.add("one", {PAGE: ["20100101000000"], OTHER: ["20120101000000", "20130101000000"]})
+        archives.add("two", {PAGE: ["20150101000000"]})
+        archives.add("three", {})
+        yield archives
+
+
+def write_map(folder: Path, name: str, *lines: str) -> None:
+    folder.mkdir(exist_ok=True)
+    beside = folder / f".{name}"
+    beside.write_text(HEAD + "".join(f"{line}\n" for line in lines))
+    beside.rename(folder / name)
+
+
+def timemaps(archives: SmallArchives) -> list[str]:
+    """The archives that were asked for a TimeMap, in order."""
+    return [path.split("/")[1] for _, path in archives.requests if "/timemap/" in path]
+
+
+# Routing
+
+
+def test_maps_voids_and_rules_decide_whom_to_ask(archives: SmallArchives, tmp_path: Path) -> None:
+    maps = tmp_path / "maps"
+    write_map(maps, "one.ukvs", "example,lost)/ 1/1", "example,other)/* 2/1")
+    write_map(maps, "two.voids.ukvs", '!meta {"scope": "voids"}', "example,other,* 0")
+    archives.archives["three"].keys["never"] = ["lost.example"]
+    with serving(archives.write(tmp_path), *QUICK, "--maps", str(maps)) as base:
+        reply = ask(base, f"/timemap/link/{PAGE}")
+        assert reply.headers["x-memento-count"] == "2"
+        assert sorted(timemaps(archives)) == ["one", "two"]
+        route = reply.headers["x-recollect-route"]
+        assert "one=ask (map example,lost)/ 1/1)" in route
+        assert "three=skip (rule never lost.example holds none)" in route
+        archives.requests.clear()
+        reply = ask(base, f"/timemap/json/{OTHER}")
+        assert sorted(timemaps(archives)) == ["one", "three"]
+        told = {one["id"]: one for one in reply.json["archives"]}
+        assert (told["one"]["key"], told["one"]["frequency"]) == ("example,other)/*", "2/1")
+        assert (told["two"]["decision"], told["two"]["source"], told["two"]["key"]) == (
+            "skip",
+            "voids",
+            "example,other,*",
+        )
+        archives.requests.clear()
+        explained = ask(base, f"/route/{OTHER}").json
+        assert (explained["ask"], explained["skip"]) == (2, 1)
+        assert archives.requests == []
+        assert [one["map"] for one in ask(base, "/archives").json] == ["map", "voids", ""]
+
+
+def test_top_k_asks_the_most_promising(archives: SmallArchives, tmp_path: Path) -> None:
+    maps = tmp_path / "maps"
+    write_map(maps, "two.ukvs", "example,lost)/ 50/1")
+    with serving(archives.write(tmp_path), *QUICK, "--maps", str(maps), "--top-k", "1") as base:
+        reply = ask(base, f"/timemap/link/{PAGE}")
+        assert timemaps(archives) == ["two"]
+        assert "one=skipped" in reply.headers["x-recollect-partial"]
+
+
+def test_a_broken_map_hurts_only_itself(archives: SmallArchives, tmp_path: Path) -> None:
+    maps = tmp_path / "maps"
+    write_map(maps, "one.ukvs", "example,lost)/ 1/1")
+    (maps / "two.ukvs.gz").write_bytes(b"\x1f\x8b garbage")
+    (maps / "notes.txt").write_text("not a map")
+    with server_process(archives.write(tmp_path), *QUICK, "--maps", str(maps)) as server:
+        assert ask(server.base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "2"
+        assert "two.ukvs.gz" in server.log.read_text()
+
+
+# Reload and stop
+
+
+@contextmanager
+def steady_load(base: str, path: str) -> Iterator[list[int]]:
+    """Four clients that ask without a pause; the statuses they got."""
+    statuses: list[int] = []
+    stop = threading.Event()
+
+    def client() -> None:
+        while not stop.is_set():
+            try:
+                statuses.append(ask(base, path).status)
+            except OSError:
+                statuses.append(0)
+
+    threads = [threading.Thread(target=client) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_reload_swaps_archives_and_maps_and_drops_nobody(
+    archives: SmallArchives, tmp_path: Path, workers: str
+) -> None:
+    maps = tmp_path / "maps"
+    write_map(maps, "two.ukvs", "example,elsewhere)/ 1/1")
+    registry = archives.write(tmp_path)
+    flags = (*QUICK, "--maps", str(maps), "--workers", workers)
+    with server_process(registry, *flags) as server, steady_load(server.base, f"/timemap/link/{PAGE}") as statuses:
+        assert ask(server.base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "1"
+        write_map(maps, "two.ukvs", "example,lost)/ 1/1")
+        archives.add("four", {PAGE: ["20200101000000"]})
+        archives.write(tmp_path)
+        server.process.send_signal(signal.SIGHUP)
+        eventually(lambda: all(ask(server.base, "/health").json["archives"] == 4 for _ in range(8)))
+        assert ask(server.base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "3"
+        registry.write_text("this is no list")
+        server.process.send_signal(signal.SIGHUP)
+        eventually(lambda: "nothing was changed" in server.log.read_text())
+        assert ask(server.base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "3"
+    assert len(statuses) > 10
+    assert set(statuses) == {200}
+
+
+def eventually(check: object, seconds: float = 10.0) -> None:
+    give_up = time.monotonic() + seconds
+    while not check():  # type: ignore[operator]
+        assert time.monotonic() < give_up, "it never came true"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_stop_lets_requests_end(archives: SmallArchives, tmp_path: Path, workers: str) -> None:
+    archives.archives["two"].delay = 1.0
+    with server_process(archives.write(tmp_path), *QUICK, "--workers", workers) as server:
+        got: list[Reply] = []
+        client = threading.Thread(target=lambda: got.append(ask(server.base, f"/timemap/link/{PAGE}")))
+        client.start()
+        eventually(lambda: "two" in timemaps(archives))
+        server.process.send_signal(signal.SIGTERM)
+        client.join()
+        assert (got[0].status, got[0].headers["x-memento-count"]) == (200, "2")
+        assert server.process.wait(10) == 0
+        with pytest.raises(OSError):
+            ask(server.base, "/health")
+
+
+def test_a_worker_that_dies_is_replaced(archives: SmallArchives, tmp_path: Path) -> None:
+    with server_process(archives.write(tmp_path), *QUICK, "--workers", "2") as server:
+        pid = server.process.pid
+
+        def workers() -> list[int]:
+            return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+        before = workers()
+        assert len(before) == 2
+        os.kill(before[0], signal.SIGKILL)
+        eventually(lambda: len(workers()) == 2 and before[0] not in workers())
+        assert ask(server.base, f"/timemap/link/{PAGE}").status == 200
+
+
+# The operator
+
+
+def test_operators_need_a_token(archives: SmallArchives, tmp_path: Path) -> None:
+    with serving(archives.write(tmp_path), "--no-learn", "--admin-token", "s3cret", "--workers", "2") as base:
+        for path, method in (("/metrics", "GET"), ("/reload", "POST")):
+            assert ask(base, path, method).status == 401
+            assert ask(base, path, method, Authorization="Bearer wrong").status == 401
+        for _ in range(5):
+            ask(base, f"/timemap/link/{PAGE}")
+        key = {"Authorization": "Bearer s3cret"}
+
+        def counted() -> float:
+            lines = ask(base, "/metrics", **key).body.decode().splitlines()
+            return sum(float(line.rsplit(" ", 1)[1]) for line in lines if 'endpoint="timemap",status="200"' in line)
+
+        eventually(lambda: counted() == 5)  # workers leave their counters every second
+        text = ask(base, "/metrics", **key).body.decode()
+        assert text.count("# TYPE recollect_requests_total counter") == 1
+        assert 'recollect_archive_state{archive="one"' in text
+        assert ask(base, "/reload", "POST", **key).json == {"reloaded": "3 archives, 0 maps"}
+        assert ask(base, "/reload", **key).status == 405
+        assert "failures" in ask(base, "/archives", **key).json[0]["detail"]
+
+
+def test_an_operator_may_have_a_port_of_its_own(archives: SmallArchives, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with serving(archives.write(tmp_path), *QUICK, "--admin-port", str(port)) as base:
+        assert ask(f"http://127.0.0.1:{port}", "/metrics").status == 200
+        assert ask(base, "/metrics").status == 401
+
+
+def test_the_access_log_is_read_by_everything_that_reads_logs(archives: SmallArchives, tmp_path: Path) -> None:
+    log = tmp_path / "access.jsonl"
+    with server_process(archives.write(tmp_path), *QUICK, "--access-log", str(log)) as server:
+        ask(server.base, f"/timemap/link/{PAGE}")
+        ask(server.base, "/timegate/http://nothing.example/")
+        ask(server.base, "/health")
+        log.rename(tmp_path / "old.jsonl")
+        server.process.send_signal(signal.SIGHUP)  # as log rotation does
+        eventually(log.exists)
+        ask(server.base, f"/memento/2010/{PAGE}")
+    entries = [entry for name in ("old.jsonl", "access.jsonl") for entry in read_lookups(tmp_path / name)]
+    assert [(entry.uri, entry.status) for entry in entries] == [
+        (PAGE, 200),
+        ("http://nothing.example/", 404),
+        (PAGE, 302),
+    ]
+    first = json.loads((tmp_path / "old.jsonl").read_text().splitlines()[0])
+    assert first["archives"] == {"one": 1, "two": 1, "three": 0}
+    assert set(first["times"]) == {"one", "two", "three"}
+
+
+def test_nobody_who_watches_can_hold_up_a_lookup(archives: SmallArchives, tmp_path: Path) -> None:
+    archives.add("large", {PAGE: [f"{year}0101{second:06d}" for year in range(1990, 2020) for second in range(9)]})
+    with serving(archives.write(tmp_path), *QUICK) as base:
+        host, port = urlsplit(base).netloc.split(":")
+        asleep = []
+        for _ in range(3):
+            watcher = socket.create_connection((host, int(port)))
+            watcher.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            watcher.sendall(b"GET /monitor HTTP/1.1\r\nHost: x\r\n\r\n")
+            asleep.append(watcher)  # never reads
+        awake = socket.create_connection((host, int(port)))
+        awake.sendall(b"GET /monitor HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"text/event-stream" in awake.recv(65536)
+        started = time.monotonic()
+        for _ in range(150):
+            assert ask(base, f"/timemap/link/{PAGE}").status == 200
+        assert time.monotonic() - started < 20
+        awake.settimeout(5)
+        data = b""
+        while b"event: lookup" not in data:
+            data += awake.recv(65536)
+        event = json.loads(data.split(b"data: ")[1].split(b"\n")[0])
+        assert event["uri"] == PAGE
+        for one in (*asleep, awake):
+            one.close()
+
+
+# The cache
+
+
+def test_the_cache_survives_a_restart_and_obeys_the_client(archives: SmallArchives, tmp_path: Path) -> None:
+    registry = archives.write(tmp_path)
+    flags = ("--no-learn", "--state", str(tmp_path / "state"))
+    with serving(registry, *flags) as base:
+        assert ask(base, f"/timemap/link/{PAGE}").headers["x-recollect-cache"] == "miss"
+        body = ask(base, f"/timemap/link/{PAGE}").body
+    count = len(archives.requests)
+    with serving(registry, *flags) as base:
+        again = ask(base, f"/timemap/link/{PAGE}", Host=urlsplit(base).netloc)
+        assert again.headers["x-recollect-cache"] == "hit"
+        assert len(again.body) == len(body)
+        assert len(archives.requests) == count
+        only = ask(base, "/timemap/link/http://unseen.example/", Cache_Control="only-if-cached")
+        assert (only.status, len(archives.requests)) == (504, count)
+        ask(base, f"/timemap/link/{PAGE}", Cache_Control="no-cache")
+        assert len(archives.requests) == count + 3
+        ask(base, f"/timemap/link/{PAGE}", Cache_Control="max-age=1000")
+        assert len(archives.requests) == count + 3
+
+
+def test_two_servers_share_a_cache_on_redis(archives: SmallArchives, tmp_path: Path) -> None:
+    with redis_server(tmp_path) as url:
+        registry = archives.write(tmp_path)
+        flags = ("--no-learn", "--cache", url)
+        with serving(registry, *flags) as base:
+            ask(base, f"/timemap/link/{PAGE}")
+            count = len(archives.requests)
+        with serving(registry, *flags) as base:
+            reply = ask(base, f"/timemap/link/{PAGE}")
+            assert (reply.headers["x-recollect-cache"], reply.headers["x-memento-count"]) == ("hit", "2")
+            assert len(archives.requests) == count
+    with server_process(registry, *flags) as server:  # and without Redis it still answers
+        assert ask(server.base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "2"
+        assert "the cache cannot be read" in server.log.read_text()
+
+
+@contextmanager
+def redis_server(folder: Path) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    try:
+        process = subprocess.Popen(
+            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)],
+            stdout=subprocess.DEVNULL,
+        )
+    except FileNotFoundError:
+        pytest.skip("redis-server is not installed: the cache on Redis was not tested")
+    try:
+        eventually(lambda: _listens(port))
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+# Learning
+
+
+def test_what_is_learned_survives_a_restart(archives: SmallArchives, tmp_path: Path) -> None:
+    archives.archives["one"].holdings = {f"http://lost.example/{n}": ["20100101000000"] for n in range(120)}
+    registry = archives.write(tmp_path)
+    flags = ("--no-cache", "--state", str(tmp_path / "state"))
+    with serving(registry, *flags) as base:
+        for number in range(120):
+            ask(base, f"/timemap/link/http://lost.example/{number}")
+    archives.requests.clear()
+    with serving(registry, *flags) as base:
+        for number in range(30):
+            assert ask(base, f"/timemap/link/http://lost.example/{number}").status == 200
+        route = ask(base, f"/route/{PAGE}").json["archives"]
+        assert {one["source"] for one in route} == {"learned"}
+    asked = timemaps(archives)
+    assert asked.count("one") == 30
+    assert asked.count("three") < 15
+
+
+# Hostility
+
+
+def test_a_lookup_that_comes_round_again_is_stopped(tmp_path: Path) -> None:
+    with small_archives() as archives:
+        registry = archives.write(tmp_path)
+        registry.write_text(json.dumps([{"id": "x", "timemap": "http://127.0.0.1:9/"}]))
+        with server_process(registry, *QUICK) as server:
+            ours = [{"id": "ourselves", "timemap": f"{server.base}/timemap/link/"}]
+            registry.write_text(json.dumps(ours))
+            server.process.send_signal(signal.SIGHUP)
+            eventually(lambda: ask(server.base, "/archives").json[0]["id"] == "ourselves")
+            reply = ask(server.base, f"/timemap/link/{PAGE}")
+            assert reply.status == 502
+            assert reply.json["error"]["archives"][0]["error"] == "status 508"
+
+
+def test_redirects_and_hosts_cannot_lead_us_elsewhere(archives: SmallArchives, tmp_path: Path) -> None:
+    with small_archives() as inside:
+        inside.add("secret", {PAGE: ["20150101000000"]})
+        archives.redirects["one", PAGE] = f"{inside.base}/secret/web/20150101000000/{PAGE}"
+        with serving(archives.write(tmp_path), *QUICK) as base:
+            reply = ask(base, f"/memento/proxy/2010/{PAGE}")
+            assert reply.headers.get("location", "").startswith(base)
+            evil = ask(base, f"/timemap/json/{PAGE}", Host="evil.example\r\nX: y".replace("\r\n", ""))
+            assert "evil" not in evil.json["self"]
+            ask(base, f"/timemap/link/{quote(inside.base, safe='')}%2Fadmin")
+        assert inside.requests == []
+
+
+def test_strange_requests_do_no_harm(archives: SmallArchives, tmp_path: Path) -> None:
+    with serving(archives.write(tmp_path), *QUICK) as base:
+        host, port = urlsplit(base).netloc.split(":")
+        for sent in (
+            b"\x00\xff\r\n\r\n",
+            b"GET /timemap/link/" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"GET /timemap/link/http://x/ HTTP/1.1\r\n" + b"X: y\r\n" * 100_000 + b"\r\n",
+            b"GET /timemap/link/http://\xff\xfe/ HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"POST /timemap/link/http://x/ HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n",
+        ):
+            with socket.create_connection((host, int(port)), timeout=10) as client:
+                try:
+                    client.sendall(sent)
+                    answer = client.recv(65536)
+                except ConnectionError:
+                    continue
+                assert answer == b"" or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), answer[:100]
+        assert ask(base, f"/timemap/link/{PAGE}").status == 200
+
+
+def test_a_client_that_leaves_cancels_upstream_work(archives: SmallArchives, tmp_path: Path) -> None:
+    archives.archives["one"].delay = 30.0
+    with serving(archives.write(tmp_path), *QUICK, "--admin-token", "t", "--deadline", "60") as base:
+        host, port = urlsplit(base).netloc.split(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(f"GET /timemap/link/{PAGE} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            eventually(lambda: "one" in timemaps(archives))
+
+        def busy() -> str:
+            text = ask(base, "/metrics", Authorization="Bearer t").body.decode()
+            return next(line for line in text.splitlines() if line.startswith('recollect_archive_in_use{archive="one"'))
+
+        eventually(lambda: busy().endswith(" 0"))
+
+
+# Settings that cannot work
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--archives", "/nowhere.json"), "cannot read the list of archives"),
+        (("--maps", "/nowhere"), "no directory of maps"),
+        (("--deadline", "soon"), "expected a time"),
+        (("--host", "203.0.113.1"), "cannot listen"),
+    ],
+)
+def test_a_server_that_cannot_work_says_why_and_ends(tmp_path: Path, flags: tuple[str, ...], words: str) -> None:
+    command = [sys.executable, "-m", "recollect", "serve", "--port", "0", *flags]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=30, env={**os.environ, "HOME": str(tmp_path)}
+    )
+    assert ended.returncode in (1, 2)
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr
