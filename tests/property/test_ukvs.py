@@ -3,7 +3,10 @@
 import contextlib
 import gzip
 import json
+import tempfile
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,9 +40,17 @@ maps = st.lists(records, max_size=30, unique_by=lambda record: record.key).map(
 suffixes = st.sampled_from(["", ".gz", ".zst"])
 
 
+@pytest.fixture(scope="module")
+def folder():
+    """In memory where there is such a place: outputs are synced to disk, which takes most of the time."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
+        yield Path(name)
+
+
 @given(maps, suffixes, st.dictionaries(st.text(max_size=5), json_values, max_size=3))
-def test_a_map_comes_back_as_it_was_written_and_is_valid(tmp_path_factory, found, suffix, meta):
-    path = tmp_path_factory.getbasetemp() / f"map.ukvs{suffix}"
+def test_a_map_comes_back_as_it_was_written_and_is_valid(folder, found, suffix, meta):
+    path = folder / f"map.ukvs{suffix}"
     header = Header(id={"uri": "http://a/"}, meta=meta)
     with Writer(path, header) as writer:
         for record in found:
@@ -85,8 +96,8 @@ def damaged(text, changes):
 
 
 @given(edits | st.binary(max_size=200).map(lambda junk: [(0, len(GOOD), junk)]))
-def test_damaged_maps_are_read_and_validated_without_a_crash(tmp_path_factory, changes):
-    path = tmp_path_factory.getbasetemp() / "map"
+def test_damaged_maps_are_read_and_validated_without_a_crash(folder, changes):
+    path = folder / "map"
     path.write_bytes(damaged(GOOD, changes))
     problems = []
     _header, found = read(path, problems.append)
@@ -104,8 +115,8 @@ PACKED = gzip.compress(GOOD * 50)
 @given(
     st.lists(st.tuples(st.integers(0, len(PACKED)), st.integers(0, 3), st.binary(max_size=3)), min_size=1, max_size=3)
 )
-def test_damaged_containers_never_crash(tmp_path_factory, changes):
-    path = tmp_path_factory.getbasetemp() / "map.gz"
+def test_damaged_containers_never_crash(folder, changes):
+    path = folder / "map.gz"
     path.write_bytes(damaged(PACKED, changes))
     with open_input(path, lambda problem: None) as stream:
         stream.read()
@@ -113,8 +124,8 @@ def test_damaged_containers_never_crash(tmp_path_factory, changes):
 
 
 @given(suffixes, st.data())
-def test_damaged_block_files_are_searched_or_refused(tmp_path_factory, suffix, data):
-    path = tmp_path_factory.getbasetemp() / f"map{suffix}"
+def test_damaged_block_files_are_searched_or_refused(folder, suffix, data):
+    path = folder / f"map{suffix}"
     with atomic_output(path) as out:
         out.write(b"".join(b"com,%05d)/ 1\n" % number for number in range(9000)))
     size = path.stat().st_size

@@ -43,11 +43,8 @@ class Scope:
             self.cover = self.cover | 1 << index if held else self.cover & ~(1 << index)
 
     def add_below(self, layer: Layer, index: int, frequency: Frequency) -> None:
-        """Count what a map lists below, unless its own entry here counts it already."""
-        if frequency.is_void:
-            return
-        own = self.entries.get(layer, {}).get(index)
-        if own is None or own.is_void:
+        """Count what a map lists below; it matters only if the map's own entry here does not count it already."""
+        if not frequency.is_void:
             below = self.below.setdefault(layer, {})
             below[index] = below[index] + frequency if index in below else frequency
 
