@@ -12,9 +12,16 @@ __version__ = "0.1.0"
 
 # Public name -> the module that owns it.
 _PUBLIC: dict[str, str] = {
+    "BadURI": "recollect.errors",
+    "key_of_uri": "recollect.uris",
+    "lookup_keys": "recollect.uris",
+    "policy_key": "recollect.uris",
     "profile": "recollect.profiles.profile",
     "ProfileResult": "recollect.profiles.profile",
     "RecollectError": "recollect.errors",
+    "spellings": "recollect.uris",
+    "surt": "recollect.uris",
+    "uri_key": "recollect.uris",
 }
 
 __all__ = ["__version__", *sorted(_PUBLIC)]

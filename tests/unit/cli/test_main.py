@@ -69,9 +69,12 @@ def test_commands_are_listed_by_alphabet_with_what_they_do() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_help_has_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([name, "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert re.search(rf"(?m)^\s+Examples?:\n(\s*#.*\n)*\s+.*recollect {name}\b", shown), shown
+    command = program.cli.get_command(click.Context(program.cli), name)
+    parts = list(command.commands) if isinstance(command, click.Group) else []
+    for path in ([name], *([name, part] for part in parts)):
+        assert run([*path, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert re.search(rf"(?m)^\s+Examples?:\n(\s*#.*\n)*\s+.*recollect {name}\b", shown), shown
 
 
 def test_no_command_at_all_shows_the_help() -> None:
