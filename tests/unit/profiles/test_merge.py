@@ -191,12 +191,13 @@ def test_bad_lines_are_told_once_with_their_place(tmp_path):
 
 def test_headers_merge(merged):
     first = HEAD + (
-        '!id {"uri": "http://a/"}\n!meta {"name": "A", "counts": {"captures": 5, "uri_rs": 2, "keys": 1}, "year": 1, "same": 1}\n'
-        '!meta {"span": {"from": "1996", "to": "2000"}, "sources": [{"name": "x"}], "gamma": 2.5, "page": 1}\ncom,a)/ 5/2\n'
+        '!id {"uri": "http://a/"}\n!meta {"name": "A", "year": 1, "same": 1, "gamma": 2.5, "page": 1}\n'
+        '!meta {"counts": {"captures": 5, "uri_rs": 2, "keys": 1}, "sources": [{"name": "x"}]}\n'
+        '!meta {"span": {"from": "1996", "to": "2000"}}\ncom,a)/ 5/2\n'
     )
     second = HEAD + (
-        '!id {"uri": "http://a/"}\n!meta {"name": "B", "counts": {"captures": 7, "uri_rs": 3}, "year": 2, "same": 1}\n'
-        '!meta {"span": {"from": "1999", "to": "2003"}}\ncom,a)/ 7/3\n'
+        '!id {"uri": "http://a/"}\n!meta {"name": "B", "year": 2, "same": 1}\n'
+        '!meta {"counts": {"captures": 7, "uri_rs": 3}, "span": {"from": "1999", "to": "2003"}}\ncom,a)/ 7/3\n'
     )
     merged(first, second, updated_at="2024-01-01T00:00:00Z")
     meta = merged.header.meta
