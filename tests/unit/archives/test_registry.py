@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -236,3 +237,21 @@ def test_raw_bytes_are_had_by_date_and_uri_or_by_the_warc_a_listing_names(tmp_pa
     path.write_text(json.dumps([{**entry, "raw": "http://data.example/"}]))
     with pytest.raises(FormatError, match="timestamp"):
         load_archives(path)
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "archives.md"
+
+
+def test_every_key_is_documented_and_every_documented_key_is_known() -> None:
+    table = DOCS.read_text().partition("| key | what it is |")[2].partition("\n\n")[0]
+    documented = {name.strip("` ") for line in table.splitlines()[2:] for name in line.split("|")[1].split(",")}
+    known = {field.name for field in dataclasses.fields(Archive)} - {"index_rate", "replay_rate"} | {"rates"}
+    assert documented == known
+
+
+def test_the_example_of_the_docs_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYARCHIVE_TOKEN", "x")
+    example = DOCS.read_text().partition("```toml\n")[2].partition("```")[0]
+    (archive,) = load_archives(save(tmp_path, "my.toml", example))
+    assert archive.rule("http://www.gov.uk/") == "never *.gov.uk"
+    assert (str(archive.index_rate), str(archive.replay_rate)) == ("60/min", "10/s")
