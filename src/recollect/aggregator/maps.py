@@ -22,7 +22,7 @@ from recollect.archives.registry import Archive
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import MapFile, validate
-from recollect.profiles.lookup import Holdings, Lookup, open_map
+from recollect.profiles.lookup import Holdings, Lookup, keys_of, open_map
 
 _NAME = re.compile(
     r"(?P<id>.+?)(?P<voids>\.voids)?(?P<kind>\.ukvs|\.mementomap|\.filter|\.bff)(?:\.(?:gz|bgz|bz2|zst|zstd))?",
@@ -42,6 +42,10 @@ class ArchiveMap:
     """`map`, `voids` or `filter`."""
     holdings: Holdings
     path: str
+    nothing: Evidence
+    """What it says of a URI it has no key for."""
+    by_key: bool
+    """Whether it is searched by the normal key, and not by that of a policy."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +78,19 @@ class Maps:
 
     def evidence(self, uri_r: str) -> dict[str, Evidence]:
         """What the maps say of a URI, by archive. A URI that has no key is unknown to all."""
+        try:
+            keys = keys_of(uri_r)
+        except BadURI:
+            return {}
+        # Nearly every URI has one key, whatever way it is spelt; then maps need not find it out again, each for itself.
+        short = keys[0].decode("ascii") if len(keys) == 1 else uri_r
         found: dict[str, Evidence] = {}
         for one in self.maps:
             known = found.get(one.archive)
             if known is not None and known.answer == "no":
                 continue
-            try:
-                lookup = one.holdings.lookup(uri_r)
-            except BadURI:
-                continue
-            said = _evidence(one, lookup)
+            lookup = one.holdings.lookup(short if one.by_key else uri_r)
+            said = one.nothing if lookup.frequency is None else _evidence(one, lookup)
             if known is None or said.answer == "no" or known.answer == "unknown":
                 found[one.archive] = said
         return found
@@ -101,8 +108,11 @@ def _opened(archive: str, path: Path, kind: str) -> ArchiveMap:
         for part in sorted(path.rglob("*.ukvs*")) if path.is_dir() else [path]:
             _check(part)
     holdings = open_map(path)
-    source = "filter" if kind == "filter" else "voids" if holdings.header.lists_voids else "map"
-    return ArchiveMap(archive, source, holdings, str(path))
+    voids = holdings.header.lists_voids
+    source = "filter" if kind == "filter" else "voids" if voids else "map"
+    nothing = Evidence("unknown", source) if voids else Evidence("no", source, "no key")
+    by_key = kind != "filter" and holdings.header.policy in ("", "HxPx")
+    return ArchiveMap(archive, source, holdings, str(path), nothing, by_key)
 
 
 def _check(path: Path) -> None:
@@ -119,9 +129,8 @@ def _check(path: Path) -> None:
 
 
 def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
-    key = lookup.key.decode("ascii", "replace") if lookup.key is not None else ""
-    if lookup.frequency is None:
-        return Evidence(lookup.answer, one.source, key or ("no key" if lookup.answer == "no" else ""))
+    assert lookup.frequency is not None
+    key = lookup.key.decode("utf-8", "replace") if lookup.key is not None else ""
     expected = _expected(lookup.frequency, wild=key.endswith("*")) if lookup.answer == "yes" else 1.0
     return Evidence(lookup.answer, one.source, key, str(lookup.frequency), expected)
 

@@ -57,6 +57,15 @@ class World:
         return frozenset(archive.id for archive in self.archives if not archive.ignore)
 
     @cached_property
+    def candidates(self) -> dict[str, Candidate]:
+        """Everybody, as if nobody rested."""
+        return {a.id: Candidate(a.id, 1.0 if a.probability is None else a.probability) for a in self.archives}
+
+    @cached_property
+    def usual_candidates(self) -> list[Candidate]:
+        return [self.candidates[archive.id] for archive in self.archives if not archive.ignore]
+
+    @cached_property
     def ruled(self) -> tuple[Archive, ...]:
         return tuple(archive for archive in self.archives if archive.only or archive.never)
 
@@ -173,13 +182,10 @@ class Aggregator:
     def route(self, uri_r: str, chosen: frozenset[str] | None = None) -> tuple[Decision, ...]:
         """Whom a lookup would ask now, and why; asks nobody."""
         world = self.world
-        wanted = world.usual if chosen is None else chosen
-        candidates = [self._candidate(a) for a in world.archives if a.id in wanted or chosen is not None]
+        candidates = world.usual_candidates if chosen is None else list(world.candidates.values())
+        if self._client.somebody_paused or not all(breaker.closed for breaker in self._breakers.values()):
+            candidates = [one._replace(resting=self._resting(world.by_id[one.id])) for one in candidates]
         return route(candidates, self._evidence(world, uri_r), chosen=chosen, top_k=self._top_k)
-
-    def _candidate(self, archive: Archive) -> Candidate:
-        probability = 1.0 if archive.probability is None else archive.probability
-        return Candidate(archive.id, probability, self._resting(archive))
 
     def _resting(self, archive: Archive) -> str:
         pause = self._client.pause_left(archive)

@@ -141,6 +141,7 @@ class ArchiveClient:
         self._origins: dict[tuple[str, str, int], _Origin] = {}
         self._reaper: asyncio.TimerHandle | None = None
         self._closed = False
+        self._paused_until = 0.0
 
     async def __aenter__(self) -> ArchiveClient:
         return self
@@ -231,6 +232,11 @@ class ArchiveClient:
                 sink.discard()
             peer.gate.leave()
 
+    @property
+    def somebody_paused(self) -> bool:
+        """Whether any archive asked not to be called for a while."""
+        return self._loop.time() < self._paused_until
+
     def pause_left(self, archive: Archive) -> float:
         """Seconds for which the archive asked not to be called."""
         return self._peer(archive).gate.pause_left
@@ -263,6 +269,7 @@ class ArchiveClient:
             status = sink.status
             if status in (429, 503):
                 peer.gate.noticed(status, Headers(sink.raw).get("retry-after"))
+                self._paused_until = max(self._paused_until, peer.gate.paused_until)
             else:
                 peer.gate.noticed(status, "")
             if not hops or status not in _REDIRECTS:
