@@ -32,6 +32,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "config": ("recollect.cli.serve", "config", "show the server's settings and where each comes from"),
     "diff": ("recollect.cli.maps", "diff", "what changed between two maps"),
     "discover": ("recollect.cli.discover", "discover", "find and install the maps that archives publish"),
+    "evaluate": ("recollect.cli.evaluate", "evaluate", "how well maps answer the lookups people make"),
+    "filter": (
+        "recollect.cli.derived",
+        "filter_command",
+        "a profile of hashed keys instead of URLs",
+    ),
     "lookup": ("recollect.cli.lookup", "lookup", "what maps say of URIs, and which archives to ask"),
     "measure": ("recollect.cli.measure", "measure", "how much of a lost website came back"),
     "memento": ("recollect.cli.memento", "memento", "find the capture of a page closest to a date, or get it"),
@@ -48,6 +54,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "timemap": ("recollect.cli.memento", "timemap", "list the mementos of a page in all archives"),
     "validate": ("recollect.cli.maps", "validate", "name every fault of a map"),
     "verify": ("recollect.cli.profile", "verify", "prove that a map holds everything in the indexes"),
+    "voids": ("recollect.cli.derived", "voids", "state what is asked for and not held, so that nobody asks"),
 }
 
 EPILOG = """\b

@@ -30,7 +30,7 @@ from recollect.formats.frequency import VOID, Frequency, merge
 from recollect.formats.ukvs import Header, lenient
 from recollect.formats.ukvs.periods import Period
 from recollect.formats.ukvs.records import Record, parse_line
-from recollect.profiles.maptext import MapText, open_text
+from recollect.profiles.maptext import MappedText, MapText, open_text
 from recollect.uris import is_surt, key_of_uri, policy_key, spellings, surt
 from recollect.uris.keys import encode_query
 
@@ -73,13 +73,18 @@ class MementoMap:
     def __init__(self, text: MapText, path: str) -> None:
         self.path = path
         self.header = text.header
-        self._text = text
+        self.text = text
         self._policy = "" if self.header.policy == "HxPx" else self.header.policy
         self._nothing: Answer = "unknown" if self.header.lists_voids else "no"
-        self._simple = self.header.keys == ("surt",) and self.header.values == ("frequency",)
+        self._columns = self.header.keys == ("surt",) and self.header.values == ("frequency",)
         if self.header.keys[0] != "surt":
             first = self.header.keys[0]
             raise FormatError("a map that is not of SURTs", where=path, why=f"its first key is {first!r}")
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it has a key and a frequency per line and keys of the usual policy, as most maps do."""
+        return self._columns and not self._policy
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> MementoMap:
@@ -89,7 +94,7 @@ class MementoMap:
 
     def close(self) -> None:
         """Let go of the file at once, instead of when nobody refers to the map any more."""
-        self._text.close()
+        self.text.close()
 
     def __enter__(self) -> MementoMap:
         return self
@@ -101,7 +106,7 @@ class MementoMap:
         """Look up a URI or a SURT, in the time `at` if given and if the map knows times; raises BadURI."""
         best: Lookup | None = None
         for key in keys_of(uri, self._policy):
-            found = self._text.find(key)
+            found = self.text.find(key)
             if found is None:
                 continue
             hit = self._judge(uri, found[0], found[1], at)
@@ -126,7 +131,7 @@ class MementoMap:
         for uri in batch:
             keys += _keys_or_none(uri, self._policy)
             ends.append(len(keys))
-        found = self._text.find_many(keys)
+        found = self.text.find_many(keys)
         start = 0
         for uri, end in zip(batch, ends, strict=True):
             best: Lookup | None = None
@@ -140,8 +145,14 @@ class MementoMap:
             yield best
             start = end
 
+    def prefers(self, place: int, other: int) -> bool:
+        """Whether, of two deciding lines for different spellings of a URI, the one at `place` is the better."""
+        assert isinstance(self.text, MappedText)
+        first, second = (self._judge("", *self.text.hit_at(one), None) for one in (place, other))
+        return _better(first, second)
+
     def _judge(self, uri: str, key: bytes, lines: Sequence[bytes], at: Period | None) -> Lookup:
-        if self._simple and at is None:
+        if self._columns and at is None:
             frequency = Frequency.parse(lines[0].split(None, 2)[1])
         else:
             records = [parse_line(line, self.header) for line in lines]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Protocol
@@ -38,6 +38,8 @@ class MapText(Protocol):
     def find(self, key: bytes) -> Hit | None: ...
 
     def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]: ...
+
+    def lines_under(self, start: bytes) -> Iterator[bytes]: ...
 
     def close(self) -> None: ...
 
@@ -77,21 +79,16 @@ class MappedText:
         return int(at) if kind == kernels.EXACT else -1
 
     def find(self, key: bytes) -> Hit | None:
-        at, name, kind, _ = kernels.search(
-            self.data, self.start, self.stop, -1, self.everything, _array(key), NO_MEMORY
-        )
-        return None if kind == kernels.NONE else self._hit(at, name, kind)
+        at, _, _, _ = kernels.search(self.data, self.start, self.stop, -1, self.everything, _array(key), NO_MEMORY)
+        return None if at < 0 else self.hit_at(at)
 
     def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
         if not keys:
             return []
         sizes = np.fromiter((len(key) for key in keys), np.int64, len(keys))
         offsets = np.cumsum(sizes) - sizes
-        positions, names, kinds = self.search_many(_array(b"".join(keys)), offsets, sizes)
-        return [
-            None if kind == kernels.NONE else self._hit(at, name, kind)
-            for at, name, kind in zip(positions.tolist(), names.tolist(), kinds.tolist(), strict=True)
-        ]
+        positions, _, _ = self.search_many(_array(b"".join(keys)), offsets, sizes)
+        return [None if at < 0 else self.hit_at(at) for at in positions.tolist()]
 
     def search_many(
         self, keys: NDArray[np.uint8], offsets: NDArray[np.int64], sizes: NDArray[np.int64]
@@ -121,7 +118,17 @@ class MappedText:
         )
         return positions, names, kinds
 
-    def _hit(self, at: int, name: int, kind: int) -> Hit:
+    def lines_under(self, start: bytes) -> Iterator[bytes]:
+        """The lines that begin with some bytes, which have no white space among them."""
+        at = int(kernels.place(self.data, self.start, self.stop, _array(start)))
+        while at < self.stop:
+            line, at = self._line(at)
+            if not line.startswith(start):
+                return
+            yield line
+
+    def hit_at(self, at: int) -> Hit:
+        """The key of the record at a position, and its lines."""
         line, after = self._line(at)
         key = line.split(None, 1)[0]
         lines = [line]
@@ -180,6 +187,9 @@ class BlockText:
             found[index] = self.find(keys[index])
         return found
 
+    def lines_under(self, start: bytes) -> Iterator[bytes]:
+        return takewhile(lambda line: line.startswith(start), self._file.lines_from(start))
+
     def _lines_of(self, key: bytes) -> list[bytes]:
         """The records of exactly this key."""
         lines = takewhile(lambda line: line.split(None, 1)[:1] == [key], self._file.lines_from(key))
@@ -215,6 +225,10 @@ class PartedText:
                 if hit is not None and (old is None or _wins(hit[0], old[0])):
                     best[index] = hit
         return best
+
+    def lines_under(self, start: bytes) -> Iterator[bytes]:
+        for part in self._parts:
+            yield from part.lines_under(start)
 
     def close(self) -> None:
         for part in self._parts:

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from recollect.profiles.words import high_zeros, kernel, low_zeros, word_at
+from recollect.profiles.words import copy_bytes, high_zeros, kernel, low_zeros, word_at
 
 NONE, EXACT, WILD = 0, 1, 2
+YES, NO, UNSURE = 0, 1, 2
 SLASH = 1
 UNKNOWN = np.iinfo(np.int64).min
 
@@ -228,6 +229,12 @@ def search(text: Any, start: Any, stop: Any, near: Any, everything: Any, key: An
 
 
 @kernel
+def place(text: Any, start: Any, stop: Any, key: Any) -> Any:
+    """Where the first line is whose token is not below the key."""
+    return _seek(text, start, stop, -1, key, len(key), 0)
+
+
+@kernel
 def search_many(
     text: Any,
     start: Any,
@@ -305,3 +312,137 @@ def sort_keys(keys: Any, offsets: Any, sizes: Any, order: Any, spare: Any) -> An
                     order[out] = spare[out]
             low = high
         width *= 2
+
+
+@kernel
+def split_lines(text: Any, offsets: Any, sizes: Any) -> Any:
+    """Where the lines of a text lie, without white space around them and without empty ones; returns their number."""
+    count = 0
+    at = np.int64(0)
+    stop = len(text)
+    while at < stop:
+        end = at
+        while end < stop and text[end] != 10:
+            end += 1
+        after = end + 1
+        while end > at and text[end - 1] <= 32:
+            end -= 1
+        while at < end and text[at] <= 32:
+            at += 1
+        if end > at:
+            offsets[count] = at
+            sizes[count] = end - at
+            count += 1
+        at = after
+    return count
+
+
+@kernel
+def _plain_surt(text: Any, at: Any, end: Any) -> Any:
+    """Length of the key of a SURT that is plain as in `lookup`, with a query or a slash behind it or not; else -1."""
+    i = at
+    while i < end and (97 <= text[i] <= 122 or text[i] in (44, 45, 95) or (48 <= text[i] <= 57 and i > at)):
+        i += 1
+    if i == at or i + 1 >= end or text[i] != 41 or text[i + 1] != 47:
+        return -1
+    if not 97 <= text[at] <= 122 or text[i - 1] == 44:
+        return -1
+    i += 2
+    root = i
+    while i < end and text[i] != 63:
+        byte = text[i]
+        if byte == 47:
+            if text[i - 1] == 47:
+                return -1
+        elif not (97 <= byte <= 122 or 48 <= byte <= 57 or byte in (45, 46, 95, 126)):
+            return -1
+        i += 1
+    if i > root and text[i - 1] == 47:
+        i -= 1
+    return i - at
+
+
+@kernel
+def plain_surts(text: Any, offsets: Any, sizes: Any, keys: Any) -> Any:
+    """For each line the length of its key, which is its beginning, or -1 for lines that `lookup.keys_of` must see."""
+    for row in range(len(keys)):
+        keys[row] = _plain_surt(text, offsets[row], offsets[row] + sizes[row])
+
+
+@kernel
+def _verdict(text: Any, at: Any, stop: Any) -> Any:
+    """(answer, start and end of the key, start and end of the frequency) of a record's line."""
+    key_end = at
+    while key_end < stop and text[key_end] > 32:
+        key_end += 1
+    start = key_end
+    while start < stop and text[start] in (32, 9):
+        start += 1
+    end = start
+    while end < stop and text[end] > 32:
+        end += 1
+    i = start
+    while i < end and text[i] == 48:
+        i += 1
+    answer = YES
+    if i > start and (i == end or text[i] in (45, 47)):
+        answer = NO
+    elif end == start or (end == start + 1 and text[start] in (45, 47)):
+        answer = UNSURE
+    return answer, key_end, start, end
+
+
+@kernel
+def _put(out: Any, to: Any, text: Any, start: Any, end: Any) -> Any:
+    copy_bytes(np.uintp(out.ctypes.data + to), np.uintp(text.ctypes.data + start), np.uintp(end - start))
+    return to + end - start
+
+
+@kernel
+def write_answers(
+    text: Any,
+    stop: Any,
+    positions: Any,
+    absent: Any,
+    words: Any,
+    lines: Any,
+    offsets: Any,
+    sizes: Any,
+    out: Any,
+    tally: Any,
+) -> Any:
+    """Write `line TAB answer TAB key TAB frequency` for each line; returns the bytes written.
+
+    `positions` are those of deciding lines, -1 for none (then the answer is `absent`), -2 for a line that is no URI.
+    `words` holds the answers, eight bytes each, padded with zeros; `tally` counts them.
+    """
+    to = np.int64(0)
+    for row in range(len(positions)):
+        at = positions[row]
+        answer, key_end, start, end = absent, at, at, at
+        if at >= 0:
+            answer, key_end, start, end = _verdict(text, at, stop)
+        elif at == -2:
+            answer = UNSURE
+        to = _put(out, to, lines, offsets[row], offsets[row] + sizes[row])
+        out[to] = 9
+        to += 1
+        for i in range(8 * answer, 8 * answer + 8):
+            if words[i]:
+                out[to] = words[i]
+                to += 1
+        out[to] = 9
+        to += 1
+        if at >= 0:
+            to = _put(out, to, text, at, key_end)
+            out[to] = 9
+            to = _put(out, to + 1, text, start, end)
+        else:
+            out[to] = 45
+            out[to + 1] = 9
+            out[to + 2] = 45
+            to += 3
+        out[to] = 10
+        to += 1
+        tally[answer] += 1
+    return to

@@ -1,0 +1,169 @@
+"""`recollect voids` and `recollect filter`: what an archive does not have, and what it has in hashed form."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
+from recollect.errors import FormatError, UsageError
+from recollect.model import Problem
+
+VOIDS_EPILOG = """\b
+Examples:
+  recollect voids access.log --map map.ukvs -o voids.ukvs
+  recollect voids logs/*.gz --map map.ukvs -o voids.ukvs --min-requests 10
+  recollect merge small.ukvs voids.ukvs -o better.ukvs          a compacted map that knows what is absent
+
+\b
+LOG is an access log of the archive (with its answers), a MemGator log, or a list of URIs. MAP should be the complete
+map: below the wildcards of a compacted one nobody knows what is held, and nothing is stated.
+"""
+FILTER_EPILOG = """\b
+Examples:
+  recollect filter map.ukvs -o archive.filter                   about 9 bits per key, 0.4% false positives
+  recollect filter index.cdxj.gz -o archive.filter --bits 16    about 18 bits per key, 0.002%
+  recollect filter index.cdxj.gz -o archive.filter --policy HxP1
+  recollect lookup archive.filter http://example.com/
+"""
+
+
+class Problems:
+    """Lines that could not be read, counted and named, or the first of them raised."""
+
+    def __init__(self, strict: bool) -> None:
+        self._strict = strict
+        self.count = 0
+        self.examples: list[str] = []
+
+    def note(self, problem: Problem) -> None:
+        """Take one."""
+        if self._strict:
+            place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
+            raise FormatError(problem.reason, where=place, why=problem.excerpt)
+        self.count += 1
+        if len(self.examples) < 100:
+            self.examples.append(str(problem))
+
+    def tell(self) -> None:
+        """Say how many there were, and show some."""
+        for example in self.examples[:5]:
+            talk(f"skipped: {example}")
+        if self.count > 5:
+            talk(f"... {self.count:,} lines could not be read")
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"skipped": self.count, "problems": self.examples}
+
+
+@click.command(epilog=VOIDS_EPILOG)
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option("--map", "maps", multiple=True, required=True, metavar="MAP", help="A map of the holdings. Repeatable.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The map of voids.")
+@click.option(
+    "--min-requests", type=click.IntRange(1), default=3, show_default=True, help="Requests in vain that make a void."
+)
+@click.option(
+    "--min-branches",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Absent branches that make a wildcard of an empty subtree.",
+)
+@click.option(
+    "--trust-log",
+    is_flag=True,
+    help="Believe a 404 even where MAP has a wildcard. Another query of the same path may be held and hidden.",
+)
+@click.option("--updated-at", metavar="TIME", help="The time for the header.  [default: now]")
+@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: Any) -> int:
+    """State what people ask for and the archive does not have as 0, so that nobody asks again.
+
+    A key becomes a void when it was requested often enough and never found (404, or no answer told and no map has it).
+    Where a whole subtree is empty it is stated as one wildcard. Never covers a held URI.
+    """
+    from recollect.profiles.voids import make_voids
+
+    if options["as_json"] and output == "-":
+        raise UsageError("the map and the JSON report cannot both go to stdout", hint="give -o FILE")
+    problems = Problems(options["strict"])
+    with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
+        result = make_voids(
+            logs,
+            maps,
+            output,
+            min_requests=options["min_requests"],
+            min_branches=options["min_branches"],
+            trust_log=options["trust_log"],
+            updated_at=options["updated_at"] or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            on_problem=problems.note,
+            progress=progress,
+        )
+    if options["as_json"]:
+        emit_json({**asdict(result), **problems.as_dict()})
+    elif not options["quiet"]:
+        talk(
+            f"{result.voids:,} voids, {result.wildcards:,} of them wildcards, for {result.covered_requests:,} of "
+            f"{result.requests:,} requests in vain ({result.requested_keys:,} different keys)"
+        )
+        if result.unsure:
+            talk(
+                f"{result.unsure:,} keys were left out because a wildcard of the map may hold them "
+                "(give the complete map, or --trust-log)"
+            )
+        problems.tell()
+    return 3 if problems.count else 0
+
+
+@click.command("filter", epilog=FILTER_EPILOG)
+@click.argument("inputs", nargs=-1, required=True, metavar="MAP|INDEX...")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The filter; .gz and .zst are compressed.")
+@click.option("--policy", default="", help="URI-Key policy.  [default: the map's; HxPx for indexes]")
+@click.option(
+    "--bits", type=click.Choice(["8", "16"]), default="8", show_default=True, help="Bits of a key's fingerprint."
+)
+@click.option("--salt", default="", metavar="TEXT", help="Makes the hashes differ from those of other archives.")
+@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+def filter_command(inputs: tuple[str, ...], output: str, **options: Any) -> int:
+    """A profile of hashed keys (a binary fuse filter), for archives that may not publish URLs in the clear.
+
+    It answers lookups like a map, without frequencies: nothing held is missed, and of what is absent a small part is
+    taken for held. Who guesses a URL can test it; who does not cannot read the list.
+    """
+    from recollect.profiles.filters import make_filter
+
+    if options["as_json"] and output == "-":
+        raise UsageError("the filter and the JSON report cannot both go to stdout", hint="give -o FILE")
+    problems = Problems(options["strict"])
+    started = time.monotonic()
+    with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
+        result = make_filter(
+            inputs,
+            output,
+            policy=options["policy"],
+            bits=int(options["bits"]),
+            salt=options["salt"].encode(),
+            on_problem=problems.note,
+            progress=progress,
+        )
+    if options["as_json"]:
+        seconds = round(time.monotonic() - started, 3)
+        emit_json({**asdict(result), "bits_per_key": result.bits_per_key, "seconds": seconds, **problems.as_dict()})
+    elif not options["quiet"]:
+        talk(
+            f"{result.keys:,} keys of policy {result.policy} in {human_bytes(result.bytes)}, "
+            f"{result.bits_per_key:.1f} bits per key" + (f", {result.voids:,} voids left out" if result.voids else "")
+        )
+        if any(result.wildcards.values()):
+            talk("the map has wildcards, so a lookup tries several keys and each may be a false positive")
+        problems.tell()
+    return 3 if problems.count else 0

@@ -1,0 +1,119 @@
+"""`recollect evaluate`: how well maps answer the lookups that people make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk
+from recollect.cli.derived import Problems
+
+if TYPE_CHECKING:
+    from recollect.profiles.evaluate import Confusion, Evaluation, Report, Share
+
+EVALUATE_EPILOG = """\b
+Examples:
+  recollect evaluate small.ukvs --holdings index.cdxj.gz --lookups memgator.log
+  recollect evaluate maps/*.ukvs archive.filter --holdings map.ukvs --lookups urls.txt
+  recollect evaluate small.ukvs --holdings index.cdxj.gz --lookups access.log --json | jq .maps[0].weighted.accuracy
+
+\b
+Shares are of lookups: right (answered rightly), precision (of what would be asked for, what is there), recall (of
+what is there, what would be asked for), specificity (of what is absent, what would not be asked for), saved (requests
+not made). Cost is keys of the map per URI-R of the holdings. Intervals are 95%.
+Exit code: 0, 1 if a map misses anything that is held, 3 if lines could not be read.
+"""
+
+
+@click.command(epilog=EVALUATE_EPILOG)
+@click.argument("maps", nargs=-1, required=True, metavar="MAP...")
+@click.option(
+    "--holdings",
+    multiple=True,
+    required=True,
+    metavar="INDEX",
+    help="What is held: indexes, or the map before compaction.",
+)
+@click.option("--lookups", multiple=True, required=True, metavar="LOG", help="What people ask for: a list or a log.")
+@click.option(
+    "--truth",
+    type=click.Choice(["key", "uri"]),
+    default="key",
+    show_default=True,
+    help="Held means: the URI's key is in the holdings, or the very URI with its query.",
+)
+@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def evaluate(
+    maps: tuple[str, ...],
+    holdings: tuple[str, ...],
+    lookups: tuple[str, ...],
+    truth: Literal["key", "uri"],
+    **options: Any,
+) -> int:
+    """Measure maps and filters against what is held and what people look up.
+
+    Give --holdings and --lookups more than once for several files; a folder or a glob works too.
+    """
+    from recollect.profiles.evaluate import evaluate as measure
+
+    problems = Problems(options["strict"])
+    with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
+        report = measure(maps, holdings, lookups, truth=truth, on_problem=problems.note, progress=progress)
+    if options["as_json"]:
+        emit_json({**report.as_dict(), **problems.as_dict()})
+    else:
+        _show(report)
+        problems.tell()
+    if report.missed:
+        talk(f"{report.missed:,} false negatives: what is held must never be missed")
+        for one in report.maps:
+            for uri in one.missed[:5]:
+                talk(f"  {one.path} misses {uri}")
+        return 1
+    return 3 if problems.count else 0
+
+
+def _show(report: Report) -> None:
+    what = "key" if report.truth == "key" else "URI"
+    talk(
+        f"{report.lookups:,} different URIs in {report.requests:,} lookups; {report.held:,} of them held "
+        f"(by {what}); holdings of {report.holdings_keys:,} keys, {report.uri_rs:,} URI-Rs"
+    )
+    emit_table(
+        ["map", "keys", "cost", "bytes", "compressed"],
+        [_size_row(one) for one in report.maps],
+        title="Size",
+        right=(1, 2, 3, 4),
+    )
+    headers = ["map", "right", "95%", "precision", "recall", "specificity", "saved", "TP", "FP", "FN", "TN"]
+    for title, name in (("Every URI once", "unique"), ("By requests", "requests")):
+        rows = [[Path(one.path).name, *_row(getattr(one, name))] for one in report.maps]
+        emit_table(headers, rows, title=f"\n{title}", right=range(1, len(headers)))
+
+
+def _size_row(one: Evaluation) -> list[str]:
+    cost = "-" if one.relative_cost is None else f"{one.relative_cost:.3%}"
+    return [Path(one.path).name, f"{one.keys:,}", cost, human_bytes(one.bytes), human_bytes(one.bytes_compressed)]
+
+
+def _row(found: Confusion) -> list[str]:
+    shares = (found.precision, found.recall, found.specificity, found.saved)
+    counts = (found.tp, found.fp, found.fn, found.tn)
+    return [
+        _percent(found.accuracy),
+        _interval(found.accuracy),
+        *map(_percent, shares),
+        *(f"{count:,}" for count in counts),
+    ]
+
+
+def _percent(share: Share) -> str:
+    return "-" if share.value is None else f"{share.value:.2%}"
+
+
+def _interval(share: Share) -> str:
+    return "-" if share.low is None or share.high is None else f"{share.low:.2%}–{share.high:.2%}"

@@ -1,0 +1,210 @@
+"""`recollect lookup`: what maps say of URIs."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_json_line, emit_table, json_option, lines_of, talk
+from recollect.errors import BadURI, UsageError
+
+if TYPE_CHECKING:
+    from recollect.formats.ukvs.periods import Period
+    from recollect.profiles.lookup import Holdings, Lookup
+
+LOOKUP_EPILOG = """\b
+Examples:
+  recollect lookup map.ukvs http://example.com/a/b
+  recollect lookup maps/*.ukvs http://example.com/               which archives to ask
+  recollect lookup map.ukvs --from urls.txt > answers.tsv        URI, answer, deciding key, frequency
+  recollect lookup map.ukvs --from - --json < surts.txt
+  recollect lookup by-year.ukvs http://example.com/ --datetime 2014
+
+\b
+MAP is a map (plain, or compressed by recollect: .gz, .zst), a folder of parts, or a filter. Arguments that are files or
+folders are maps, the others URIs (or SURTs); put -- between them if a URI is also a file's name.
+Answers: yes, no, unknown (a map of voids that says nothing of the URI, or a frequency of /).
+"""
+
+
+@click.command(epilog=LOOKUP_EPILOG)
+@click.argument("arguments", nargs=-1, required=True, metavar="MAP... [URI...]")
+@click.option("--from", "source", metavar="FILE", help="Look up the lines of a file, or of stdin for -.")
+@click.option(
+    "--datetime", "moment", metavar="TIME", help="Count only this time, where a map knows times: 2014, 2014-06:2016."
+)
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No summary.")
+def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, as_json: bool, quiet: bool) -> int:
+    """What maps say of URIs: the deciding key, its frequency, and yes, no or unknown."""
+    from recollect.profiles.lookup import open_map, period_of
+
+    paths, uris = _sorted_out(arguments)
+    if not uris and source is None:
+        raise UsageError("no URI to look up", hint="recollect lookup MAP URI, or --from FILE")
+    maps = {name: open_map(path) for name, path in _named(paths).items()}
+    at = period_of(moment) if moment else None
+    tally = Tally()
+    if source is not None and not uris and not as_json and at is None and _in_bulk(maps, source, tally):
+        pass
+    else:
+        wanted = [*uris] if source is None else _chained(uris, lines_of(source))
+        _answer(maps, wanted, at, tally, as_json=as_json, people=source is None)
+    if not quiet and source is not None:
+        talk(f"{tally.total:,} looked up: {tally.summary()}")
+    for line, why in tally.bad[:5]:
+        talk(f"not a URI: {line!r}: {why}")
+    if len(tally.bad) > 5:
+        talk(f"... and {len(tally.bad) - 5:,} more that are no URIs")
+    return 3 if tally.bad else 0
+
+
+class Tally:
+    """What was answered, for the last line and the exit code."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.answers: Counter[str] = Counter()
+        self.bad: list[tuple[str, str]] = []
+
+    def summary(self) -> str:
+        return ", ".join(f"{count:,} {answer}" for answer, count in self.answers.most_common())
+
+
+def _sorted_out(arguments: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Maps first: every argument up to the last that is there on disk; what follows are URIs."""
+    count = 1
+    while count < len(arguments) and Path(arguments[count]).exists():
+        count += 1
+    missing = arguments[0]
+    if not Path(missing).exists():
+        raise UsageError("no such map", where=missing, hint="recollect lookup MAP... URI...")
+    return list(arguments[:count]), list(arguments[count:])
+
+
+def _named(paths: list[str]) -> dict[str, str]:
+    """Short names for maps: the file's name without endings, longer where that is not enough to tell them apart."""
+    short = {path: Path(path).name.split(".")[0] or Path(path).name for path in paths}
+    counts = Counter(short.values())
+    return {(name if counts[name] == 1 else path): path for path, name in short.items()}
+
+
+def _chained(uris: Iterable[str], lines: Iterator[str]) -> Iterator[str]:
+    yield from uris
+    for line in lines:
+        yield line.strip()
+
+
+def _in_bulk(maps: dict[str, Holdings], source: str, tally: Tally) -> bool:
+    """The fast way for one plain map: text to text. False if this is no such case."""
+    from recollect.formats.containers import open_input, whole_lines
+    from recollect.profiles.bulk import bulk_lookup, can_answer
+    from recollect.profiles.lookup import MementoMap
+
+    (opened, *others) = maps.values()
+    if others or not can_answer(opened):
+        return False
+    assert isinstance(opened, MementoMap)
+    with open_input(source) as stream:
+        for answers in bulk_lookup(opened, whole_lines(stream)):
+            sys.stdout.buffer.write(answers.text)
+            tally.answers.update({"yes": answers.yes, "no": answers.no, "unknown": answers.unknown})
+            tally.total += answers.yes + answers.no + answers.unknown
+            tally.bad += answers.bad
+    sys.stdout.buffer.flush()
+    return True
+
+
+def _answer(
+    maps: dict[str, Holdings], uris: Iterable[str], at: Period | None, tally: Tally, *, as_json: bool, people: bool
+) -> None:
+    """Answer one by one: JSON lines, a table for people, or lines of tabs."""
+    rows: list[list[str]] = []
+    several = len(maps) > 1
+    for uri, found in _verdicts(maps, uris, at, tally):
+        if as_json:
+            emit_json_line(_document(uri, found))
+        elif people:
+            rows.append(_row(uri, found, maps) if several else _fields(uri, found))
+        else:
+            click.echo("\t".join(_fields(uri, found)))
+    if people and not as_json:
+        emit_table(["URI", *maps, "ask"] if several else ["URI", "answer", "key", "frequency"], rows)
+
+
+def _verdicts(
+    maps: dict[str, Holdings], uris: Iterable[str], at: Period | None, tally: Tally
+) -> Iterator[tuple[str, dict[str, Lookup] | str]]:
+    """What all maps say of each URI, or why it is none."""
+    for uri in uris:
+        tally.total += 1
+        try:
+            found = {name: opened.lookup(uri, at=at) for name, opened in maps.items()}
+        except BadURI as error:
+            why = error.why or str(error)
+            tally.bad.append((uri, why))
+            tally.answers["unknown"] += 1
+            yield uri, why
+            continue
+        tally.answers[_overall(found)] += 1
+        yield uri, found
+
+
+def _overall(found: dict[str, Lookup]) -> str:
+    answers = {one.answer for one in found.values()}
+    return next(answer for answer in ("yes", "unknown", "no") if answer in answers)
+
+
+def _document(uri: str, found: dict[str, Lookup] | str) -> dict[str, Any]:
+    if isinstance(found, str):
+        return {"uri": uri, "answer": "unknown", "key": None, "frequency": None, "error": found}
+    if len(found) == 1:
+        (only,) = found.values()
+        return {"uri": uri, **_said(only)}
+    return {
+        "uri": uri,
+        "answer": _overall(found),
+        "ask": [name for name, one in found.items() if one.answer != "no"],
+        "maps": {name: _said(one) for name, one in found.items()},
+    }
+
+
+def _said(one: Lookup) -> dict[str, Any]:
+    return {
+        "answer": one.answer,
+        "key": None if one.key is None else one.key.decode("utf-8", "replace"),
+        "frequency": None if one.frequency is None else str(one.frequency),
+    }
+
+
+def _cells(one: Lookup) -> list[str]:
+    said = _said(one)
+    return [said["answer"], said["key"] or "-", said["frequency"] or "-"]
+
+
+def _row(uri: str, found: dict[str, Lookup] | str, maps: Iterable[str]) -> list[str]:
+    """One column per map: its answer, frequency and, if it is not the URI's own, the deciding key."""
+    if isinstance(found, str):
+        return [uri, *("unknown" for _ in maps), found]
+    cells = []
+    for one in found.values():
+        answer, key, frequency = _cells(one)
+        cells.append(f"{answer} {frequency} {key}" if key.endswith("*") else f"{answer} {frequency}".removesuffix(" -"))
+    ask = [name for name, one in found.items() if one.answer != "no"]
+    return [uri, *cells, ", ".join(ask) or "none"]
+
+
+def _fields(uri: str, found: dict[str, Lookup] | str) -> list[str]:
+    """`URI answer key frequency` for one map; for several `URI answer` and the maps to ask, then one answer per map."""
+    if isinstance(found, str):
+        return [uri, "unknown", "-", "-"]
+    if len(found) == 1:
+        (only,) = found.values()
+        return [uri, *_cells(only)]
+    ask = ",".join(name for name, one in found.items() if one.answer != "no")
+    return [uri, _overall(found), ask or "-", *(f"{name}={one.answer}" for name, one in found.items())]
