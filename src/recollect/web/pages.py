@@ -20,6 +20,7 @@ from recollect.aggregator.ask import Outcome
 from recollect.aggregator.routing import Decision
 from recollect.aggregator.service import Aggregator, Answer, Lookup
 from recollect.archives.registry import Archive
+from recollect.errors import RecollectError
 from recollect.formats.timemap import MEDIA_TYPES, Mementos, Place
 from recollect.web.timeline import COLOURS, MONTHS, day, in_order, timeline
 
@@ -61,8 +62,11 @@ def home_page(archives: Sequence[Archive], root: str = "") -> str:
 
 def problem_page(what: str, why: str, uri: str = "", root: str = "") -> str:
     """A sentence about what went wrong, and the form to try again."""
-    sentence = f'<section class="card problem"><h2>{escape(what)}</h2><p>{escape(why)}</p></section>'
-    return _head(what, root, _form(uri, root)) + sentence + _foot(root)
+    return _head(what, root, _form(uri, root)) + _problem(what, why) + _foot(root)
+
+
+def _problem(what: str, why: str) -> str:
+    return f'<section class="card problem"><h2>{escape(what)}</h2><p>{escape(why)}</p></section>'
 
 
 def onward_page(address: str, root: str = "") -> str:
@@ -78,7 +82,8 @@ async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) ->
     arrived: asyncio.Queue[Outcome] = asyncio.Queue()
     root = escape(urlsplit(place.base).path)
     yield _head(f"Captures of {lookup.uri_r}", root, _form(lookup.uri_r, root))
-    asked = f"Asking the archives about <b>{escape(lookup.uri_r)}</b>"
+    count = sum(decision.ask for decision in aggregator.route(lookup.uri_r, lookup.chosen))
+    asked = f"Asking {_count(count, 'archive')} about <b>{escape(lookup.uri_r)}</b>"
     yield f'<section class="card asking" role="status"><h2>{asked}</h2><ul>'
     asking = asyncio.ensure_future(aggregator.timemaps(replace(lookup, on_outcome=arrived.put_nowait)))
     try:
@@ -90,6 +95,9 @@ async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) ->
             else:
                 next_one.cancel()
         answer = await asking
+    except RecollectError as error:
+        yield f'</ul></section><main class="result">{_problem("This did not work", str(error))}</main>{_foot(root)}'
+        return
     finally:
         asking.cancel()
     yield "</ul></section>"
