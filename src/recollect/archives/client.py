@@ -32,7 +32,7 @@ from recollect.errors import AnswerTooBig, ArchiveTimeout, ArchiveUnreachable, B
 from recollect.formats.timemap.links import resolve
 
 if TYPE_CHECKING:
-    from recollect.archives.registry import Archive
+    from recollect.archives.registry import Archive, Rate
 
 USER_AGENT = f"recollect/{__version__} (web archive client)"
 MAX_BODY = 64 * 1024 * 1024
@@ -96,10 +96,10 @@ class _Peer:
     def __init__(self, archive: Archive, gate: Gate, fields: bytes) -> None:
         self.archive = archive
         self.gate = gate
-        self.paces = {
-            replay: Pace(rate.per_second, rate.burst) if rate else None
-            for replay, rate in ((False, archive.index_rate), (True, archive.replay_rate))
-        }
+        index, replay = archive.index_rate, archive.replay_rate
+        self.paces = {False: _pace(index)}
+        # One limit for both kinds of requests is one limit, not two.
+        self.paces[True] = self.paces[False] if replay == index else _pace(replay)
         self.fields = fields
         self.private_fields = _fields(dict(archive.headers))
         self.own = {place for url in _urls(archive) for place in _places(url)}
@@ -406,6 +406,10 @@ class ArchiveClient:
         if f"{host}:{port}" in peer.own:
             fields += peer.private_fields
         return origin, fields
+
+
+def _pace(rate: Rate | None) -> Pace | None:
+    return Pace(rate.per_second, rate.burst) if rate else None
 
 
 def _urls(archive: Archive) -> list[str]:

@@ -25,12 +25,13 @@ _MAX_BACKOFF = 60.0
 class Pace:
     """At most `rate` requests a second, `burst` of them at once."""
 
-    __slots__ = ("free_at", "interval", "slack")
+    __slots__ = ("free_at", "interval", "slack", "waiting")
 
     def __init__(self, rate: float, burst: int | None = None) -> None:
         self.interval = 1.0 / rate
         self.slack = ((burst or max(1, int(rate))) - 1) * self.interval
         self.free_at = 0.0
+        self.waiting = 0
 
 
 class Gate:
@@ -109,24 +110,29 @@ class Gate:
                 timer.cancel()
 
     async def _wait_turn(self, deadline: float, pace: Pace | None) -> None:
-        while True:
-            now = self._loop.time()
-            pause = self.paused_until - now
-            if pause <= 0:
-                self.paused_until = 0.0
-            wait = max(pause, pace.free_at - pace.slack - now if pace else 0.0)
-            if now + wait >= deadline:
-                what = "the archive asked us to wait" if pause > 0 else "the rate limit leaves no time"
-                raise ArchiveThrottled(what, where=self.name, why=f"{wait:.1f} s more")
-            if pause > 0:
+        ahead = 0
+        if pace is not None:
+            ahead, pace.waiting = pace.waiting, pace.waiting + 1
+        try:
+            while True:
+                now = self._loop.time()
+                pause = self.paused_until - now
+                if pause <= 0:
+                    self.paused_until = 0.0
+                wait = max(pause, pace.free_at - pace.slack - now if pace else 0.0)
+                if wait <= 0:
+                    # The place is taken when it is used: a late waking does not make up for lost time with a burst.
+                    if pace is not None:
+                        pace.free_at = max(now, pace.free_at) + pace.interval
+                    return
+                if now + wait + (ahead * pace.interval if pace else 0.0) >= deadline:
+                    what = "the archive asked us to wait" if pause > 0 else "the rate limit leaves no time"
+                    raise ArchiveThrottled(what, where=self.name, why=f"{wait:.1f} s more")
                 await asyncio.sleep(wait)
-                continue
+                ahead = max(0, ahead - 1)
+        finally:
             if pace is not None:
-                # Take the place before sleeping, so that those who come later wait longer.
-                pace.free_at = max(now, pace.free_at) + pace.interval
-            if wait > 0:
-                await asyncio.sleep(wait)
-            return
+                pace.waiting -= 1
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:
