@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from itertools import compress
 
 from recollect.errors import FormatError
 from recollect.formats.timemap.found import Found
@@ -86,12 +87,11 @@ def _read_links(text: str, base: str, problems: Problems) -> TimeMap:
     parts = _FAST.split(text)
     uris, days, times = parts[1::4], parts[2::4], parts[3::4]
     gaps = parts[0::4]
-    for number, gap in enumerate(gaps):
-        if gap:
-            for link in parse_links(gap, problems):
-                found.link(link)
-            if number < len(gaps) - 1 and ">" in gap and not gap.rstrip().endswith(","):
-                problems.add("a semicolon between links" if gap.rstrip().endswith(";") else "no comma between links")
+    for number, gap in compress(enumerate(gaps), gaps):
+        for link in parse_links(gap, problems):
+            found.link(link)
+        if number < len(gaps) - 1 and ">" in gap and not gap.rstrip().endswith(","):
+            problems.add("a semicolon between links" if gap.rstrip().endswith(";") else "no comma between links")
     try:
         if times and max(times) > "23:59:59":
             raise FormatError("no such hour")
