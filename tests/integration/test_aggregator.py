@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -177,6 +178,22 @@ def test_pages_on_other_hosts_are_not_fetched() -> None:
                 assert len(got.mementos) == 1
                 assert "not one of the archive's hosts" in got.failed[0].partial
                 assert elsewhere.requests == []
+
+    run(main())
+
+
+def test_an_archive_that_has_only_a_listing_is_asked_for_that() -> None:
+    rows = [["timestamp", "original"], ["20150101000000", URI], ["20160101000000", URI]]
+
+    async def main() -> None:
+        async with loopback(says(answer(json.dumps(rows).encode()))) as server, ArchiveClient() as client:
+            archive = Archive("a", cdx=f"{server.base}/cdx", raw=f"{server.base}/web/{{timestamp}}id_/{{uri}}")
+            records = Archive("b", cdx=f"{server.base}/cdx", raw=f"{server.base}/{{filename}}")
+            service = Aggregator(client, World((archive, records)), deadline=2.0)
+            for got in (await service.timemaps(Lookup(URI)), await service.timegates(Lookup(URI), None)):
+                assert [decision.archive for decision in got.decisions] == ["a"], "records of WARCs are no mementos"
+                assert [m.uri for m in got.mementos][0] == f"{server.base}/web/20150101000000id_/{URI}"
+                assert len(got.mementos) == 2
 
     run(main())
 

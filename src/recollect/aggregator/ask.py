@@ -1,4 +1,4 @@
-"""Asking one archive for what it holds of one resource: its TimeMap, or its TimeGate.
+"""Asking one archive for what it holds of one resource: its TimeMap, its TimeGate, or its CDX listing.
 
 Hides: pages and indexes of TimeMaps, which statuses mean what, and the many ways a TimeGate names its choice (redirects
 of every kind, 200 with Content-Location, one or several Link headers, a redirect to another TimeGate).
@@ -18,8 +18,9 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from recollect.archives.client import ArchiveClient, Response
+from recollect.archives.listing import Query, list_captures
 from recollect.archives.registry import Archive
-from recollect.datetimes import format_http_date, parse_any, parse_timestamp
+from recollect.datetimes import format_http_date, format_timestamp, parse_any, parse_timestamp
 from recollect.errors import ArchiveError, FormatError
 from recollect.formats.timemap import Link, Memento, TimeMap, parse_link_header, parse_timemap, resolve
 
@@ -184,6 +185,65 @@ async def _with_pages(
     return Outcome(archive.id, "none", whole, requests=requests)
 
 
+# CDX listings
+
+
+class _Bounded:
+    """The client with a deadline, as listings know none."""
+
+    def __init__(self, client: ArchiveClient, deadline: float, max_bytes: int) -> None:
+        self._client = client
+        self._deadline = deadline
+        self._max_bytes = max_bytes
+        self.requests = 0
+
+    async def get(
+        self,
+        archive: Archive,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int = 0,
+        partial: bool = False,
+    ) -> Response:
+        self.requests += 1
+        limit = min(max_bytes, self._max_bytes) if max_bytes else self._max_bytes
+        return await self._client.get(
+            archive, url, headers=headers, deadline=self._deadline, max_bytes=limit, partial=partial
+        )
+
+
+async def ask_listing(
+    client: ArchiveClient, archive: Archive, uri_r: str, *, deadline: float, limits: Limits = LIMITS
+) -> Outcome:
+    """What a CDX server lists for exactly this resource, for archives that offer nothing else; its raw replay addresses
+    stand for URI-Ms."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    bounded = _Bounded(client, deadline, limits.max_bytes)
+    query, mementos, cursor, cut = Query(uri_r, "exact"), [], "", ""
+    try:
+        while True:
+            page = await list_captures(bounded, archive, query, cursor)
+            mementos += [
+                Memento(archive.raw_uri(row.locator, format_timestamp(row.captured_at), row.uri), row.captured_at)
+                for row in page.rows
+            ]
+            cursor, cut = page.cursor, page.cut
+            if not cursor or bounded.requests >= limits.max_pages:
+                break
+    except ArchiveError as error:
+        if not mementos:
+            return failed(archive.id, error, loop.time() - started, bounded.requests)
+        cut = str(error)
+    if cursor:
+        cut = cut or f"only {limits.max_pages} pages are read"
+    kind: Literal["mementos", "none"] = "mementos" if mementos else "none"
+    return Outcome(
+        archive.id, kind, TimeMap.of(mementos), loop.time() - started, bounded.requests, partial=cut if mementos else ""
+    )
+
+
 # TimeGates
 
 
@@ -197,9 +257,11 @@ async def ask_timegate(
     headers: Mapping[str, str] | None = None,
 ) -> Outcome:
     """What the archive's TimeGate offers for a datetime (None: the most recent); an archive without one is asked for
-    its TimeMap."""
-    if not archive.timegate:
+    its TimeMap or listing."""
+    if not archive.timegate and archive.timemap:
         return await ask_timemap(client, archive, uri_r, deadline=deadline, headers={**ACCEPT, **(headers or {})})
+    if not archive.timegate:
+        return await ask_listing(client, archive, uri_r, deadline=deadline)
     loop = asyncio.get_running_loop()
     started = loop.time()
     asked = {**(headers or {}), "Accept-Datetime": format_http_date(at or datetime.now(UTC))}

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, Outcome, ask_timegate, ask_timemap
+from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, Outcome, ask_listing, ask_timegate, ask_timemap
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.formats.timemap import Memento, Mementos, Negotiated, merge
@@ -34,6 +34,8 @@ async def gather_timemaps(
     fields = {**ACCEPT, **headers} if headers else ACCEPT
 
     def ask(archive: Archive) -> Awaitable[Outcome]:
+        if not archive.timemap and archive.cdx:
+            return ask_listing(client, archive, uri_r, deadline=deadline, limits=limits)
         if not archive.timemap:
             return ask_timegate(client, archive, uri_r, None, deadline=deadline, headers=headers)
         return ask_timemap(client, archive, uri_r, deadline=deadline, headers=fields, limits=limits)

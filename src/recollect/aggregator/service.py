@@ -36,6 +36,11 @@ class Learner(Protocol):
     def learn(self, uri_r: str, outcomes: Sequence[Outcome]) -> None: ...
 
 
+def has_mementos(archive: Archive) -> bool:
+    """Whether the archive has URI-Ms at all: a listing of WARC records, as of Common Crawl, has none."""
+    return bool(archive.timemap or archive.timegate or (archive.cdx and "{timestamp}" in archive.raw))
+
+
 @dataclass(frozen=True, eq=False)
 class World:
     """The archives that are asked, and what their maps say."""
@@ -54,16 +59,20 @@ class World:
     @cached_property
     def usual(self) -> frozenset[str]:
         """Those asked when the caller names none."""
-        return frozenset(archive.id for archive in self.archives if not archive.ignore)
+        return frozenset(archive.id for archive in self.archives if not archive.ignore and has_mementos(archive))
 
     @cached_property
     def candidates(self) -> dict[str, Candidate]:
         """Everybody, as if nobody rested."""
-        return {a.id: Candidate(a.id, 1.0 if a.probability is None else a.probability) for a in self.archives}
+        return {
+            a.id: Candidate(a.id, 1.0 if a.probability is None else a.probability)
+            for a in self.archives
+            if has_mementos(a)
+        }
 
     @cached_property
     def usual_candidates(self) -> list[Candidate]:
-        return [self.candidates[archive.id] for archive in self.archives if not archive.ignore]
+        return [self.candidates[archive.id] for archive in self.archives if archive.id in self.usual]
 
     @cached_property
     def ruled(self) -> tuple[Archive, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -79,6 +80,10 @@ class Worker:
     ) -> None:
         loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
+        # Large answers make many objects but no cycles: look for garbage seldom, and never in what is here for good.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
         self._stamps = self._stamp()
         async with contextlib.AsyncExitStack() as stack:
             context = await self._context(stack)
