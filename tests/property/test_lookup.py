@@ -1,0 +1,79 @@
+"""Lookup in files of every kind is lookup in a dictionary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from map_trees import deciding, holdings, keys, write_map
+from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter
+from recollect.formats.frequency import Frequency
+from recollect.profiles.bulk import bulk_lookup
+from recollect.profiles.lookup import MementoMap
+from recollect.profiles.maptext import BlockText, MappedText, PartedText, open_text
+
+HEADER = b'!context ["http://oduwsdl.github.io/contexts/ukvs"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n'
+
+
+def _files(folder: Path, records: dict[bytes, Frequency], cut: int) -> list[Path]:
+    """The same map in every container, with and without header and last newline."""
+    plain = write_map(folder / "plain.ukvs", records, header=HEADER)
+    write_map(folder / "bare.ukvs", records, end=b"")
+    for kind, suffix in ((BGZF, ".gz"), (ZSTD_SEEKABLE, ".zst")):
+        with (folder / f"plain.ukvs{suffix}").open("wb") as file:
+            writer = BlockWriter(file, kind)
+            writer._limit = 64  # many blocks, some lines longer than one
+            writer.write(plain.read_bytes())
+            writer.finish()
+    parts = folder / "parts"
+    parts.mkdir()
+    ordered = sorted(records)
+    for number, part in enumerate((ordered[:cut], ordered[cut:])):
+        if part:
+            write_map(parts / f"part-{number:05d}.ukvs", {key: records[key] for key in part}, header=HEADER)
+    return [plain, folder / "bare.ukvs", folder / "plain.ukvs.gz", folder / "plain.ukvs.zst", parts]
+
+
+@given(holdings(), st.lists(keys, max_size=20), st.integers(0, 30))
+def test_every_container_answers_like_a_dictionary(
+    records: dict[bytes, Frequency], others: list[bytes], cut: int
+) -> None:
+    asked = [*others, *(key for key in records if not key.endswith(b"*"))]
+    expected = [deciding(records, key) for key in asked]
+    with TemporaryDirectory() as folder:
+        for path in _files(Path(folder), records, cut):
+            text = open_text(str(path))
+            one_by_one = [text.find(key) for key in asked]
+            assert [hit and hit[0] for hit in one_by_one] == expected, path
+            assert text.find_many(asked) == one_by_one, path
+            for hit in one_by_one:
+                if hit:
+                    assert [line.split()[1].decode() for line in hit[1]] == [str(records[hit[0]])]
+            text.close()
+
+
+def test_each_container_is_searched_in_its_own_way(tmp_path: Path) -> None:
+    records = {b"com,x)/%d" % number: Frequency.exact(1) for number in range(100)}
+    kinds = [type(open_text(str(path))) for path in _files(tmp_path, records, 3)]
+    assert kinds == [MappedText, MappedText, BlockText, BlockText, PartedText]
+
+
+@given(holdings(), st.lists(keys, max_size=20), st.sampled_from([b"", b"?q=1", b"/", b"?", b"#f", b"//"]))
+def test_bulk_lookup_says_what_lookup_says(records: dict[bytes, Frequency], others: list[bytes], ending: bytes) -> None:
+    lines = [key + ending for key in [*others, *(key for key in records if not key.endswith(b"*"))]]
+    with TemporaryDirectory() as folder, MementoMap.open(write_map(Path(folder) / "m.ukvs", records)) as opened:
+        answers = list(bulk_lookup(opened, [b"\n".join(lines[:7]) + b"\n\n", b"\n".join(lines[7:])], threads=2))
+        rows = [line.split(b"\t") for answer in answers for line in answer.text.splitlines()]
+        assert [row[0] for row in rows] == lines
+        for uri, answer, key, frequency in rows:
+            said = opened.lookup(uri.decode())
+            assert (answer.decode(), key, frequency.decode()) == (
+                said.answer,
+                said.key or b"-",
+                str(said.frequency or "-"),
+            )
+        total = sum(answer.yes + answer.no + answer.unknown for answer in answers)
+        assert total == len(lines)
