@@ -12,21 +12,24 @@ __version__ = "0.1.0"
 
 # Public name -> the module that owns it.
 _PUBLIC: dict[str, str] = {
+    "Archive": "recollect.archives.registry",
     "BadURI": "recollect.errors",
     "key_of_uri": "recollect.uris",
+    "load_archives": "recollect.archives.registry",
     "lookup_keys": "recollect.uris",
+    "Memento": "recollect.formats.timemap",
+    "overlap": "recollect.profiles.overlap",
+    "parse_timemap": "recollect.formats.timemap",
     "policy_key": "recollect.uris",
     "profile": "recollect.profiles.profile",
     "ProfileResult": "recollect.profiles.profile",
     "RecollectError": "recollect.errors",
-    "parse_timemap": "recollect.formats.timemap",
-    "load_archives": "recollect.archives.registry",
-    "TimeMap": "recollect.formats.timemap",
-    "Memento": "recollect.formats.timemap",
-    "Archive": "recollect.archives.registry",
     "spellings": "recollect.uris",
+    "stats": "recollect.profiles.stats",
     "surt": "recollect.uris",
+    "TimeMap": "recollect.formats.timemap",
     "uri_key": "recollect.uris",
+    "verify": "recollect.profiles.verify",
 }
 
 __all__ = ["__version__", *sorted(_PUBLIC)]

@@ -21,7 +21,7 @@ from recollect.profiles.sinks import LINE_EXTRA, Result, Spool, Totals, kept_of
 
 
 @dataclass(slots=True)
-class _Records(Result):
+class Records(Result):
     run: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
 
 
@@ -63,10 +63,14 @@ class SortingSink:
 
     def work(self, batch: Batch) -> Result:
         keep, dropped = self._filter.apply(batch)
-        result = _Records(dropped, *kept_of(batch, keep))
+        result = Records(dropped, *kept_of(batch, keep))
+        self._sort(batch, keep, result)
+        return result
+
+    def _sort(self, batch: Batch, keep: NDArray[np.bool_], result: Records) -> None:
         items = self._items(batch, keep)
         if items.run.size == 0:
-            return result
+            return
         if self._rekey is not None:
             self._rekey(batch, np.unique(items.run))
         labels = np.frombuffer(bytearray(b"".join(items.labels) or b"\0"), np.uint8)
@@ -81,10 +85,9 @@ class SortingSink:
             items.run, items.label, items.captures, labels, ends, out,
         )  # fmt: skip
         result.run = out[:size].copy()
-        return result
 
     def take(self, result: Result) -> None:
-        assert isinstance(result, _Records)
+        assert isinstance(result, Records)
         self._store.add(result.run)
 
     def finish(self) -> None:

@@ -1,0 +1,258 @@
+"""`recollect stats` and `recollect overlap`: the papers' tables from the user's own archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk
+from recollect.cli.profile import filter_options, parse_size, resource_options
+
+if TYPE_CHECKING:
+    from recollect.profiles.stats import Stats
+
+_EXAMPLES = """\b
+Examples:
+  recollect stats index.cdxj.gz
+  recollect stats indexes/ --status 200 --media-type text/html
+  recollect stats map.ukvs                     fewer tables: a map has no times and statuses
+  recollect stats indexes/ --json > stats.json
+"""
+_MEDIA_ROWS = 15
+
+
+@click.command("stats", epilog=_EXAMPLES)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@filter_options
+@click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of the top lists.")
+@resource_options
+@json_option
+def stats(inputs: tuple[str, ...], **options: Any) -> int:
+    """Describe an archive: sizes, growth, statuses, the shape of its URI tree, the cost of each policy.
+
+    INPUT is what `recollect profile` reads: indexes, lists, WARCs, or one map. The tables are those of the MementoMap
+    paper (2019) and of the CDX summarization paper (2015).
+    """
+    from recollect.profiles.select import selection
+    from recollect.profiles.stats import stats as describe
+
+    names = ("statuses", "media_types", "since", "until", "exclude", "where")
+    chosen = selection(**{name: options.pop(name) for name in names})
+    as_json, limit = options.pop("as_json"), options.pop("memory_limit")
+    with progress_bar(quiet=as_json) as progress:
+        found = describe(
+            inputs,
+            chosen=chosen,
+            memory_limit=parse_size(limit) if limit else None,
+            progress=progress,
+            **options,
+        )
+    if as_json:
+        emit_json(found.as_dict())
+    else:
+        _show(found)
+    for problem in found.problems[:5]:
+        talk(f"skipped: {problem}")
+    return 3 if found.problems else 0
+
+
+def _show(found: Stats) -> None:
+    tables = (_overview, _tops, _distribution, _years, _depths, _levels, _laws, _costs, _media)
+    for table in tables:
+        table(found)
+
+
+def _table(title: str, headers: list[str], rows: Iterable[list[Any]], left: int = 1) -> None:
+    listed = [[_cell(cell) for cell in row] for row in rows]
+    if listed:
+        click.echo(title)
+        emit_table(headers, listed, right=range(left, len(headers)))
+        click.echo()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}" if isinstance(value, float) else str(value)
+
+
+def _percent(share: float | None, digits: int = 2) -> str:
+    return "-" if share is None else f"{100 * share:.{digits}f}"
+
+
+def _overview(found: Stats) -> None:
+    o = found.overview
+    rows: list[list[Any]] = [
+        ["Files", f"{o.files:,} ({human_bytes(o.bytes)})"],
+        ["Lines read", o.lines],
+        ["Captures (URI-Ms)", o.captures],
+        ["Unique URI-Rs", o.uri_rs],
+        ["Unique HxPx keys", o.keys],
+        ["Unique hosts", o.hosts],
+        ["IP addresses among them", o.ip_addresses],
+        ["Captures per URI-R (γ)", o.gamma],
+    ]
+    if o.first_capture:
+        rows.append(["Span", f"{_day(o.first_capture)} to {_day(o.last_capture or '')}"])
+    rows += [[f"Left out: {kind}", count] for kind, count in sorted(found.left_out.items())]
+    _table("Overview", ["", "value"], rows)
+
+
+def _day(digits: str) -> str:
+    return f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}"
+
+
+def _tops(found: Stats) -> None:
+    total = found.overview.captures or 1
+    _table("Top TLDs", ["TLD", "captures", "%"], [[name, n, _percent(n / total)] for name, n in found.top_tlds])
+    what = "URI-Rs" if found.distribution else "keys"
+    _table(f"Most captured {what}", ["URI", "captures"], [[name, count] for name, count in found.top_uri_rs])
+
+
+def _distribution(found: Stats) -> None:
+    d = found.distribution
+    if d is None:
+        return
+    rows: list[list[Any]] = [
+        ["Maximum for any URI-R", d.maximum],
+        ["Median", d.median],
+        ["Minimum", d.minimum],
+        ["Mean (γ)", d.mean],
+        ["Standard deviation", d.standard_deviation],
+        ["Gini coefficient", d.gini],
+        ["Pareto break point", d.pareto_text],
+    ]
+    _table("Captures per URI-R", ["", "value"], rows)
+
+
+def _years(found: Stats) -> None:
+    headers = ["year", "URI-R", "URI-R+", "URI-M", "URI-M+", "dup. URI-R%", "γ", "γ+", "2xx%", "3xx%", "4xx%", "5xx%"]
+    rows = [
+        [
+            str(y.year), y.uri_rs, y.uri_rs_total, y.uri_ms, y.uri_ms_total, _percent(y.duplicate_uri_rs), y.gamma,
+            y.gamma_total, *(_percent(y.status_shares.get(f"{kind}xx")) for kind in (2, 3, 4, 5)),
+        ]
+        for y in found.years
+    ]  # fmt: skip
+    o = found.overview
+    if len(rows) > 1:
+        rows.append(["All", o.uri_rs, o.uri_rs, o.captures, o.captures, "", o.gamma, o.gamma, *_all_shares(found)])
+    _table("Years (+ is cumulative)", headers, rows)
+
+
+def _all_shares(found: Stats) -> list[str]:
+    return [
+        _percent(
+            sum(y.status_shares.get(f"{kind}xx", 0) * y.uri_ms for y in found.years) / found.years[-1].uri_ms_total
+        )
+        for kind in (2, 3, 4, 5)
+    ]
+
+
+def _depths(found: Stats) -> None:
+    rows = [[str(d.depth), d.domains, d.host_keys, d.path_keys] for d in found.depths[:20]]
+    deeper = found.depths[20:]
+    if deeper:
+        sums = [sum(getattr(d, name) for d in deeper) for name in ("domains", "host_keys", "path_keys")]
+        rows.append(["20+", *sums])
+    _table("Depths (exactly)", ["depth", "hosts", "keys by host depth", "keys by path depth"], rows)
+
+
+def _levels(found: Stats) -> None:
+    headers = [
+        "level",
+        "count",
+        "keys",
+        "max",
+        "mean",
+        "median",
+        "std. dev.",
+        "RedQ",
+        "parents",
+        "children",
+        "mean child",
+    ]
+    rows = [
+        [
+            r.level, r.count, r.keys, r.maximum, r.mean, r.median, r.standard_deviation, f"{r.reduction:.5f}",
+            r.parents, r.children, r.mean_children,
+        ]
+        for r in (*found.host_levels[:12], *found.path_levels[:13])
+    ]  # fmt: skip
+    _table("Host and path levels of the key tree", headers, rows)
+
+
+def _laws(found: Stats) -> None:
+    rows: list[list[Any]] = []
+    for name, fit in (
+        ("hosts: mean child = a · (d - 1)^-k", found.host_fit),
+        ("paths: mean child = a · d^−k", found.path_fit),
+    ):
+        if fit is not None:
+            rows.append([name, f"a = {fit.a:.3f}, k = {fit.k:.3f}"])
+    if found.heaps is not None:
+        rows.append(["growth: URI-R = K · URI-M^β", f"K = {found.heaps['K']:.3f}, β = {found.heaps['beta']:.3f}"])
+    _table("Fitted laws", ["law", "parameters"], rows, left=2)
+
+
+def _costs(found: Stats) -> None:
+    ranked = sorted(found.policy_costs.items(), key=lambda item: item[1])
+    _table(
+        "Relative cost of policies (keys per URI-R)", ["policy", "φ"], [[name, f"{cost:.5f}"] for name, cost in ranked]
+    )
+
+
+def _media(found: Stats) -> None:
+    statuses = sorted({status[0] for row in found.media_by_status.values() for status in row})
+    rows: list[list[Any]] = []
+    for media_type, row in found.media_by_status.items():
+        by_class = [sum(count for status, count in row.items() if status[0] == kind) for kind in statuses]
+        rows.append([media_type, sum(by_class), *by_class])
+    rows.sort(key=lambda row: -row[1])
+    headers = ["media type", "captures", *("none" if kind == "-" else f"{kind}xx" for kind in statuses)]
+    if len(rows) > _MEDIA_ROWS:
+        others = [
+            f"{len(rows) - _MEDIA_ROWS} more",
+            *(sum(column) for column in list(zip(*rows[_MEDIA_ROWS:], strict=True))[1:]),
+        ]
+        rows = [*rows[:_MEDIA_ROWS], others]
+    _table("Media types and statuses", headers, rows)
+
+
+_OVERLAP_EXAMPLES = """\b
+Examples:
+  recollect overlap --holdings map.ukvs --accesses memgator.log
+  recollect overlap --holdings index.cdxj.gz --accesses access.log.gz --accesses urls.txt --json
+"""
+
+
+@click.command("overlap", epilog=_OVERLAP_EXAMPLES)
+@click.option(
+    "--holdings", required=True, metavar="MAP", help="A map, or an index (then URI-Rs are counted instead of keys)."
+)
+@click.option(
+    "--accesses", required=True, multiple=True, metavar="LOG", help="An access log or list of URIs. Repeatable."
+)
+@click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]")
+@json_option
+def overlap(holdings: str, accesses: tuple[str, ...], temp_dir: str | None, as_json: bool) -> int:
+    """Show what is archived against what is asked for: how many URIs with so many mementos were asked for so often."""
+    from recollect.profiles.overlap import overlap as compare
+
+    found = compare(holdings, accesses, temp_dir=temp_dir)
+    if as_json:
+        emit_json(found.as_dict())
+    else:
+        what = "URI-Rs" if found.policy == "URIR" else f"{found.policy} keys"
+        rows = [[row, *(found.cells.get(row, {}).get(column, 0) for column in found.columns)] for row in found.rows]
+        _table(f"Mementos (rows) against accesses (columns), in {what}", ["", *found.columns], rows)
+        share = 100 * found.accessed_and_held / max(found.accessed_keys, 1)
+        click.echo(
+            f"{found.accesses:,} accesses of {found.accessed_keys:,} {what}, of which {found.accessed_and_held:,} "
+            f"({share:.2f}%) are held; {found.held_keys:,} held in all"
+        )
+    for problem in found.problems[:5]:
+        talk(f"skipped: {problem}")
+    return 3 if found.unreadable else 0

@@ -1,0 +1,55 @@
+"""How many keys the policies by registered domain (DDom, DSub, DPth, DQry, DIni) would have.
+
+Hides when a domain is done. SURTs come in the order of bytes, in which the hosts of a domain are not contiguous
+(`com,x`, `com,x-y`, `com,x:80`); a domain stays open while its name is the beginning of the current host and the byte
+after it is no greater than `:`. So memory holds the keys of a few domains, not of all.
+"""
+
+from __future__ import annotations
+
+from recollect.uris import policy_key
+
+NAMES = ("DDom", "DSub", "DPth", "DQry", "DIni")
+_Parts = tuple[int, int, int, bytes]
+
+
+class DomainPolicies:
+    """Takes SURTs in the order of their keys; `counts` after `finish`."""
+
+    def __init__(self) -> None:
+        self._open: dict[bytes, set[_Parts]] = {}
+        self._host = b""
+        self._subdomains = 0
+        self._keys: set[_Parts] = set()
+        self.counts = dict.fromkeys(NAMES, 0)
+
+    def add(self, key: bytes, query: bytes) -> None:
+        """Take one SURT: its URI key, and its query without `?`."""
+        host, _, path = key.partition(b")")
+        if host != self._host:
+            self._enter(host)
+        segments = [segment for segment in path.split(b"/") if segment]
+        initial = segments[0][:1] if segments and segments[0][:1].isalnum() else b"-"
+        parameters = sum(1 for one in query.split(b"&") if one)
+        self._keys.add((self._subdomains, len(segments), parameters, initial))
+
+    def _enter(self, host: bytes) -> None:
+        made = policy_key(host + b")/", "DSub")
+        domain, _, subdomains = made.partition(b")/")
+        self._host, self._subdomains = host, int(subdomains)
+        for name in list(self._open):
+            if not host.startswith(name) or host[len(name) : len(name) + 1] > b":":
+                self._close(name)
+        self._keys = self._open.setdefault(domain, set())
+
+    def _close(self, domain: bytes) -> None:
+        keys = self._open.pop(domain)
+        self.counts["DDom"] += 1
+        for number, name in enumerate(NAMES[1:], 1):
+            self.counts[name] += len({key[:number] for key in keys})
+
+    def finish(self) -> dict[str, int]:
+        """The numbers of keys; all SURTs have come."""
+        for name in list(self._open):
+            self._close(name)
+        return self.counts
