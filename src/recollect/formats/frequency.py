@@ -130,9 +130,10 @@ class Frequency:
         return cls(Count(uri_m), Count(uri_r))
 
     def __str__(self) -> str:
-        if self.uri_r.value is None:
-            return str(self.uri_m) or "/"
-        return f"{self.uri_m}/{self.uri_r}"
+        m, r = self.uri_m, self.uri_r
+        if r.value is None:
+            return "/" if m.value is None else f"{m.value}{m.bound}"
+        return f"/{r.value}{r.bound}" if m.value is None else f"{m.value}{m.bound}/{r.value}{r.bound}"
 
     @property
     def is_void(self) -> bool:

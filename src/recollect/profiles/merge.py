@@ -137,6 +137,9 @@ class _Merger:
         # A block that comes from a profile of the older kind has the frequency in it, which has its own column now.
         self._foreign = {item.index for item in inputs if item.header.style != header.style}
         self._wild = any(item.has_wildcards for item in inputs)
+        self._one_uri = header.policy.upper() == "URIR"
+        # Frequencies that were read are few objects; what they are as lower bounds is computed once for each.
+        self._weaker: dict[int, tuple[Frequency, Frequency]] = {}
         self.result = MergeResult(len(inputs))
 
     # -- wildcards ----------------------------------------------------------------------------------
@@ -180,7 +183,7 @@ class _Merger:
                 parts.append(entry)
                 continue
             if item.index in scope.below.get(layer, {}):
-                parts.append(scope.below[layer][item.index])
+                parts.append(scope.below[layer][item.index].sum())
             elsewhere = any(item.index in below for other, below in scope.below.items() if other != layer)
             if entry is None and (scope.outer >> item.index & 1 or elsewhere):
                 parts.append(UNKNOWN)
@@ -198,17 +201,37 @@ class _Merger:
     def write(self, writer: Writer, around: ScopeStack) -> None:
         """Write every key."""
         merged = heapq.merge(*(item.found(self._on_problem) for item in self._inputs))
-        simple = not (self._wild or self._options.spread or self._foreign)
+        # Most keys are in one map only, and are written as they are or as lower bounds.
+        simple = not (self._options.spread or self._foreign)
         result = self.result
         for count, (key, found) in enumerate(_by_key(merged)):
             if not count % REPORT_EVERY:
                 self._meter.show("merging")
-            result.records += sum(len(records) for _, records in found)
-            if simple and len(found) == 1 and len(found[0][1]) == 1:
-                writer.write(found[0][1][0])
-                continue
+            index, records = found[0]
+            if simple and len(found) == 1 and len(records) == 1 and not (self._wild and is_wildcard(key)):
+                result.records += 1
+                record = self._alone(records[0], 1 << index, around)
+                if record is not None:
+                    writer.write(record)
+                    continue
+            else:
+                result.records += sum(len(records) for _, records in found)
             for record in self._records(key, found, around):
                 writer.write(record)
+
+    def _alone(self, record: Record, own: int, around: ScopeStack) -> Record | None:
+        """The record of an exact key that one map has, if it is written without further thought."""
+        scope = around.around(record.key) if self._wild else None
+        if scope is None or not scope.cover & ~own:
+            return record
+        if record.json or record.frequency.is_void:
+            return None
+        known = self._weaker.get(id(record.frequency))
+        if known is None or known[0] is not record.frequency:
+            if len(self._weaker) > REPORT_EVERY:
+                self._weaker.clear()
+            known = self._weaker[id(record.frequency)] = (record.frequency, self._combine(record.frequency, UNKNOWN))
+        return record._replace(frequency=known[1])
 
     def _records(self, key: bytes, found: list[tuple[int, list[Record]]], around: ScopeStack) -> Iterator[Record]:
         layers: dict[tuple[bytes, ...], list[tuple[int, Record]]] = {}
@@ -245,7 +268,7 @@ class _Merger:
             return self._void(entries, cover)
         own = sum(1 << index for index in entries)
         total = reduce(self._combine, held)
-        if self._header.policy.upper() == "URIR" and all(frequency.uri_r == Count(1) for frequency in held):
+        if self._one_uri and all(frequency.uri_r == Count(1) for frequency in held):
             total = Frequency(total.uri_m, Count(1))  # such a key is one URI-R, whoever has it
         return self._combine(total, UNKNOWN) if cover & ~own else total
 
@@ -263,6 +286,8 @@ class _Merger:
 
     def _block(self, frequency: Frequency, records: list[tuple[int, Record]], entries: dict[int, Frequency]) -> str:
         texts = [record.json for _, record in records]
+        if not any(texts) and not self._options.spread:
+            return ""
         spread, foreign = self._options.spread, any(index in self._foreign for index, _ in records)
         partial = frequency != reduce(self._combine, entries.values())
         if len(texts) == 1 and not (spread or foreign or (texts[0] and partial)):
@@ -295,11 +320,12 @@ def _by_key(found: Iterable[Found]) -> Iterator[tuple[bytes, list[tuple[int, lis
         if key == current:
             maps.append((index, records))
             continue
-        if current is not None:
-            yield current, maps
-        current, maps = key, [(index, records)]
-    if current is not None:
-        yield current, maps
+        if maps:
+            yield current, maps  # type: ignore[misc]  # maps have a key
+        current = key
+        maps = [(index, records)]
+    if maps:
+        yield current, maps  # type: ignore[misc]
 
 
 def _with_totals(sorted_scopes: Iterator[Scope], totals: Iterable[bytes]) -> Iterator[Scope]:

@@ -21,6 +21,29 @@ Layer = bytes  # the key columns after the first, joined: each combination is a 
 PerMap = dict[int, Frequency]
 
 
+class Total:
+    """A disjoint sum that grows; exact counts, which are nearly all, are added as plain numbers."""
+
+    __slots__ = ("_m", "_r", "_rest")
+
+    def __init__(self) -> None:
+        self._m = self._r = 0
+        self._rest: Frequency | None = None
+
+    def add(self, frequency: Frequency) -> None:
+        m, r = frequency.uri_m, frequency.uri_r
+        if m.value is None or r.value is None or m.bound or r.bound:
+            self._rest = frequency if self._rest is None else self._rest + frequency
+        else:
+            self._m += m.value
+            self._r += r.value
+
+    def sum(self) -> Frequency:
+        if self._rest is None:
+            return Frequency.exact(self._m, self._r)
+        return self._rest + Frequency.exact(self._m, self._r) if self._m else self._rest
+
+
 @dataclass(slots=True)
 class Scope:
     """A wildcard of at least one map. `entries` is what maps say of it, `below` what they list below it (outermost)."""
@@ -28,7 +51,7 @@ class Scope:
     node: bytes
     ordinal: int
     entries: dict[Layer, PerMap] = field(default_factory=dict)
-    below: dict[Layer, PerMap] = field(default_factory=dict)
+    below: dict[Layer, dict[int, Total]] = field(default_factory=dict)
     results: dict[Layer, Frequency | None] = field(default_factory=dict)
     parent: Scope | None = None
     outer: int = 0  # maps whose wider wildcards hold something here
@@ -46,15 +69,18 @@ class Scope:
         """Count what a map lists below; it matters only if the map's own entry here does not count it already."""
         if not frequency.is_void:
             below = self.below.setdefault(layer, {})
-            below[index] = below[index] + frequency if index in below else frequency
+            if index not in below:
+                below[index] = Total()
+            below[index].add(frequency)
 
     def hand_up(self) -> None:
         """When all below has been seen: count this wildcard, or what is below it, for the one above."""
         if self.parent is None:
             return
         for layer in {*self.entries, *self.below}:
-            held = {i: f for i, f in self.entries.get(layer, {}).items() if not f.is_void}
-            for index, frequency in {**self.below.get(layer, {}), **held}.items():
+            listed = {index: total.sum() for index, total in self.below.get(layer, {}).items()}
+            held = {index: f for index, f in self.entries.get(layer, {}).items() if not f.is_void}
+            for index, frequency in {**listed, **held}.items():
                 self.parent.add_below(layer, index, frequency)
 
 

@@ -96,6 +96,7 @@ class MapFile:
         columns = len(header.keys) + len(header.values)
         simple = header.keys[1:] == () and header.values == ("frequency",)
         good = re.compile(b"^" + _GAP.join([_FIRST] + [_WORD] * (columns - 1)) + _END, re.MULTILINE)
+        new = tuple.__new__
         for piece in self.pieces():
             first, count = self._line, piece.count(b"\n") + (not piece.endswith(b"\n"))
             self._line += count
@@ -109,7 +110,8 @@ class MapFile:
                 except FormatError as error:
                     self._tell(first + index, str(error), key + b" " + token)
                     continue
-                yield Record(key, (), frequency, block.decode("utf-8", "surrogateescape") if block else "")
+                # Millions of times; this is Record(...) without the detour over its keyword arguments.
+                yield new(Record, (key, (), frequency, block.decode("utf-8", "surrogateescape") if block else "", ()))
 
     def _one_by_one(self, piece: bytes, first: int) -> Iterator[Record]:
         for number, line in enumerate(piece.removesuffix(b"\n").split(b"\n"), first):

@@ -13,9 +13,10 @@ from typing import Any
 
 from recollect.errors import FormatError, NotSorted
 from recollect.formats.containers import atomic_output
+from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import lenient
 from recollect.formats.ukvs.header import Header
-from recollect.formats.ukvs.records import Record, format_line
+from recollect.formats.ukvs.records import Record, format_line, shown
 
 _BATCH = 8192
 
@@ -26,11 +27,13 @@ class Writer:
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
         self._path = os.fspath(path)
         self._header = header
-        self._simple = header.keys[1:] == () and header.values == ("frequency",)
-        self._before: tuple[bytes, tuple[bytes, ...]] = (b"", ())
+        self._simple = header.keys[1:] == () and header.values == ("frequency",) and header.style == "ukvs"
+        self._key = b""
+        self._more_keys: tuple[bytes, ...] = ()
         self._lines: list[bytes] = []
+        self._tokens: dict[int, tuple[Frequency, bytes]] = {}
         self._stack = ExitStack()
-        self.count = 0
+        self._count = 0
 
     def __enter__(self) -> Writer:
         self._out = self._stack.enter_context(atomic_output(self._path))
@@ -40,33 +43,56 @@ class Writer:
     def write(self, record: Record) -> None:
         """Write one record; its key must be above the one before."""
         key, more_keys, frequency, block, values = record
-        if (key, more_keys) <= self._before:
+        if key <= self._key and (key < self._key or more_keys <= self._more_keys):
             raise self._disorder(record)
-        self._before = (key, more_keys)
-        if self._header.style == "cdxj":
-            line = b" ".join((key, *more_keys, cdxj_block(record).encode("utf-8", "surrogateescape")))
-        elif self._simple and not (block or values or more_keys):
-            line = b"%b %b" % (key, str(frequency).encode())
+        self._key, self._more_keys = key, more_keys
+        if self._simple and not (block or values or more_keys):
+            line = key + self._token(frequency)
         else:
-            line = format_line(record, self._header)
-        if b"\n" in line:
-            raise FormatError("a record of more than one line", where=key.decode("utf-8", "replace"))
-        self._lines.append(line)
-        self.count += 1
-        if len(self._lines) >= _BATCH:
+            line = self._line(record)
+        lines = self._lines
+        lines.append(line)
+        if len(lines) >= _BATCH:
             self._flush()
+
+    def _line(self, record: Record) -> bytes:
+        if self._header.style == "cdxj":
+            block = cdxj_block(record).encode("utf-8", "surrogateescape")
+            return b" ".join((record.key, *record.more_keys, block))
+        return format_line(record, self._header)
+
+    def _token(self, frequency: Frequency) -> bytes:
+        """The frequency with a space before it. Frequencies that were read are few objects, so each is spelled once."""
+        known = self._tokens.get(id(frequency))
+        if known is not None and known[0] is frequency:
+            return known[1]
+        token = f" {frequency}".encode()
+        if len(self._tokens) >= _BATCH:
+            self._tokens.clear()
+        self._tokens[id(frequency)] = (frequency, token)
+        return token
 
     def _flush(self) -> None:
         if self._lines:
+            self._count += len(self._lines)
             self._lines.append(b"")
-            self._out.write(b"\n".join(self._lines))
+            text = b"\n".join(self._lines)
+            if text.count(b"\n") != len(self._lines) - 1:
+                broken = next(line for line in self._lines if b"\n" in line)
+                raise FormatError("a record of more than one line", where=self._path, why=shown(broken))
+            self._out.write(text)
             self._lines.clear()
+
+    @property
+    def count(self) -> int:
+        """Records written so far."""
+        return self._count + len(self._lines)
 
     def _disorder(self, record: Record) -> FormatError:
         key = record.key.decode("utf-8", "replace")
-        if record[:2] == self._before:
+        if record.keys == (self._key, *self._more_keys):
             return FormatError("a key written twice", where=self._path, why=key)
-        before = self._before[0].decode("utf-8", "replace")
+        before = self._key.decode("utf-8", "replace")
         return NotSorted("keys written out of order", where=self._path, why=f"{key} after {before}")
 
     def __exit__(
