@@ -104,9 +104,9 @@ def _guess_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @json_option
 def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> int:
     """Show what archives hold of a lost website: captures per year and type, dates, and what a recovery would cost."""
+    options = _options(uris, given)
     from recollect.recovery.recover import survey_site
 
-    options = _options(uris, given)
     with ExitStack() as stack:
         archives, maps = _archives(stack, given)
         with listing_line(quiet or as_json) as on_page:
@@ -166,10 +166,10 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 @json_option
 def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **given: Any) -> int:
     """Get a lost website back from every archive that has a piece of it."""
+    folder = _folder(uris, output, resume)
     from recollect.recovery.recover import Outputs, Watch, prepare, recover_site
     from recollect.recovery.store import Store
 
-    folder = _folder(uris, output, resume)
     quiet = given["quiet"] or given["as_json"]
     if resume:
         with Store.open(folder) as old:

@@ -236,13 +236,14 @@ class Acquirer:
             self._check_redirect(resource)
             return Had(resource, incoming.keep(), None)
         document = None
-        if incoming.length <= _MAX_PARSED:
+        if incoming.length <= _MAX_PARSED or resource.content_encoding:
             try:
                 content = decoded(incoming.peek(), resource.content_encoding)
             except FormatError as error:
                 raise _Refused("failed", str(error)) from error
-            document = read_document(content, resource.uri, resource.media_type, resource.charset)
-            self._judge(resource, document, content, candidate)
+            if len(content) <= _MAX_PARSED:
+                document = read_document(content, resource.uri, resource.media_type, resource.charset)
+                self._judge(resource, document, content, candidate)
         if document is not None and document.form == "html":
             resource = replace(resource, kind="page")
         return Had(resource, incoming.keep(), document)

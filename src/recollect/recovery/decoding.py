@@ -14,7 +14,9 @@ import zstandard
 
 from recollect.errors import FormatError
 
-MAX_DECODED = 512 * 1024 * 1024
+MAX_DECODED = 256 * 1024 * 1024
+_MAX_RATIO = 100  # text packs ten to one, rarely thirty to one; a bomb a thousand to one
+_ALWAYS = 8 * 1024 * 1024
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -46,10 +48,15 @@ def _decodes(head: bytes, coding: str) -> bool:
         return False
 
 
-def decoded(data: bytes, coding: str, *, limit: int = MAX_DECODED, cut: bool = False) -> bytes:
-    """`data` without its content encoding; raises Bomb over `limit` bytes (or stops there with `cut`)."""
+def decoded(data: bytes, coding: str, *, limit: int | None = None, cut: bool = False) -> bytes:
+    """`data` without its content encoding; raises Bomb over `limit` bytes (or stops there with `cut`).
+
+    Without a limit, a hundred times the packed size is believed, and a few megabytes in any case.
+    """
     if not coding:
         return data
+    if limit is None:
+        limit = min(MAX_DECODED, max(_ALWAYS, _MAX_RATIO * len(data)))
     try:
         result = _DECODERS[coding](data, limit + 1)
     except (zlib.error, brotli.error, zstandard.ZstdError) as error:

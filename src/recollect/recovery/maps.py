@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recollect.archives.registry import Archive
 from recollect.errors import BadURI, RecollectError
 from recollect.formats.containers import open_input
-from recollect.profiles.lookup import Holdings, MementoMap, open_map
 from recollect.recovery.scope import Scope
 from recollect.uris import key_of_uri
+
+if TYPE_CHECKING:
+    # Searching maps loads Numba, which takes most of a second: only when there are maps.
+    from recollect.profiles.lookup import Holdings
 
 _CHUNK = 1 << 20
 
@@ -40,7 +44,7 @@ class Maps:
     def may_hold_site(self, archive: Archive, scope: Scope) -> bool:
         """Could the archive hold anything of this site? False only when its map certainly has no key of it."""
         known = self.maps.get(archive.id)
-        if not isinstance(known, MementoMap) or known.header.lists_voids or not Path(known.path).is_file():
+        if known is None or not _lists_keys(known) or known.header.lists_voids or not Path(known.path).is_file():
             return True
         if any(self.may_hold(archive, uri) for uri in scope.start):
             return True
@@ -51,12 +55,20 @@ class Maps:
             one.close()
 
 
+def _lists_keys(known: Holdings) -> bool:
+    from recollect.profiles.lookup import MementoMap
+
+    return isinstance(known, MementoMap)
+
+
 def open_maps(archives: Sequence[Archive], folder: Path | None) -> Maps:
     """The maps that are there: of the folder by id, else where the list of archives says."""
     found: dict[str, Holdings] = {}
     for archive in archives:
         path = _map_file(archive, folder)
         if path is not None:
+            from recollect.profiles.lookup import open_map
+
             found[archive.id] = open_map(path)
     return Maps(found)
 
