@@ -7,10 +7,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recollect.profiles import budget as budgets
 from recollect.profiles.branches import Branches, branches_of
+from recollect.profiles.budget import Case
+from recollect.profiles.budgetlines import lines_of
 from recollect.profiles.keytable import KeyTree, table_of, tree_of
-from recollect.profiles.optimum import Optimiser, Stakes
+from recollect.profiles.optimum import Optimiser, Solution, Stakes
 from recollect.uris import lookup_keys
 
 # Keys whose subtrees interrupt each other in byte order (`a`, `a-b`, `a/1`), ports and IP addresses among them.
@@ -92,9 +93,9 @@ def stakes_for(branches: Branches, rows: dict[bytes, bytes], asked: dict[bytes, 
     return Stakes(branches.up, branches.is_open, leave, own)
 
 
-def written(branches: Branches, solution: object) -> dict[bytes, bytes]:
+def written(branches: Branches, solution: Solution) -> dict[bytes, bytes]:
     """The records of the compacted map."""
-    text = b"".join(budgets.lines_of(branches, solution))  # type: ignore[arg-type]
+    text = b"".join(lines_of(branches, None, solution, branches.up))
     rows = [tuple(line.split(b" ")) for line in text.splitlines()]
     assert rows == sorted(rows)
     return dict(rows)  # type: ignore[arg-type]
@@ -135,7 +136,7 @@ def best_of_all(rows: dict[bytes, bytes], asked: dict[bytes, float], price: floa
 def test_no_map_that_loses_nothing_is_better(problem):
     rows, asked, price = problem
     branches = branches_for(rows, asked)
-    optimiser = Optimiser(stakes_for(branches, rows, asked), budgets.key_costs(branches), branches.may_roll(1))
+    optimiser = Optimiser(stakes_for(branches, rows, asked), Case(branches).costs("keys"), branches.may_roll(1))
     solution = optimiser.at_price(price)
     output = written(branches, solution)
     assert solution.cost == len(output)

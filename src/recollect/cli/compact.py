@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, by_budget, summarise_budget
 from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
 from recollect.errors import FormatError, UsageError
 from recollect.model import Problem, ProgressCallback
@@ -24,9 +25,14 @@ Examples:
   recollect compact map.ukvs -o small.ukvs --fit                        a and k fitted to this map's own tree
   recollect compact map.ukvs.gz -o map.ukvs.gz --path-weight 0.5        input and output may be the same
   zcat map.ukvs.gz | recollect compact - -o small.ukvs.zst
+  recollect compact map.ukvs -o small.ukvs --max-cost 1%                the best map of one key per 100 URI-Rs
+  recollect compact map.ukvs -o small.ukvs.gz --max-bytes 10MB --lookups access.log.gz
+  recollect compact map.ukvs -o small.ukvs --min-accuracy 90% --lookups urls.txt
 
 \b
-A node rolls up into one wildcard when it has more than weight * a * depth^-k children. Smaller weights, smaller maps.
+By weights: a node rolls up into one wildcard when it has more than weight * a * depth^-k children. Smaller weights,
+smaller maps. By budget: the map that answers the fewest lookups wrongly for its size, found exactly; what people ask
+for comes from --lookups, or from a built-in guess.
 """
 
 # How each option of compaction by weights is called in `Weights`.
@@ -45,13 +51,23 @@ _WEIGHTS = (
     click.option("--max-host-depth", type=click.IntRange(1), metavar="N", help="Deepest host segment.  [default: 8]"),
     click.option("--max-path-depth", type=click.IntRange(1), metavar="N", help="Deepest path segment.  [default: 9]"),
 )
-# The options of compaction by budget. Giving any of them chooses that way.
-_BUDGET: tuple[Callable[..., Any], ...] = ()
-_BUDGET_NAMES: frozenset[str] = frozenset()
+
+
+_WEIGHT_NAMES = (
+    "fit",
+    "host_weight",
+    "path_weight",
+    "host_a",
+    "host_k",
+    "path_a",
+    "path_k",
+    "max_host_depth",
+    "max_path_depth",
+)
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed((*_WEIGHTS, *_BUDGET)):
+    for option in reversed((*_WEIGHTS, *BUDGET_OPTIONS)):
         command = option(command)
     return command
 
@@ -96,7 +112,7 @@ def compact(source: str, output: str, **options: Any) -> int:
             progress,
         )
         started = time.monotonic()
-        way = _by_budget if any(options.get(name) for name in _BUDGET_NAMES) else _by_weights
+        way = _by_budget if any(options[name] for name in BUDGET_NAMES) else _by_weights
         report = way(job, options)
         report["seconds"] = round(time.monotonic() - started, 3)
     report["skipped"] = len(problems)
@@ -133,14 +149,18 @@ def _weights(options: dict[str, Any], rollup_tlds: bool) -> Weights:
 
     if options["fit"] and any(options[name] is not None for name in ("host_a", "host_k", "path_a", "path_k")):
         raise UsageError("--fit finds a and k itself", hint="leave out --host-a, --host-k, --path-a and --path-k")
-    names = ("host_weight", "path_weight", "host_a", "host_k", "path_a", "path_k", "max_host_depth", "max_path_depth")
-    given = {name: options[name] for name in names if options[name] is not None}
+    given = {name: options[name] for name in _WEIGHT_NAMES[1:] if options[name] is not None}
     return replace(Weights(rollup_tlds=rollup_tlds), **given)
 
 
 def _by_budget(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """Compaction within a budget."""
-    raise NotImplementedError
+    mixed = [name for name in _WEIGHT_NAMES if options[name]]
+    if mixed:
+        raise UsageError(
+            "a budget and weights are two ways", why=f"--{mixed[0].replace('_', '-')}", hint="give one or the other"
+        )
+    return by_budget(job.source, job.target, options, job.on_problem, job.progress)
 
 
 def _summarise(report: dict[str, Any], output: str) -> None:
@@ -157,6 +177,8 @@ def _summarise(report: dict[str, Any], output: str) -> None:
             f"(a {weights['host_a']:.3f}, k {weights['host_k']:.3f}) and {weights['path_weight']:g} for paths "
             f"(a {weights['path_a']:.3f}, k {weights['path_k']:.3f})"
         )
+    else:
+        summarise_budget(report)
     for problem in report["problems"][:5]:
         talk(f"skipped: {problem}")
     if report["skipped"]:

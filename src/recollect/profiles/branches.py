@@ -1,7 +1,7 @@
 """The part of a map's tree that compaction by budget decides about, as columns.
 
-Hides: how records, wildcards and voids of a map become numbers per branch (see `budgetkernels`), and what a branch's lines
-would be: their text and their bytes.
+Hides: how records, wildcards and voids of a map become numbers per branch (see `budgetkernels`), and what a
+branch's lines would be: their text and their bytes.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Branches:
     @property
     def is_open(self) -> NDArray[np.bool_]:
         """Below a wildcard of the input: what is not listed may be held."""
-        return (self.flags & kernels.OPEN) != 0
+        return np.asarray((self.flags & kernels.OPEN) != 0)
 
     @property
     def is_path(self) -> NDArray[np.bool_]:
-        return self.kind == treekernels.PATH
+        return np.asarray(self.kind == treekernels.PATH)
 
     @property
     def uri_rs(self) -> int:
@@ -59,10 +59,11 @@ class Branches:
         return stated if stated > 0 else max(1, int(self.size[0]))
 
     def may_roll(self, top: int) -> NDArray[np.bool_]:
-        """Which branches may have a wildcard: `top` is 2 to spare top-level domains and the root, 1 the root, 0 none."""
+        """Which branches may have a wildcard: `top` is 2 to spare top-level domains and the root, 1 the root, 0
+        none."""
         depth = np.where(self.kind == treekernels.LONE, 2, self.depth)
         free = self.is_path | (depth >= top)
-        return free | ((self.flags & (kernels.WILD | kernels.VOID)) != 0)
+        return np.asarray(free | ((self.flags & (kernels.WILD | kernels.VOID)) != 0))
 
     def wildcard_bytes(self) -> Ints:
         """Length of the line `name/* frequency`."""
@@ -77,10 +78,20 @@ class Branches:
     def zero_bytes(self) -> Ints:
         """Length of the line `name 0`."""
         root = self.is_path & (self.depth == 1)
-        return self._name_lengths() + 3 + root
+        return np.asarray(self._name_lengths() + 3 + root)
+
+    def name_bytes(self) -> Ints:
+        """Length of the name."""
+        return self.tree.name_length[self.node].astype(np.int64)
+
+    def shared_bytes(self) -> Ints:
+        """Length of the parent's name, which a line has in common with others."""
+        shared = self.name_bytes()[np.maximum(self.up, 0)]
+        shared[0] = 0
+        return shared
 
     def _name_lengths(self) -> Ints:
-        names = self.tree.name_length[self.node].astype(np.int64)
+        names = self.name_bytes()
         names[0] = -1  # `*` has no separator
         return names
 
@@ -100,7 +111,8 @@ class Branches:
 
 
 def branches_of(tree: KeyTree, asked: NDArray[np.int32] | None = None) -> Branches:
-    """The branches of a tree. `asked` names nodes that are branches in any case, because people ask for what is below."""
+    """The branches of a tree. `asked` names nodes that are branches in any case, because people ask for what is
+    below."""
     table = tree.table
     void = table.void
     flags = np.zeros(len(tree), np.uint8)

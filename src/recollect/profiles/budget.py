@@ -1,57 +1,73 @@
 """Compaction by budget: the map of at most so many keys or bytes that answers the fewest lookups wrongly.
 
-Hides: the way from a map to its best compaction: table and tree (`keytable`), what must be decided (`branches`), what people
-may ask for (`prior`, `demand`), the optimum (`optimum`), and writing the result in the order of bytes. Everything runs in one
-thread over arrays, so the same map, log and budget give the same bytes on any machine.
+Hides: the way from a map to its best compaction: table and tree (`keytable`), what must be decided (`branches`), what
+people ask for (`prior`; with a log `demand` and `forecast`), the optimum (`optimum`), and writing (`budgetlines`).
+Everything runs in one thread over arrays, so the same map, log and budget give the same bytes on any machine.
 
-Invariants: no held URI is lost; the result never exceeds its budget; a wildcard's frequency is the inclusive total of what it
-covers.
+Invariants: no held URI is lost; the result never exceeds its budget; a wildcard's frequency is the inclusive total
+of what it covers. Wildcards of top-level domains, and `*`, are used only when asked for or when the budget cannot
+be met without them; the result says so.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import RecollectError, UsageError
+from recollect.errors import FormatError, RecollectError, UsageError
 from recollect.formats.containers import OnProblem, atomic_output
+from recollect.formats.logs import LogEntry
 from recollect.formats.ukvs import Header
 from recollect.model import Progress, ProgressCallback
 from recollect.profiles import budgetkernels as kernels
+from recollect.profiles import forecast
 from recollect.profiles.branches import Branches, branches_of
-from recollect.profiles.keytable import table_of, tree_of
+from recollect.profiles.budgetlines import lines_of
+from recollect.profiles.demand import Demand, asked_in, demand_over
+from recollect.profiles.forecast import Fit, Smoothing
+from recollect.profiles.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.optimum import Costs, Optimiser, Solution, Stakes
-from recollect.profiles.plainmap import PlainMap, open_plain
+from recollect.profiles.plainmap import PlainMap, open_plain, tidied
 from recollect.profiles.prior import shares_of, spread
 
-Bytes = NDArray[np.uint8]
-
-PIECE = 1 << 22  # of output per step
+COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
+ATTEMPTS = 12  # to meet a number of bytes that is known only when all is written
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the result may be at most. Exactly one limit is given; `max_cost` is keys per URI-R."""
+    """What the result may be at most, or how good it must be. Exactly one is given; `max_cost` is keys per URI-R, and
+    `min_accuracy` a share of lookups."""
 
-    max_keys: int | None = None
     max_cost: float | None = None
+    max_keys: int | None = None
+    max_bytes: int | None = None
+    min_accuracy: float | None = None
     rollup_tlds: bool = False
 
     def __post_init__(self) -> None:
-        given = [limit for limit in (self.max_keys, self.max_cost) if limit is not None]
+        limits = (self.max_cost, self.max_keys, self.max_bytes, self.min_accuracy)
+        given = [limit for limit in limits if limit is not None]
         if len(given) != 1:
-            raise UsageError("give one budget", hint="--max-keys N or --max-cost 1%")
-        if given[0] <= 0:
+            raise UsageError("give one budget", hint="one of --max-cost, --max-keys, --max-bytes, --min-accuracy")
+        if not given[0] > 0:
             raise UsageError("a budget must be above zero")
+        if self.min_accuracy is not None and self.min_accuracy > 1:
+            raise UsageError("no accuracy is above 100%")
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetCompaction:
-    """What a compaction by budget did. `wrong` is the expected share of lookups answered yes for nothing."""
+    """What a compaction by budget did. `expected_wrong` is the share of lookups expected to be answered yes for
+    nothing: with a log of all lookups, without one of lookups of absent URIs; `wrong_in_log` what of the log itself
+    is."""
 
     keys_in: int
     keys_out: int
@@ -61,8 +77,12 @@ class BudgetCompaction:
     bytes_out: int
     uri_rs: int
     price: float
-    wrong: float
-    top: str
+    expected_wrong: float
+    wrong_in_log: float | None
+    lookups: int
+    unusable_lookups: int
+    smoothing: Smoothing | None
+    rolled_up: str  # "", "tlds" or "root": how far up wildcards had to go
 
     @property
     def cost(self) -> float:
@@ -70,141 +90,269 @@ class BudgetCompaction:
         return self.keys_out / self.uri_rs
 
 
+class Case:
+    """A map and what people ask of it: everything the optimum needs. Absences of the log stand after the branches."""
+
+    def __init__(self, branches: Branches, demand: Demand | None = None) -> None:
+        self.branches, self.demand = branches, demand
+        self.up = branches.up if demand is None else np.concatenate((branches.up, demand.absence_at))
+
+    @classmethod
+    def of(cls, tree: KeyTree, lookups: Iterable[LogEntry] | None) -> Case:
+        if lookups is None:
+            return cls(branches_of(tree))
+        demand = demand_over(tree, asked_in(lookups))
+        return cls(demand.branches, demand)
+
+    def stakes(self, smoothing: Smoothing) -> Stakes:
+        """What can be lost at each branch."""
+        if self.demand is not None:
+            return forecast.stakes_of(self.demand, self.demand.tally(), smoothing)
+        leave, own = spread(self.branches, shares_of(self.branches, smoothing.temper))
+        # Below a wildcard of the input nobody knows what is absent, so nothing there can be answered wrongly for sure.
+        leave[self.branches.is_open] = 0.0
+        return Stakes(self.up, self.branches.is_open, leave, own)
+
+    def costs(self, unit: str) -> Costs:
+        """Of every line: 1 (`keys`), its bytes (`bytes`), or those it does not share with its parent (`novel`),
+        which is about what remains of it in a compressed file."""
+        branches = self.branches
+        if unit == "keys":
+            one = np.ones(len(branches), np.int64)
+            costs = Costs(branches.keys, one, one, one)
+            return (
+                costs
+                if self.demand is None
+                else forecast.with_absences(self.demand, costs, np.ones(len(self.demand.absence_at), np.int64))
+            )
+        costs = Costs(branches.room, branches.wildcard_bytes(), branches.void_bytes(), branches.zero_bytes())
+        if unit == "novel":
+            shared = branches.shared_bytes()
+            own = branches.keys - branches.leaves
+            listed = costs.listed - branches.leaves * branches.name_bytes() - own * shared
+            costs = Costs(listed, costs.wild - shared, costs.void - shared, costs.zero - shared)
+        if self.demand is None:
+            return costs
+        void = self.demand.log.name_length[self.demand.absence_node].astype(np.int64) + 5
+        if unit == "novel":
+            void -= branches.name_bytes()[self.demand.absence_at]
+        return forecast.with_absences(self.demand, costs, void)
+
+    @property
+    def is_open(self) -> NDArray[np.bool_]:
+        """See `Branches.is_open`."""
+        return np.concatenate((self.branches.is_open, np.zeros(len(self.up) - len(self.branches), np.bool_)))
+
+    def may_roll(self, top: int) -> NDArray[np.bool_]:
+        """Which branches may have a wildcard; see `Branches.may_roll`."""
+        free = self.branches.may_roll(top)
+        return np.concatenate((free, np.ones(len(self.up) - len(free), np.bool_)))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The decisions made, and how they came about."""
+
+    solution: Solution
+    fit: Fit
+    rolled_up: str
+
+
 def compact_by_budget(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     budget: Budget,
     *,
+    lookups: Iterable[LogEntry] | None = None,
     on_problem: OnProblem | None = None,
     progress: ProgressCallback | None = None,
 ) -> BudgetCompaction:
-    """Compact a map into another, or into itself, within a budget."""
+    """Compact a map into another, or into itself, within a budget; `lookups` says what people ask for."""
+    if budget.min_accuracy is not None and lookups is None:
+        raise UsageError("an accuracy can only be met for known lookups", hint="add --lookups LOG")
+    with opened_tree(source, on_problem, progress) as (plain, tree):
+        _tell(progress, "reading lookups", 1)
+        case = Case.of(tree, lookups)
+        _tell(progress, "choosing", 2)
+        if budget.max_bytes is not None:
+            return _within_bytes(plain, case, budget, target)
+        choice = choose(case, budget, "keys", key_limit(case.branches, budget))
+        _tell(progress, "writing", 3)
+        return _write(plain, case, budget, choice, target)
+
+
+@contextmanager
+def opened_tree(
+    source: str | os.PathLike[str], on_problem: OnProblem | None = None, progress: ProgressCallback | None = None
+) -> Iterator[tuple[PlainMap, KeyTree]]:
+    """A map and its tree; put in order first if it is not plain, sorted and unique."""
+    _tell(progress, "reading", 0)
     with open_plain(source, on_problem) as plain:
-        _tell(progress, "reading", 0, 3)
-        branches = branches_of(tree_of(table_of(plain.data, name=plain.label)))
-        _tell(progress, "choosing", 1, 3)
-        stakes = stakes_of(branches)
-        solution, top = choose(branches, stakes, budget)
-        _tell(progress, "writing", 2, 3)
-        return _write(plain, branches, solution, top, target)
+        if plain.header.lists_voids:
+            raise RecollectError(
+                "a map of voids has nothing to compact by budget",
+                where=plain.label,
+                hint="merge it into a map of holdings",
+            )
+        try:
+            table = table_of(plain.data, name=plain.label)
+        except FormatError:
+            with tidied(plain, on_problem) as tidy:
+                yield tidy, tree_of(table_of(tidy.data, name=tidy.label))
+            return
+        yield plain, tree_of(table)
 
 
-def _tell(progress: ProgressCallback | None, stage: str, done: int, total: int) -> None:
+def _tell(progress: ProgressCallback | None, stage: str, done: int) -> None:
     if progress is not None:
-        progress(Progress(stage, done, total, "steps"))
+        progress(Progress(stage, done, 4, "steps"))
 
 
-def stakes_of(branches: Branches) -> Stakes:
-    """What can be lost at each branch if nobody knows what people ask for."""
-    leave, own = spread(branches, shares_of(branches))
-    # Below a wildcard of the input nobody knows what is absent, so nothing there can be answered wrongly for sure.
-    leave[branches.is_open] = 0.0
-    return Stakes(branches.up, branches.is_open, leave, own)
+def key_limit(branches: Branches, budget: Budget) -> int:
+    """The budget in keys; 0 if it is an accuracy."""
+    if budget.max_cost is not None:
+        return int(budget.max_cost * branches.uri_rs + 1e-9)
+    return budget.max_keys or 0
 
 
-def key_costs(branches: Branches) -> Costs:
-    """Every line costs one."""
-    one = np.ones(len(branches), np.int64)
-    return Costs(branches.keys, one, one, one)
+def choose(case: Case, budget: Budget, unit: str, limit: int, known: Fit | None = None) -> Choice:
+    """The best decisions within the budget; `known` is a fit to take instead of a new one."""
+    costs = case.costs(unit)
+    accuracy = budget.min_accuracy
+    rolled_up, may_roll = ("", case.may_roll(2)) if accuracy else _room_to_roll(case, costs, limit, budget)
+
+    def solve(stakes: Stakes) -> Solution:
+        solution = Optimiser(stakes, costs, may_roll).within(limit)
+        assert solution is not None
+        return solution
+
+    if case.demand is None:
+        return Choice(solve(case.stakes(Smoothing())), Fit(Smoothing()), rolled_up)
+    if accuracy is None:
+        fit = known or forecast.fit(case.demand, solve)
+        return Choice(solve(case.stakes(fit.smoothing)), fit, rolled_up)
+    # How large it gets is known only in the end, so the smoothing is fitted at the size of a first attempt.
+    may_roll = case.may_roll(1 if budget.rollup_tlds else 2)
+    limit = _reaching(case, Optimiser(case.stakes(Smoothing()), costs, may_roll), accuracy, 1.0).cost
+    fit = forecast.fit(case.demand, solve)
+    optimiser = Optimiser(case.stakes(fit.smoothing), costs, may_roll)
+    return Choice(_reaching(case, optimiser, accuracy, fit.factor), fit, "")
 
 
-def choose(branches: Branches, stakes: Stakes, budget: Budget) -> tuple[Solution, str]:
-    """The best decisions within the budget, and how far up wildcards had to be allowed for it."""
-    limit = budget.max_keys
-    if limit is None:
-        assert budget.max_cost is not None
-        limit = int(budget.max_cost * branches.uri_rs + 1e-9)
-    costs = key_costs(branches)
+def _room_to_roll(case: Case, costs: Costs, limit: int, budget: Budget) -> tuple[str, NDArray[np.bool_]]:
+    """How far up wildcards may go: no further than the budget needs."""
+    cheapest = 0
+    nothing = Stakes(case.up, case.is_open, np.zeros(len(case.up)), np.zeros(len(case.up)))
     for top, name in ((2, ""), (1, "tlds"), (0, "root")):
         if budget.rollup_tlds and top == 2:
             continue
-        solution = Optimiser(stakes, costs, branches.may_roll(top)).within(limit)
-        if solution is not None:
-            return solution, name
-    raise RecollectError("no map is that small", why=f"{limit} keys are asked for, and one is needed at least")
+        may_roll = case.may_roll(top)
+        cheapest = Optimiser(nothing, costs, may_roll).cheapest.cost
+        if cheapest <= limit:
+            return name, may_roll
+    raise RecollectError("no map is that small", why=f"the budget is {limit}, and the smallest map needs {cheapest}")
+
+
+def _reaching(case: Case, optimiser: Optimiser, accuracy: float, factor: float) -> Solution:
+    """The smallest map that reaches an accuracy, both on the log itself and as expected of lookups like these."""
+    demand = case.demand
+    assert demand is not None
+    tally = demand.tally()
+    allowed = (1 - accuracy) * tally.passing[0]
+
+    def good(solution: Solution) -> bool:
+        wrong = forecast.wrong_answers(demand, tally, solution, case.up)
+        return bool(max(wrong, solution.loss * factor * tally.passing[0]) <= allowed)
+
+    best = optimiser.cheapest
+    if good(best):
+        return best
+    low, high = np.log(1e-18), np.log(best.price)
+    best = optimiser.at_price(0.0)
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        found = optimiser.at_price(float(np.exp(middle)))
+        if good(found):
+            best, low = found, middle
+        else:
+            high = middle
+    return best
+
+
+def _within_bytes(plain: PlainMap, case: Case, budget: Budget, target: str | os.PathLike[str]) -> BudgetCompaction:
+    """Compact to a size on disk, which is known only when all is written: try, measure, correct."""
+    name = os.fspath(target)
+    suffix = Path(name).suffix.lower()
+    unit = "novel" if suffix in COMPRESSED else "bytes"
+    assert budget.max_bytes is not None
+    low, high = 0, None  # sizes in `unit` known to fit and not to fit
+    best: Choice | None = None
+    limit, fit = budget.max_bytes, None
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+        trial = Path(folder) / f"trial{suffix}"
+        for _ in range(ATTEMPTS):
+            choice = choose(case, budget, unit, limit, fit)
+            fit = choice.fit
+            _write(plain, case, budget, choice, trial)
+            size = trial.stat().st_size
+            if size <= budget.max_bytes:
+                low, best = limit, choice
+                if size > 0.99 * budget.max_bytes or choice.solution.cost < limit:
+                    break
+            else:
+                high = limit
+            guess = int(limit * budget.max_bytes / size * 0.998)
+            limit = min(max(guess, low + 1), high - 1 if high is not None else guess)
+            if limit <= low:
+                break
+    if best is None:
+        raise RecollectError("no map is that small", why=f"{budget.max_bytes} bytes are too few")
+    return _write(plain, case, budget, best, target)
 
 
 def _write(
-    plain: PlainMap, branches: Branches, solution: Solution, top: str, target: str | os.PathLike[str]
+    plain: PlainMap, case: Case, budget: Budget, choice: Choice, target: str | os.PathLike[str]
 ) -> BudgetCompaction:
-    state = solution.states(branches.up)
-    above = np.where(np.arange(len(state)) > 0, state[np.maximum(branches.up, 0)], 0)
-    head = _header(plain.header, solution).encode()
+    solution, demand = choice.solution, case.demand
+    keys = 0
+    head = _header(plain.header, budget, choice).encode()
     size = len(head)
     with atomic_output(target) as out:
         out.write(head)
-        for piece in lines_of(branches, solution):
+        for piece in lines_of(case.branches, demand, solution, case.up):
             out.write(piece)
             size += len(piece)
+            keys += piece.count(b"\n")
+    state = solution.states(case.up)
+    above = np.where(case.up >= 0, state[np.maximum(case.up, 0)], 0)
+    zero = (state == 1) & ((solution.decide & kernels.PUT_ZERO) > 0)
+    lookups, wrong = 0, None
+    if demand is not None:
+        tally = demand.tally()
+        lookups = int(tally.passing[0])
+        wrong = forecast.wrong_answers(demand, tally, solution, case.up) / max(1, lookups)
     return BudgetCompaction(
-        keys_in=len(branches.tree.table),
-        keys_out=solution.cost,
+        keys_in=len(case.branches.tree.table),
+        keys_out=keys,
         wildcards=int(((state == 1) & (above == 0)).sum()),
-        voids=int(
-            ((state == 0) & (above == 1)).sum() + ((state == 1) & (solution.decide & kernels.PUT_ZERO > 0)).sum()
-        ),
+        voids=int(((state == 0) & (above == 1)).sum() + zero.sum()),
         bytes_in=len(plain.data),
         bytes_out=size,
-        uri_rs=branches.uri_rs,
+        uri_rs=case.branches.uri_rs,
         price=solution.price,
-        wrong=solution.loss,
-        top=top,
+        expected_wrong=solution.loss * choice.fit.factor,
+        wrong_in_log=wrong,
+        lookups=lookups,
+        unusable_lookups=demand.unusable if demand is not None else 0,
+        smoothing=choice.fit.smoothing if demand is not None else None,
+        rolled_up=choice.rolled_up,
     )
 
 
-def lines_of(branches: Branches, solution: Solution) -> Iterator[bytes]:
-    """The records of the compacted map in the order of bytes, in pieces."""
-    table = branches.tree.table
-    state = solution.states(branches.up)
-    keep = np.zeros(len(table), np.bool_)
-    kernels.keep_rows(
-        branches.tree.parent,
-        branches.tree.node_of,
-        table.wild,
-        table.void,
-        branches.branch_of,
-        branches.up,
-        state,
-        solution.decide,
-        keep,
-    )
-    return _merged(branches, keep, _new_lines(branches, solution, state))
-
-
-def _header(header: Header, solution: Solution) -> Header:
-    how = {"by": "budget", "price": float(f"{solution.price:.6g}"), "expected_wrong": float(f"{solution.loss:.6g}")}
-    return replace(header, meta={**header.meta, "compaction": how})
-
-
-def _new_lines(branches: Branches, solution: Solution, state: NDArray[np.uint8]) -> list[tuple[bytes, bytes]]:
-    """Lines that the map does not have yet, as (key, rest), sorted."""
-    tree, up = branches.tree, branches.up
-    above = np.where(np.arange(len(up)) > 0, state[np.maximum(up, 0)], 0)
-    lines = []
-    for branch in np.flatnonzero((state == 1) & (above == 0)).tolist():
-        lines.append((tree.wildcard(branches.node[branch]), branches.frequency(branch)))
-    for branch in np.flatnonzero((state == 0) & (above == 1) & (branches.flags & kernels.VOID == 0)).tolist():
-        lines.append((tree.wildcard(branches.node[branch]), b"0"))
-    zero = (state == 1) & (solution.decide & kernels.PUT_ZERO > 0) & (branches.flags & kernels.ABSENT == 0)
-    for branch in np.flatnonzero(zero).tolist():
-        lines.append((branches.exact(branch), b"0"))
-    return sorted(lines)
-
-
-def _merged(branches: Branches, keep: NDArray[np.bool_], lines: list[tuple[bytes, bytes]]) -> Iterator[bytes]:
-    """Kept rows and new lines in the order of bytes, in pieces."""
-    table = branches.tree.table
-    text = np.frombuffer(b"".join(key + b" " + rest for key, rest in lines), np.uint8)
-    ends = np.cumsum([len(key) + 1 + len(rest) for key, rest in lines], dtype=np.int64)
-    starts = np.concatenate((np.zeros(min(1, len(lines)), np.int64), ends[:-1]))
-    key_ends = starts + np.array([len(key) for key, _ in lines], np.int64)
-    before = np.empty(len(lines), np.int64)
-    kernels.place(table.data, table.offsets, table.key_lengths, text, starts, key_ends, before)
-    longest = max((int(table.line_lengths.max()) if len(table) else 0, *(len(k) + len(r) for k, r in lines)), default=0)
-    out = np.empty(max(PIECE, longest + 2), np.uint8)
-    at = np.zeros(2, np.int64)
-    while at[0] < len(table) or at[1] < len(lines):
-        size = kernels.write_lines(
-            table.data, table.offsets, table.line_lengths, keep, text, starts, ends, before, at, out
-        )
-        yield out[:size].tobytes()
+def _header(header: Header, budget: Budget, choice: Choice) -> Header:
+    limits = ("max_cost", "max_keys", "max_bytes", "min_accuracy")
+    how: dict[str, object] = {"by": "budget"}
+    how |= {name: limit for name in limits if (limit := getattr(budget, name)) is not None}
+    how["expected_wrong"] = float(f"{choice.solution.loss * choice.fit.factor:.4g}")
+    # A map without any header gets ours, and says what its columns are.
+    return replace(header, context=header.context or Header().context, meta={**header.meta, "compaction": how})

@@ -1,19 +1,20 @@
 """Loops of compaction by budget: the branches of a map, the exact optimum for a price, and the written lines.
 
-Hides Numba. Arrays are indexed by row (a record of the map), by node (of its `KeyTree`) or by branch. A branch is a node that
-the optimum has to decide about: every node but a plain leaf, which is one held exact key with nothing below it and no
-wildcard. Plain leaves are counted at their parent, so that one pass of the optimum touches about a tenth of the nodes. A
-parent's number is smaller than its children's, so a loop backwards goes bottom-up.
+Hides Numba. Arrays are indexed by row (a record of the map), by node (of its `KeyTree`) or by branch. A branch is a
+node that the optimum has to decide about: every node but a plain leaf, which is one held exact key with nothing
+below it and no wildcard. Plain leaves are counted at their parent, so that one pass of the optimum touches about a
+tenth of the nodes. A parent's number is smaller than its children's, so a loop backwards goes bottom-up.
 
-The optimum. What a URI below a branch is answered by default depends on what stands above: nothing or a void (state 0, "no")
-or a wildcard (state 1, "yes"). For a price per unit of cost, and bottom-up,
+The optimum. What a URI below a branch is answered by default depends on what stands above: nothing or a void (state
+0, "no") or a wildcard (state 1, "yes"). For a price per unit of cost, and bottom-up,
 
     no(v)  = sum of U(children) + price · (cost of the exact keys held at v)
     yes(v) = sum of C(children) + exit(v) + min(own(v), price · cost of `v 0`)
     U(v) = min(no(v), price · cost of `v/*` + yes(v))           C(v) = min(yes(v), price · cost of `v/* 0` + no(v))
 
-where exit(v) is the expected number of lookups of absent URIs that leave the tree at v, and own(v) those of v itself if it is
-absent. An open branch (below a wildcard of the input, where nobody knows what is held) must answer yes: no(v) is infinite.
+where exit(v) is the expected number of lookups of absent URIs that leave the tree at v, and own(v) those of v
+itself if it is absent. An open branch (below a wildcard of the input, where nobody knows what is held) must answer
+yes: no(v) is infinite.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def gather_branches(
     """Fill the columns of the branches.
 
     leaves: held exact keys of plain leaves; kinds: children that hold something; size: held URIs, as far as known;
-    keys, room: number and bytes of the lines of held exact keys at the branch (its own and its leaves'); total, bound: the
-    inclusive frequency (URI-Ms, URI-Rs; bounds packed as in a table). `branch_of` a plain leaf is -1.
+    keys, room: number and bytes of the lines of held exact keys at the branch (its own and its leaves'); total,
+    bound: the inclusive frequency (URI-Ms, URI-Rs; bounds packed as in a table). `branch_of` a plain leaf is -1.
     """
     count = 0
     for i in range(parent.shape[0]):
@@ -169,7 +170,8 @@ def optimum(
 ) -> Any:
     """The best decisions for a price. `cost` and `loss` become, per branch and state, what its subtree costs and loses.
 
-    listed, wild, void, zero: costs of the held exact keys, `v/*`, `v/* 0`, `v 0`; leave, own: expected lookups of absent URIs.
+    listed, wild, void, zero: costs of the held exact keys, `v/*`, `v/* 0`, `v 0`; leave, own: expected lookups of
+    absent URIs.
     """
     count = up.shape[0]
     cost[:] = 0
@@ -232,30 +234,36 @@ def weigh(
 
 
 @njit(cache=True, nogil=True)
-def differences(up: Any, old: Any, new: Any, old_state: Any, new_state: Any, at: Any, state: Any) -> Any:
-    """Where two solutions part: the uppermost branches, below equal states, whose decisions in that state differ.
-
-    Fills `at` and `state`; returns how many.
-    """
+def differences(up: Any, old: Any, new: Any, state: Any, at: Any) -> Any:
+    """The branches whose decision would change, given what stands above them now; returns how many are in `at`."""
     found = 0
-    same = np.zeros(up.shape[0], np.bool_)
     for i in range(up.shape[0]):
-        if i and not same[up[i]]:
-            continue
-        above = old_state[up[i]] if i else 0
-        mask = PUT_VOID | PUT_ZERO if above else PUT_WILD | PUT_ZERO
-        one, two = old[i] & mask, new[i] & mask
-        if old_state[i] == 0:
-            one &= ~PUT_ZERO
-        if new_state[i] == 0:
-            two &= ~PUT_ZERO
-        if one == two:
-            same[i] = True
-        else:
+        above = state[up[i]] if i else 0
+        change = old[i] ^ new[i]
+        if change & (PUT_VOID if above else PUT_WILD) or (state[i] and change & PUT_ZERO):
             at[found] = i
-            state[found] = above
             found += 1
     return found
+
+
+@njit(cache=True, nogil=True)
+def pick(up: Any, order: Any, at: Any, more: Any, gain: Any, left: Any, chosen: Any) -> Any:
+    """Choose changes of whole subtrees in this order while they fit into what is left; none inside another."""
+    above_chosen = np.zeros(up.shape[0], np.bool_)
+    for piece in order:
+        if gain[piece] <= 0 or more[piece] > left or above_chosen[at[piece]]:
+            continue
+        i = at[piece]
+        while i >= 0 and not chosen[i]:
+            i = up[i]
+        if i >= 0:
+            continue
+        chosen[at[piece]] = True
+        left -= more[piece]
+        i = up[at[piece]]
+        while i >= 0 and not above_chosen[i]:
+            above_chosen[i] = True
+            i = up[i]
 
 
 @njit(cache=True, nogil=True)

@@ -1,9 +1,9 @@
 """The best map within a budget: an exact optimum for a price, the price searched, what is left over spent.
 
-Hides: the search. For each price the optimum is exact (`budgetkernels.optimum`); over all prices these optima are the corners
-of the lower convex hull of cost against loss. The search brackets the budget between two neighbouring corners by the slope
-between them, which ends at the exact edge. Between corners lie cheaper improvements of single subtrees: those that still fit are taken,
-the best ratio first, from ever finer optima.
+Hides: the search. For each price the optimum is exact (`budgetkernels.optimum`); over all prices these optima are
+the corners of the lower convex hull of cost against loss. The search brackets the budget between two neighbouring
+corners by the slope between them, which ends at the exact edge. Between corners lie cheaper improvements of single
+subtrees: those that still fit are taken, the best ratio first, from ever finer optima.
 """
 
 from __future__ import annotations
@@ -144,18 +144,15 @@ class Optimiser:
         new_cost, new_loss = self._cost.copy(), self._loss.copy()  # of `better`, which was solved last
         decide = solution.decide.copy()
         self._weigh(decide)
-        at, above = np.empty(len(up), np.int32), np.empty(len(up), np.uint8)
-        found = kernels.differences(up, decide, better.decide, solution.states(up), better.states(up), at, above)
-        at, above = at[:found], above[:found]
+        state = solution.states(up)
+        at = np.empty(len(up), np.int32)
+        at = at[: kernels.differences(up, decide, better.decide, state, at)]
+        above = np.where(up[at] >= 0, state[np.maximum(up[at], 0)], 0)
         more = new_cost[at, above] - self._cost[at, above]
         gain = self._loss[at, above] - new_loss[at, above]
-        chosen = np.zeros(len(up), np.bool_)
-        left = budget - solution.cost
         ratio = np.where(more > 0, gain / np.maximum(more, 1), np.inf)
-        for piece in np.lexsort((at, -ratio)).tolist():
-            if more[piece] <= left and gain[piece] > 0:
-                chosen[at[piece]] = True
-                left -= int(more[piece])
+        chosen = np.zeros(len(up), np.bool_)
+        kernels.pick(up, np.lexsort((at, -ratio)), at, more, gain, budget - solution.cost, chosen)
         kernels.adopt(up, chosen, decide, better.decide)
         cost, loss = self._weigh(decide)
         return Solution(solution.price, int(cost), float(loss), decide)

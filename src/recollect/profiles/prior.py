@@ -1,14 +1,15 @@
 """What people may ask for that an archive does not hold, if nobody kept a log.
 
-Hides: the shape of the guess. It conserves mass down the tree: all lookups of absent URIs enter at the root; at each node a
-share leaves towards children never seen, the rest goes on among the seen ones, tempered by how much each holds.
+Hides: the shape of the guess. It conserves mass down the tree: all lookups of absent URIs enter at the root; at
+each node a share leaves towards children never seen, the rest goes on among the seen ones, tempered by how much
+each holds.
 
 One rule of square roots throughout, chosen by principle and not fitted to any archive:
-- a node with k children sends 1/√(1+k) to unseen ones: Heaps' law with exponent a half, between a closed set of children
-  (0) and one where each lookup names a new child (1);
-- a child with n held URIs attracts √n: the geometric mean between "all children alike" (n⁰) and "all held URIs alike" (n¹).
-What goes towards a held leaf is lookups beside or below it, so it leaves at the parent. `docs/compaction.md` has the measured
-accuracy of this and of other exponents on several archives.
+- a node with k children sends 1/√(1+k) to unseen ones: Heaps' law with exponent a half, between a closed set of
+  children (0) and one where each lookup names a new child (1);
+- a child with n held URIs attracts √n: the geometric mean between "all children alike" (n⁰) and "all held URIs
+  alike" (n¹). What goes towards a held leaf is lookups beside or below it, so it leaves at the parent.
+  `docs/compaction.md` has the measured accuracy of this and of other exponents on several archives.
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ def shares_of(branches: Branches, temper: float = TEMPER) -> Shares:
     stay = ((branches.flags & (kernels.ABSENT | kernels.HELD)) == kernels.ABSENT).astype(float)
     seen = onward + branches.leaves + stay
     share = 1 / np.sqrt(1.0 + branches.kinds)
-    # With a share s of everything for the unseen, seen ones weigh (1 - s); a branch without children has only unseen ones.
+    # With a share s of everything for the unseen, seen ones weigh (1 - s); a branch without children has only
+    # unseen ones.
     unseen = np.where(seen > 0, share * seen / np.where(share < 1, 1 - share, 1.0), 1.0)
-    return Shares(weight, stay, branches.leaves + unseen)
+    return Shares(weight, stay, branches.leaves.astype(float) + unseen)
 
 
 def spread(branches: Branches, shares: Shares) -> tuple[Floats, Floats]:

@@ -1,0 +1,113 @@
+"""The budget half of `recollect compact`: its options, and what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from recollect.cli.console import talk
+from recollect.errors import UsageError
+from recollect.model import Problem, ProgressCallback
+
+_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+_UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)}
+
+
+class Share(click.ParamType[float]):
+    """`1%`, `0.5 %` or `0.01`."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip()
+        try:
+            number = float(text.removesuffix("%"))
+        except ValueError:
+            self.fail(f"{value!r} is no share; write 1% or 0.01", param, ctx)
+        share = number / 100 if text.endswith("%") else number
+        if not 0 < share <= 1:
+            self.fail(f"{value!r} is not above 0% and up to 100%", param, ctx)
+        return share
+
+
+class Size(click.ParamType[int]):
+    """`10MB`, `500k`, `2GiB` or a number of bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(value).lower())
+        if match is None or match[2] not in _UNITS:
+            self.fail(f"{value!r} is no size; write 10MB, 500k or 2GiB", param, ctx)
+        return int(float(match[1]) * _UNITS[match[2]])
+
+
+BUDGET_OPTIONS: tuple[Callable[..., Any], ...] = (
+    click.option("--max-cost", type=Share(), metavar="1%", help="At most so many keys per URI-R."),
+    click.option("--max-keys", type=click.IntRange(1), metavar="N", help="At most so many keys."),
+    click.option(
+        "--max-bytes", type=Size(), metavar="10MB", help="At most so many bytes on disk, compressed if FILE is."
+    ),
+    click.option(
+        "--min-accuracy", type=Share(), metavar="90%", help="As few keys as answer so many of the lookups right."
+    ),
+    click.option(
+        "--lookups",
+        multiple=True,
+        metavar="LOG",
+        help="What people ask for: URLs, SURTs, access or MemGator logs; repeatable.  [default: a built-in guess]",
+    ),
+)
+BUDGET_NAMES = ("max_cost", "max_keys", "max_bytes", "min_accuracy", "lookups")
+
+
+def by_budget(
+    source: str,
+    target: str,
+    options: dict[str, Any],
+    on_problem: Callable[[Problem], None],
+    progress: ProgressCallback,
+) -> dict[str, Any]:
+    """Compact within a budget; returns the report."""
+    from recollect.formats.logs import read_lookups
+    from recollect.profiles.budget import Budget, compact_by_budget
+
+    limits = {name: options[name] for name in BUDGET_NAMES[:-1]}
+    given = [name for name, limit in limits.items() if limit is not None]
+    if len(given) != 1:
+        raise UsageError(
+            "lookups need a budget" if not given else "more than one budget",
+            why="" if not given else " and ".join(f"--{name.replace('_', '-')}" for name in given),
+            hint="give one of --max-cost 1%, --max-keys N, --max-bytes 10MB, --min-accuracy 90%",
+        )
+    result = compact_by_budget(
+        source,
+        target,
+        Budget(**limits, rollup_tlds=options["rollup_tlds"]),
+        lookups=read_lookups(options["lookups"], on_problem) if options["lookups"] else None,
+        on_problem=on_problem,
+        progress=progress,
+    )
+    return {"by": "budget", **asdict(result), "cost": result.cost}
+
+
+def summarise_budget(report: dict[str, Any]) -> None:
+    """What a compaction by budget did, for people."""
+    talk(
+        f"{report['cost']:.3%} of {report['uri_rs']:,} URI-Rs; "
+        f"{report['wildcards']:,} wildcards and {report['voids']:,} voids among the keys"
+    )
+    if report["lookups"]:
+        talk(
+            f"expected to answer {1 - report['expected_wrong']:.2%} of lookups like these right "
+            f"(of the {report['lookups']:,} in the log itself {1 - report['wrong_in_log']:.2%})"
+        )
+    if report["unusable_lookups"]:
+        talk(f"{report['unusable_lookups']:,} lookups are no URIs of the web and were left out")
+    if report["rolled_up"]:
+        what = "top-level domains roll up" if report["rolled_up"] == "tlds" else "everything may become one `*`"
+        talk(f"note: the budget cannot be met otherwise, so {what}")

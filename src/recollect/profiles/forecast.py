@@ -1,0 +1,178 @@
+"""From what people asked to what they will ask: a log smoothed with the prior, and how strongly, by cross-validation.
+
+Hides: the estimate. At each branch the next lookup either goes where lookups went before, or somewhere new. As in
+language models (modified Kneser-Ney), each way seen r times keeps r - D(r), where the discounts D(1), D(2), D(3+)
+follow from how many ways were seen once, twice, ... (Good and Turing's argument, leaving one out), for each depth
+of hosts and paths apart. What the discounts free goes where the prior says. In a list of different URIs nearly
+every way is seen once, so nearly all goes to unseen neighbours; in a log of requests popular absent URIs keep their
+share.
+
+Three numbers are not settled by such an argument. They are chosen for the log at hand: each candidate is made from
+one half of the log and judged by the wrong answers on the other half, at the budget asked for (`fit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from recollect.profiles import budgetkernels as kernels
+from recollect.profiles.branches import Branches
+from recollect.profiles.demand import Demand, Tally
+from recollect.profiles.optimum import Costs, Solution, Stakes
+from recollect.profiles.prior import Shares, shares_of
+
+Floats = NDArray[np.float64]
+
+LEVELS = 4  # of hosts, and as many of paths; deeper ones are like the last
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothing:
+    """temper: exponent by which children attract lookups; spill: share of lookups of an absent subtree that will
+    fall beside it; doubt: share of all lookups that follow the prior alone."""
+
+    temper: float = 0.5
+    spill: float = 0.1
+    doubt: float = 0.05
+
+
+CANDIDATES: dict[str, tuple[float, ...]] = {
+    "temper": (0.25, 0.5, 0.75, 1.0),
+    "spill": (0.0, 0.1, 0.3, 1.0),
+    "doubt": (0.0, 0.05, 0.2),
+}
+
+
+def stakes_of(demand: Demand, tally: Tally, smoothing: Smoothing) -> Stakes:
+    """What can be lost at each branch and, after the branches, at each absence."""
+    branches = demand.branches
+    shares = shares_of(branches, smoothing.temper)
+    leave, own, absence = _forecast(demand, tally, shares)
+    if smoothing.doubt:
+        nobody = Tally(*(np.zeros_like(counts) for counts in (tally.passing, tally.stop, tally.leaf, tally.absence)))
+        blind_leave, blind_own, _ = _forecast(demand, nobody, shares)
+        leave = (1 - smoothing.doubt) * leave + smoothing.doubt * blind_leave
+        own = (1 - smoothing.doubt) * own + smoothing.doubt * blind_own
+        absence = (1 - smoothing.doubt) * absence
+    leave += np.bincount(demand.absence_at, weights=smoothing.spill * absence, minlength=len(branches))
+    leave[branches.is_open] = 0.0
+    return Stakes(
+        np.concatenate((branches.up, demand.absence_at)),
+        np.concatenate((branches.is_open, np.zeros(len(absence), np.bool_))),
+        np.concatenate((leave, (1 - smoothing.spill) * absence)),
+        np.concatenate((own, np.zeros(len(absence)))),
+    )
+
+
+def with_absences(demand: Demand, costs: Costs, void: NDArray[np.int64]) -> Costs:
+    """Costs of the branches and of voids over absences."""
+    nothing = np.zeros(len(demand.absence_at), np.int64)
+    return Costs(
+        np.concatenate((costs.listed, nothing)),
+        np.concatenate((costs.wild, void)),
+        np.concatenate((costs.void, void)),
+        np.concatenate((costs.zero, void)),
+    )
+
+
+def _forecast(demand: Demand, tally: Tally, shares: Shares) -> tuple[Floats, Floats, Floats]:
+    """The mass that leaves at each branch to where nobody went before, that asks for it itself, and for each
+    absence."""
+    branches = demand.branches
+    count = len(branches)
+    level = _levels(branches)
+    at = np.concatenate((np.arange(count), branches.up[1:], demand.leaf_at, demand.absence_at))
+    seen = np.concatenate((tally.stop, tally.passing[1:], tally.leaf, tally.absence))
+    kept = seen - _discounts(level[at], seen)[level[at], np.minimum(seen, 3)]
+    # One more lookup that follows the prior: a branch that nobody passed is defined, and none is too sure.
+    total = tally.passing + 1.0
+    fresh = 1 - np.bincount(at, weights=kept, minlength=count) / total
+    kept /= total[at]
+    stop, onward, _, absent = np.split(kept, np.cumsum([count, count - 1, len(demand.leaf_at)]))
+    leave, own, mass = np.zeros(count), np.zeros(count), np.zeros(count)
+    onward = np.concatenate(([0.0], onward))
+    _pass_on(branches.up, onward, fresh, shares.weight, shares.stay, shares.leave, leave, mass, own)
+    own += mass * stop
+    own[(branches.flags & kernels.HELD) != 0] = 0.0
+    return leave, own, absent * mass[demand.absence_at]
+
+
+def _levels(branches: Branches) -> NDArray[np.int64]:
+    depth = branches.depth.astype(np.int64)
+    return np.where(branches.is_path, LEVELS + np.minimum(depth - 1, LEVELS - 1), np.minimum(depth, LEVELS - 1))
+
+
+def _discounts(level: NDArray[np.int64], seen: NDArray[np.int64]) -> Floats:
+    """D(r) for each level; r is 0, 1, 2, 3 (and more)."""
+    often = np.bincount(level * 6 + np.minimum(seen, 5), minlength=2 * LEVELS * 6)
+    ways = often.reshape(-1, 6) + 0.5  # so that few ways are no certainty
+    scale = ways[:, 1] / (ways[:, 1] + 2 * ways[:, 2])
+    result = np.zeros((2 * LEVELS, 4))
+    for r in (1, 2, 3):
+        result[:, r] = np.clip(r - (r + 1) * scale * ways[:, r + 1] / ways[:, r], 0, r)
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _pass_on(up, onward, fresh, weight, stay, out, leave, mass, own):  # type: ignore[no-untyped-def]
+    count = up.shape[0]
+    everything = stay + out
+    for i in range(count - 1, 0, -1):
+        everything[up[i]] += weight[i]
+    mass[0] = 1.0
+    for i in range(count):
+        if i:
+            above = up[i]
+            mass[i] = mass[above] * (onward[i] + fresh[above] * weight[i] / everything[above])
+        leave[i] = mass[i] * fresh[i] * out[i] / everything[i]
+        own[i] = mass[i] * fresh[i] * stay[i] / everything[i]
+
+
+def wrong_answers(demand: Demand, tally: Tally, solution: Solution, up: NDArray[np.int32]) -> int:
+    """How many of these lookups a solution answers yes although nothing is held."""
+    state = solution.states(up)
+    count = len(demand.branches)
+    absent = (demand.branches.flags & (kernels.HELD | kernels.OPEN)) == 0
+    covered = absent & (state[:count] == 1) & ((solution.decide[:count] & kernels.PUT_ZERO) == 0)
+    return int(tally.stop[covered].sum() + tally.absence[state[count:] == 1].sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A smoothing, how many lookups were answered wrongly in cross-validation, and how many were expected to be."""
+
+    smoothing: Smoothing
+    wrong: int = 0
+    expected: float = 0.0
+
+    @property
+    def factor(self) -> float:
+        """Wrong answers for each one expected."""
+        return self.wrong / self.expected if self.wrong and self.expected else 1.0
+
+
+def fit(demand: Demand, solve: Callable[[Stakes], Solution]) -> Fit:
+    """The smoothing with the fewest wrong answers when each half of the log is answered from the other half."""
+    halves = (demand.tally((0,)), demand.tally((1,)))
+
+    def judge(smoothing: Smoothing) -> Fit:
+        wrong, expected = 0, 0.0
+        for known, unknown in (halves, halves[::-1]):
+            stakes = stakes_of(demand, known, smoothing)
+            solution = solve(stakes)
+            wrong += wrong_answers(demand, unknown, solution, stakes.up)
+            expected += solution.loss * float(unknown.passing[0])
+        return Fit(smoothing, wrong, expected)
+
+    best = judge(Smoothing())
+    for name, values in CANDIDATES.items():
+        for value in values:
+            candidate = replace(best.smoothing, **{name: value})
+            if candidate != best.smoothing and (found := judge(candidate)).wrong < best.wrong:
+                best = found
+    return best
