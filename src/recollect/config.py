@@ -46,6 +46,7 @@ class Settings:
     connect_timeout: float = _setting(5.0, "duration", "time to connect to an archive")
     concurrency: int = _setting(100, "count", "requests at a time to an archive that sets no limit itself")
     top_k: int | None = _setting(None, "count", "ask at most so many archives, those expected to hold most first")
+    budget: int | None = _setting(None, "count", "requests for one lookup: the most promising archives, then pages")
     max_pages: int = _setting(100, "count", "requests per archive and lookup: a TimeMap and its pages")
     max_answer: int = _setting(64 * 10**6, "size", "largest answer read from an archive")
     page_size: int = _setting(1000, "count", "mementos a page, when a page is asked for")

@@ -169,6 +169,26 @@ def test_pages_are_followed_and_bounded() -> None:
     run(main())
 
 
+def test_a_budget_of_requests_is_kept() -> None:
+    async def paged(request: Request, writer: asyncio.StreamWriter) -> None:
+        number = int(request.path.rpartition("page=")[2]) if "page=" in request.path else 1
+        more = f',\n</timemap/{URI}?page={number + 1}>; rel="timemap"; type="application/link-format"'
+        writer.write(answer(timemap(f"{2000 + number}0101000000", more=more)))
+
+    async def main() -> None:
+        handlers = {"a": paged, "b": paged, "c": paged}
+        async with aggregator(handlers, limits=Limits(budget=7)) as (service, servers):
+            got = await service.timemaps(Lookup(URI))
+            assert sum(len(server.requests) for server in servers.values()) == 7
+            assert all("budget" in outcome.partial for outcome in got.failed)
+        async with aggregator(handlers, limits=Limits(budget=2)) as (service, servers):
+            got = await service.timemaps(Lookup(URI))
+            assert sum(len(server.requests) for server in servers.values()) == 2
+            assert [decision.archive for decision in got.unheard] == ["c"]
+
+    run(main())
+
+
 def test_pages_on_other_hosts_are_not_fetched() -> None:
     async def main() -> None:
         async with loopback(holds("2001")) as elsewhere:
@@ -192,7 +212,7 @@ def test_an_archive_that_has_only_a_listing_is_asked_for_that() -> None:
             service = Aggregator(client, World((archive, records)), deadline=2.0)
             for got in (await service.timemaps(Lookup(URI)), await service.timegates(Lookup(URI), None)):
                 assert [decision.archive for decision in got.decisions] == ["a"], "records of WARCs are no mementos"
-                assert [m.uri for m in got.mementos][0] == f"{server.base}/web/20150101000000id_/{URI}"
+                assert got.mementos[0].uri == f"{server.base}/web/20150101000000id_/{URI}"
                 assert len(got.mementos) == 2
 
     run(main())

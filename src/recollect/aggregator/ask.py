@@ -39,6 +39,21 @@ class Limits:
     max_bytes: int = 64 * 1024 * 1024
     max_pages: int = 100
     pages_at_once: int = 4
+    budget: int | None = None
+    """Requests for one lookup, over all archives: one each for the most promising, what is left for further pages."""
+
+
+class Purse:
+    """Requests that are left of a lookup's budget, shared by all archives asked."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self, wanted: int) -> int:
+        """As many as are left, up to `wanted`."""
+        taken = max(0, min(wanted, self.left))
+        self.left -= taken
+        return taken
 
 
 LIMITS = Limits()
@@ -83,8 +98,9 @@ async def ask_timemap(
     deadline: float,
     headers: Mapping[str, str] = ACCEPT,
     limits: Limits = LIMITS,
+    purse: Purse | None = None,
 ) -> Outcome:
-    """What the archive's TimeMap lists, all its pages included (as many as `limits` allows)."""
+    """What the archive's TimeMap lists, all its pages included (as many as `limits` and `purse` allow)."""
     loop = asyncio.get_running_loop()
     started = loop.time()
     try:
@@ -100,7 +116,7 @@ async def ask_timemap(
         return failed(archive.id, error, loop.time() - started, 1)
     outcome = _read_timemap(archive.id, response)
     if outcome.timemap.pages:
-        outcome = await _with_pages(client, archive, outcome, deadline, headers, limits)
+        outcome = await _with_pages(client, archive, outcome, deadline, headers, limits, purse)
         outcome = replace(outcome, elapsed=loop.time() - started)
     return outcome
 
@@ -137,6 +153,7 @@ async def _with_pages(
     deadline: float,
     headers: Mapping[str, str],
     limits: Limits,
+    purse: Purse | None,
 ) -> Outcome:
     """Follow the pages a TimeMap names, and those that they name."""
     read = [first.timemap]
@@ -158,7 +175,10 @@ async def _with_pages(
         return outcome.timemap
 
     while todo and requests < limits.max_pages:
-        batch = todo[: min(limits.pages_at_once, limits.max_pages - requests)]
+        size = min(limits.pages_at_once, limits.max_pages - requests, len(todo))
+        batch = todo[: purse.take(size) if purse is not None else size]
+        if not batch:
+            break
         del todo[: len(batch)]
         for uri, got in zip(batch, await asyncio.gather(*map(page, batch)), strict=True):
             requests += 1
@@ -170,7 +190,8 @@ async def _with_pages(
             seen.update(new)
             todo.extend(new)
     if todo:
-        missing.append(f"{len(todo)} more pages, only {limits.max_pages} are read")
+        bound = "the budget of requests is used up" if purse and not purse.left else f"only {limits.max_pages} are read"
+        missing.append(f"{len(todo)} more pages, {bound}")
     whole = TimeMap(
         original=first.timemap.original,
         timegate=first.timemap.timegate,

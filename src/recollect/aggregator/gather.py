@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, Outcome, ask_listing, ask_timegate, ask_timemap
+from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, Outcome, Purse, ask_listing, ask_timegate, ask_timemap
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.formats.timemap import Memento, Mementos, Negotiated, merge
@@ -32,13 +32,14 @@ async def gather_timemaps(
     """The outcomes of asking every archive for its TimeMap, in the order of `archives`. `deadline` is a moment of the
     loop's clock; archives that did not answer by then are `timeout` errors, what they sent so far is kept."""
     fields = {**ACCEPT, **headers} if headers else ACCEPT
+    purse = Purse(limits.budget - len(archives)) if limits.budget is not None else None
 
     def ask(archive: Archive) -> Awaitable[Outcome]:
         if not archive.timemap and archive.cdx:
             return ask_listing(client, archive, uri_r, deadline=deadline, limits=limits)
         if not archive.timemap:
             return ask_timegate(client, archive, uri_r, None, deadline=deadline, headers=headers)
-        return ask_timemap(client, archive, uri_r, deadline=deadline, headers=fields, limits=limits)
+        return ask_timemap(client, archive, uri_r, deadline=deadline, headers=fields, limits=limits, purse=purse)
 
     return await _all(ask, archives, on_outcome)
 

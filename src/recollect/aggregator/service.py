@@ -169,8 +169,8 @@ class Aggregator:
         self.cache = cache
         self.deadline = deadline
         self._client = client
-        self._top_k = top_k
         self._limits = limits or Limits()
+        self._top_k = min((k for k in (top_k, self._limits.budget) if k is not None), default=None)
         self.learner = learner
         self._on_answer = on_answer or (lambda _: None)
         self._loop = asyncio.get_running_loop()

@@ -125,7 +125,7 @@ class Worker:
             self._world,
             deadline=settings.deadline,
             top_k=settings.top_k,
-            limits=Limits(max_bytes=settings.max_answer, max_pages=settings.max_pages),
+            limits=Limits(settings.max_answer, settings.max_pages, budget=settings.budget),
             cache=_cache(settings),
             learner=self._learned,
             on_answer=on_answer,

@@ -1,0 +1,120 @@
+"""Replaying logs: requests, recall and latency of each way of routing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from recollect.aggregator.maps import Maps
+from recollect.aggregator.replay import Logged, read_log, replay
+from recollect.archives.registry import Archive
+from recollect.cli.main import run
+from recollect.errors import FormatError
+from recollect.model import Problem
+
+HEAD = '!context ["https://git.io/mementomap"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n'
+IDS = ("national", "general")
+
+
+def log_lines(count: int = 600) -> list[dict]:
+    """The national archive holds .pt, the general one everything; the general one is slow."""
+    lines = []
+    for number in range(count):
+        domain = "pt" if number % 4 == 0 else "com"
+        held = {"national": 2 if domain == "pt" else 0, "general": 1}
+        lines.append(
+            {
+                "at": "2026-01-01T00:00:00Z",
+                "uri": f"http://h{number % 97}.{domain}/{number}",
+                "status": 200,
+                "archives": held,
+                "times": {"national": 100, "general": 900},
+            }
+        )
+    return lines
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "access.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in log_lines()))
+    return path
+
+
+@pytest.fixture
+def maps(tmp_path: Path) -> Path:
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    (folder / "national.ukvs").write_text(HEAD + "pt,* 1000/150\n")
+    (folder / "general.ukvs").write_text(HEAD + "* 9000+\n")
+    return folder
+
+
+def test_ways_are_compared_on_the_same_lookups(log: Path, maps: Path) -> None:
+    lookups = list(read_log(log, _raise))
+    opened = Maps.open(maps, [Archive(name) for name in IDS])
+    broadcast, by_maps, learned, both = replay(lookups, IDS, maps=opened)
+    assert (broadcast.requests, broadcast.recall, broadcast.lookups) == (1200, 1.0, 600)
+    assert (by_maps.requests, by_maps.recall) == (750, 1.0)
+    assert broadcast.wasted == pytest.approx(450 / 1200)
+    assert by_maps.wasted == 0
+    assert 750 <= learned.requests < 1000
+    assert learned.recall > 0.97
+    assert both.recall == 1.0
+    assert broadcast.latency(0.5) == 0.9
+    again = replay(lookups, IDS, maps=opened)
+    assert [tally.requests for tally in again] == [t.requests for t in (broadcast, by_maps, learned, both)]
+
+
+def test_only_asked_archives_take_time() -> None:
+    lookups = [Logged("http://a.pt/", {"national": 1, "general": 0}, {"national": 0.1, "general": 0.9})]
+    (broadcast,) = replay(lookups, IDS, ways=["broadcast"])
+    assert broadcast.latency(0.5) == 0.9
+    (top,) = replay(lookups, IDS, ways=["broadcast"], top_k=1)
+    assert (top.requests, top.latency(0.5)) == (1, 0.1)
+
+
+def test_a_log_without_hits_needs_the_truth(maps: Path) -> None:
+    lookups = [Logged("http://a.pt/"), Logged("http://a.com/")]
+    with pytest.raises(FormatError, match="does not tell"):
+        replay(lookups, IDS)
+    truth = Maps.open(maps, [Archive(name) for name in IDS])
+    (broadcast,) = replay(lookups, IDS, truth=truth, ways=["broadcast"])
+    assert (broadcast.found, broadcast.missed, broadcast.requests) == (3, 0, 4)
+
+
+def test_lines_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text('{"uri": "http://a.example/"}\n{broken\nhttp://b.example/\n')
+    problems: list[Problem] = []
+    assert [lookup.uri_r for lookup in read_log(path, problems.append)] == ["http://a.example/", "http://b.example/"]
+    assert [problem.line for problem in problems] == [2]
+
+
+def test_the_command(log: Path, maps: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["replay", str(log), "--maps", str(maps), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["lookups"], told["archives"]) == (600, ["general", "national"])
+    assert [way["way"] for way in told["ways"]] == ["broadcast", "maps", "learned", "both"]
+    assert run(["replay", str(log)]) == 0
+    assert "learned" in capsys.readouterr().out
+
+
+def test_route_explains(tmp_path: Path, maps: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = tmp_path / "archives.json"
+    listed.write_text(json.dumps([{"id": name, "timemap": "http://127.0.0.1:9/"} for name in IDS]))
+    assert run(["route", "a.com/x", "--archives", str(listed), "--maps", str(maps), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["uri"], told["ask"]) == ("http://a.com/x", 1)
+    assert [(one["id"], one["decision"], one["key"]) for one in told["archives"]] == [
+        ("general", "ask", "*"),
+        ("national", "skip", "no key"),
+    ]
+    assert run(["route", "a.com/x", "--archives", str(listed), "--maps", str(maps)]) == 0
+    assert "1 of 2 archives are asked" in capsys.readouterr().out
+
+
+def _raise(problem: Problem) -> None:
+    raise AssertionError(problem)
