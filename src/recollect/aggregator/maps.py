@@ -16,13 +16,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recollect.aggregator.routing import Evidence
 from recollect.archives.registry import Archive
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import MapFile, validate
-from recollect.profiles.lookup import Holdings, Lookup, keys_of, open_map
+
+if TYPE_CHECKING:
+    from recollect.profiles.lookup import Holdings, Lookup
 
 _NAME = re.compile(
     r"(?P<id>.+?)(?P<voids>\.voids)?(?P<kind>\.ukvs|\.mementomap|\.filter|\.bff)(?:\.(?:gz|bgz|bz2|zst|zstd))?",
@@ -78,6 +81,8 @@ class Maps:
 
     def evidence(self, uri_r: str) -> dict[str, Evidence]:
         """What the maps say of a URI, by archive. A URI that has no key is unknown to all."""
+        from recollect.profiles.lookup import keys_of  # here, because a server without maps needs no Numba
+
         try:
             keys = keys_of(uri_r)
         except BadURI:
@@ -107,6 +112,8 @@ def _opened(archive: str, path: Path, kind: str) -> ArchiveMap:
     if kind != "filter":
         for part in sorted(path.rglob("*.ukvs*")) if path.is_dir() else [path]:
             _check(part)
+    from recollect.profiles.lookup import open_map
+
     holdings = open_map(path)
     voids = holdings.header.lists_voids
     source = "filter" if kind == "filter" else "voids" if voids else "map"
