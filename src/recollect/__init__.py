@@ -14,10 +14,18 @@ __version__ = "0.1.0"
 _PUBLIC: dict[str, str] = {
     "Archive": "recollect.archives.registry",
     "BadURI": "recollect.errors",
+    "compact_by_weights": "recollect.profiles.weights",
+    "evaluate": "recollect.profiles.evaluate",
     "key_of_uri": "recollect.uris",
     "load_archives": "recollect.archives.registry",
+    "Lookup": "recollect.profiles.lookup",
     "lookup_keys": "recollect.uris",
+    "make_filter": "recollect.profiles.filters",
+    "make_voids": "recollect.profiles.voids",
+    "MapSet": "recollect.profiles.lookup",
     "Memento": "recollect.formats.timemap",
+    "MementoMap": "recollect.profiles.lookup",
+    "open_map": "recollect.profiles.lookup",
     "overlap": "recollect.profiles.overlap",
     "parse_timemap": "recollect.formats.timemap",
     "policy_key": "recollect.uris",
@@ -30,6 +38,7 @@ _PUBLIC: dict[str, str] = {
     "TimeMap": "recollect.formats.timemap",
     "uri_key": "recollect.uris",
     "verify": "recollect.profiles.verify",
+    "Weights": "recollect.profiles.weights",
 }
 
 __all__ = ["__version__", *sorted(_PUBLIC)]
