@@ -41,6 +41,8 @@ OnProblem = Callable[[Problem], None]
 PIECE = 1 << 18  # of compressed input, and of text per step; 256 KB keeps both in the processor's cache
 AHEAD = 8  # pieces a reading thread may be ahead
 BUFFER = 1 << 20
+# No line of any index or map is longer; a file without newlines must not fill the memory.
+LONGEST_LINE = 1 << 24
 # zstd's own limit of 128 MB refuses files made with `--long`; memory is only used by files that ask for it.
 ZSTD_WINDOW = 1 << 31
 # Text of one step is bounded by what this much input can hold: 1,024 blocks of 128 KB.
@@ -324,26 +326,50 @@ def open_input(path: str | os.PathLike[str], on_problem: OnProblem | None = None
 def whole_lines(stream: InputStream, on_problem: OnProblem | None = None, *, size: int = BUFFER) -> Iterator[bytes]:
     """The stream in pieces of about `size` bytes, each of whole lines; only the last may lack its newline.
 
-    A line longer than `size` is one piece. What stands before damage without its newline is withheld and told
-    to `on_problem`; without one it is withheld silently, as the stream raises anyway.
+    What stands before damage without its newline is withheld, and told to `on_problem`. A line longer than
+    `LONGEST_LINE` becomes an empty line, so that numbers of lines stay right, and is told; it raises without
+    `on_problem`.
     """
     parts: list[bytes] = []
+    held = 0
     while piece := stream.read1(size):
         cut = piece.rfind(b"\n") + 1
         if not cut:
-            parts.append(piece)
+            held += len(piece)
+            # Of a line that is too long its beginning is kept, to be shown.
+            if held <= LONGEST_LINE or not parts:
+                parts.append(piece)
             continue
+        if held > LONGEST_LINE:
+            _too_long(stream, parts, on_problem)
+            parts, piece = [], piece[piece.find(b"\n") :]
+            cut = piece.rfind(b"\n") + 1
         parts.append(piece[:cut] if cut < len(piece) else piece)
         yield b"".join(parts) if len(parts) > 1 else parts[0]
         parts = [piece[cut:]] if cut < len(piece) else []
+        held = len(piece) - cut
+    if held > LONGEST_LINE:
+        _too_long(stream, parts, on_problem)
+        parts = []
     if not parts:
         return
     last = b"".join(parts)
     if not stream.damage:
         yield last
     elif on_problem is not None:
-        excerpt = last[:80].decode("utf-8", "replace")
-        on_problem(Problem(stream.label, None, "the line before the damage is incomplete and was left out", excerpt))
+        reason = "the line before the damage is incomplete and was left out"
+        on_problem(Problem(stream.label, None, reason, _excerpt(last)))
+
+
+def _too_long(stream: InputStream, parts: list[bytes], on_problem: OnProblem | None) -> None:
+    reason = f"a line of more than {LONGEST_LINE >> 20} MB was left out"
+    if on_problem is None:
+        raise FormatError(reason, where=stream.label)
+    on_problem(Problem(stream.label, None, reason, _excerpt(parts[0])))
+
+
+def _excerpt(text: bytes) -> str:
+    return ascii(text[:80].decode("utf-8", "replace"))[1:-1]
 
 
 @contextmanager

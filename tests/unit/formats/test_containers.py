@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from recollect.errors import FormatError, RecollectError
-from recollect.formats.containers import atomic_output, kind_of, open_input, whole_lines
+from recollect.formats.containers import LONGEST_LINE, atomic_output, kind_of, open_input, whole_lines
 
 TEXT = b"".join(b"com,example)/%d 1/1\n" % number for number in range(60_000))
 
@@ -128,6 +128,20 @@ def test_half_a_line_before_damage_is_withheld_and_named(tmp_path):
         got = b"".join(whole_lines(stream, problems.append))
     assert got == b"com,a)/ 1\n"
     assert [problem.reason.split()[0] for problem in problems] == ["gzip", "the"]
+
+
+@pytest.mark.parametrize("length", [LONGEST_LINE + 2_000_000, LONGEST_LINE * 3])
+@pytest.mark.parametrize("ending", [b"\nlast\n", b"\n", b""])
+def test_lines_too_long_to_hold_are_left_out_and_counted_as_lines(tmp_path, length, ending):
+    path = tmp_path / "long"
+    path.write_bytes(b"first\n" + b"x" * length + ending)
+    problems = []
+    with open_input(path) as stream:
+        got = b"".join(whole_lines(stream, problems.append))
+    assert got == b"first\n" + ending
+    assert ["more than 16 MB" in problem.reason for problem in problems] == [True]
+    with pytest.raises(FormatError, match="more than 16 MB"), open_input(path) as stream:
+        list(whole_lines(stream))
 
 
 def test_threads_end_with_their_stream(tmp_path):

@@ -131,7 +131,8 @@ def test_notes_harm_nobody(faults, line, code):
 
 
 def test_faults_of_the_file(faults):
-    assert faults(b"") == [(None, "empty-file")]
+    for nothing in (b"", b"\n", b"# words\n\n"):
+        assert faults(nothing) == [(None, "empty-file")]
     assert faults(b"\xef\xbb\xbf" + FIGURE_2) == [(1, "byte-order-mark")]
     assert faults(b"!meta {\n" + FIGURE_2) == [(1, "bad-header")]
     assert (None, "damaged") in faults(gzip.compress(FIGURE_2)[:-3])
@@ -150,6 +151,10 @@ def test_further_key_columns_are_checked(faults):
 
 def test_queries_are_keys_under_the_policy_that_keeps_them(faults):
     assert faults(b'!meta {policy: "URIR"}\n' + HEAD + b"com,x)/a?b=1 5\n") == []
+
+
+def test_other_schemes_are_keys_in_a_map_that_says_so(faults):
+    assert faults(b"!meta {all_schemes: true}\n" + HEAD + b"dns:example.com 5\nzz*z 1\n") == [(4, "literal-star")]
 
 
 def test_faults_are_found_anywhere_in_a_large_map(faults):

@@ -24,8 +24,6 @@ from recollect.formats.ukvs import lenient
 CONTEXT = "http://oduwsdl.github.io/contexts/ukvs"
 CDXJ_CONTEXT = "https://oduwsdl.github.io/contexts/archiveprofile.jsonld"
 MEDIA_TYPE = "application/ukvs"
-# The part of UKVS that we wrote down; a change that older readers would misread gets a new number.
-FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +128,11 @@ class Builder:
                 raise FormatError("bad header", why=f"the {part} of !fields are no list of names")
         if value.get("keys") == []:
             raise FormatError("bad header", why="!fields has no keys")
+
+    @property
+    def any(self) -> bool:
+        """Whether there was a header at all."""
+        return bool(self._found)
 
     def header(self, first_record: bytes = b"") -> Header:
         """The header so far; where it names no value columns, the first record shows whether all is in its JSON."""
