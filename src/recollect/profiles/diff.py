@@ -47,7 +47,7 @@ def diff_maps(
 ) -> Iterator[Diff]:
     """Compare two maps; the changes can be read inside the block. Bad lines go to `on_problem`, or raise."""
     with ExitStack() as stack:
-        inputs = [stack.enter_context(MapInput(os.fspath(path), i, temp_dir)) for i, path in enumerate((old, new))]
+        inputs = [stack.enter_context(MapInput([os.fspath(path)], i, temp_dir)) for i, path in enumerate((old, new))]
         meter = Meter(inputs, progress)
         for item in inputs:
             item.survey(meter)

@@ -1,7 +1,7 @@
 """Maps that are read more than once, key by key: sorted first if they are not, spooled if they come from a pipe.
 
-Hides: passes, the external sort, and that stdin cannot be read again. Law 5: the order of a map is checked, never
-trusted.
+Hides: passes, the external sort, pages of one map, and that stdin cannot be read again. Law 5: the order of a map is
+checked, never trusted.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dataclasses import replace
 from itertools import groupby, islice
 from operator import itemgetter, le
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from recollect.errors import FormatError
+from recollect.errors import FormatError, UsageError
 from recollect.formats.containers import OnProblem
-from recollect.formats.ukvs import Header, Record, open_map
+from recollect.formats.ukvs import Header, MapFile, Record, lenient, open_map
 from recollect.formats.ukvs.records import parse_line, shown
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.linesort import LineSorter
@@ -34,36 +34,44 @@ Found = tuple[bytes, int, list[Record]]
 
 
 class MapInput:
-    """A map that is read several times, sorted first if it is not."""
+    """A map, perhaps in pages, that is read several times; sorted first if it is not."""
 
-    def __init__(self, path: str, index: int, temp_dir: str | None) -> None:
+    def __init__(self, paths: Sequence[str], index: int, temp_dir: str | None) -> None:
         self.index = index
-        self.label = "<stdin>" if path == "-" else path
+        self.label = _label(paths[0])
         self.header = Header()
         self.has_wildcards = False
         self.sorter: LineSorter | None = None
-        self.size: int | None = None
-        self.consumed = 0
-        self._path = path
+        self.size = 0
+        self._files = {_label(path): path for path in paths}
         self._temp_dir = temp_dir
+        self._untold: list[Problem] = []
         self._stack = ExitStack()
+        self._before = 0
+        self._current: MapFile | None = None
+
+    @property
+    def consumed(self) -> int:
+        """Bytes read in this pass, for progress."""
+        return self._before + (self._current.consumed if self._current else 0)
 
     def __enter__(self) -> MapInput:
-        if self._path == "-":
-            self._spool(sys.stdin.buffer)
-        elif not Path(self._path).is_file() and not Path(self._path).is_dir():
-            with Path(self._path).open("rb") as pipe:
-                self._spool(pipe)
-        self.size = Path(self._path).stat().st_size
+        for label, path in self._files.items():
+            if path == "-":
+                self._files[label] = self._spool(sys.stdin.buffer)
+            elif not Path(path).is_file() and not Path(path).is_dir():
+                with Path(path).open("rb") as pipe:
+                    self._files[label] = self._spool(pipe)
+            self.size += Path(self._files[label]).stat().st_size
         return self
 
-    def _spool(self, pipe: BinaryIO) -> None:
+    def _spool(self, pipe: BinaryIO) -> str:
         """Keep what can be read once only."""
         spool = tempfile.NamedTemporaryFile(dir=self._temp_dir, prefix="recollect-")  # noqa: SIM115
         self._stack.callback(spool.close)
         shutil.copyfileobj(pipe, spool)
         spool.flush()
-        self._path = spool.name
+        return spool.name
 
     def __exit__(self, *_exception: object) -> None:
         self._stack.close()
@@ -71,58 +79,107 @@ class MapInput:
     def survey(self, meter: Meter) -> None:
         """Read the header, and learn whether the map is sorted and has wildcards."""
         before, ordered = b"", True
-        with open_map(self._path, ignore) as opened:
-            self.header = opened.header
+        for number, opened in enumerate(self._opened(ignore)):
+            self.header = self.header if number else opened.header
             for piece in opened.pieces():
                 words = _FIRST_WORD.findall(piece)
                 if words:
                     ordered = ordered and before <= words[0] and all(map(le, words, islice(words, 1, None)))
                     before = words[-1]
                 self.has_wildcards = self.has_wildcards or _WILDCARD.search(piece) is not None
-                self.consumed = opened.consumed
                 meter.show("surveying")
         self.has_wildcards = self.has_wildcards and self.header.keys[0] in _SURT_COLUMNS
         if not ordered:
             self._sort()
 
+    def found(self, on_problem: OnProblem | None = None) -> Iterator[Found]:
+        """The records of each key, in order of keys; problems are told to `on_problem`, or raise."""
+        records = self._records(on_problem) if self.sorter is None else self._sorted_records(on_problem)
+        for key, same in groupby(records, key=itemgetter(0)):
+            yield key, self.index, list(same)
+
+    def _opened(self, on_problem: OnProblem | None) -> Iterator[MapFile]:
+        """The files of the map, one after the other; problems name the file as the user did."""
+        self._before = 0
+        for label, path in self._files.items():
+
+            def tell(problem: Problem, label: str = label) -> None:
+                assert on_problem is not None
+                on_problem(replace(problem, file=label))
+
+            with open_map(path, tell if on_problem else None) as opened:
+                self._current = opened
+                yield opened
+                self._before += opened.consumed
+                self._current = None
+
+    def _records(self, on_problem: OnProblem | None) -> Iterator[Record]:
+        for opened in self._opened(on_problem):
+            yield from opened
+
     def _sort(self) -> None:
         self.sorter = self._stack.enter_context(LineSorter(self._temp_dir))
-        with open_map(self._path, ignore) as opened:
+        for opened in self._opened(self._untold.append):
             for piece in opened.pieces():
                 for line in piece.split(b"\n"):
                     if line := line.strip():
                         self.sorter.add(line)
 
-    def found(self, on_problem: OnProblem | None = None) -> Iterator[Found]:
-        """The records of each key, in order of keys; problems are told to `on_problem`, or raise."""
-        for key, records in groupby(self._records(on_problem), key=itemgetter(0)):
-            yield key, self.index, list(records)
-
-    def _records(self, on_problem: OnProblem | None) -> Iterator[Record]:
-        if self.sorter is not None:
-            yield from self._sorted_records(on_problem)
-            return
-        with open_map(self._path, on_problem and self._renamed(on_problem)) as opened:
-            for count, record in enumerate(opened):
-                if not count % REPORT_EVERY:
-                    self.consumed = opened.consumed
-                yield record
-
     def _sorted_records(self, on_problem: OnProblem | None) -> Iterator[Record]:
         assert self.sorter is not None
+
+        def tell(problem: Problem) -> None:
+            if on_problem is None:
+                raise FormatError(problem.reason, where=problem.file)
+            on_problem(problem)
+
+        for problem in self._untold:
+            tell(problem)
         for line in self.sorter:
             try:
                 if line[:1] in (b"!", b"@", b"#"):
                     raise FormatError("header or comment after data")
                 yield parse_line(line, self.header)
             except FormatError as error:
-                if on_problem is None:
-                    raise FormatError(str(error), where=self.label) from error
-                on_problem(Problem(self.label, None, str(error), shown(line)))
+                tell(Problem(self.label, None, str(error), shown(line)))
 
-    def _renamed(self, on_problem: OnProblem) -> OnProblem:
-        """Problems of a spool are problems of stdin."""
-        return lambda problem: on_problem(replace(problem, file=self.label))
+
+def _label(path: str) -> str:
+    return "<stdin>" if path == "-" else path
+
+
+def pages_together(paths: Sequence[str]) -> list[list[str]]:
+    """The files of each map: pages of one map (`page` and `pages` in their `!meta`) belong together, in their order."""
+    maps: list[list[str]] = []
+    pages: dict[str, dict[int, str]] = {}
+    for path in paths:
+        meta = _page_meta(path)
+        if meta is None:
+            maps.append([path])
+            continue
+        of_one = lenient.dumps({name: value for name, value in meta.items() if name not in ("page", "links")})
+        pages.setdefault(of_one, {})[meta["page"]] = path
+    for of_one, found in pages.items():
+        count = lenient.loads(of_one)["pages"]
+        missing = [number for number in range(1, count + 1) if number not in found]
+        if missing:
+            raise UsageError(
+                "pages of a map are missing",
+                where=next(iter(found.values())),
+                why=f"of {count} pages {', '.join(map(str, missing[:10]))} are not given",
+                hint="give all pages; without them what they hold would be missing",
+            )
+        maps.append([found[number] for number in range(1, count + 1)])
+    return maps
+
+
+def _page_meta(path: str) -> dict[str, Any] | None:
+    if path == "-" or not Path(path).is_file():
+        return None
+    with open_map(path, ignore) as opened:
+        meta = {**opened.header.meta, "id": dict(opened.header.id)}
+    numbers = (meta.get("page"), meta.get("pages"))
+    return meta if all(isinstance(number, int) for number in numbers) else None
 
 
 def ignore(_problem: Problem) -> None:
@@ -138,6 +195,5 @@ class Meter:
 
     def show(self, stage: str) -> None:
         if self._progress is not None:
-            sizes = [item.size for item in self._inputs]
-            total = None if None in sizes else sum(size or 0 for size in sizes)
+            total = sum(item.size for item in self._inputs)
             self._progress(Progress(stage, sum(item.consumed for item in self._inputs), total, "bytes"))

@@ -43,7 +43,7 @@ from recollect.formats.ukvs.records import shown
 from recollect.model import Problem, ProgressCallback
 from recollect.profiles.jsonmerge import Combine, merged_block
 from recollect.profiles.linesort import LineSorter
-from recollect.profiles.mapinputs import REPORT_EVERY, Found, MapInput, Meter, ignore
+from recollect.profiles.mapinputs import REPORT_EVERY, Found, MapInput, Meter, ignore, pages_together
 from recollect.profiles.mergehead import Part, merged_header
 from recollect.profiles.scopes import Layer, Scope, ScopeStack, is_wildcard, scopes, wildcard_line
 
@@ -92,9 +92,8 @@ def merge_maps(
     if not paths:
         raise UsageError("nothing to merge", hint="recollect merge MAP... -o OUT")
     with ExitStack() as stack:
-        inputs = [
-            stack.enter_context(MapInput(os.fspath(path), index, options.temp_dir)) for index, path in enumerate(paths)
-        ]
+        maps = enumerate(pages_together([os.fspath(path) for path in paths]))
+        inputs = [stack.enter_context(MapInput(files, index, options.temp_dir)) for index, files in maps]
         meter = Meter(inputs, progress)
         for item in inputs:
             item.survey(meter)

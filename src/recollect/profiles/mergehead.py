@@ -3,7 +3,8 @@
 Rules. Key columns, other value columns and the policy must be the same; so must `!id`, unless the caller names one.
 Of `!meta`: `counts` add up as far as that is known, `span` and `sources` join, entries that all maps share stay,
 entries that differ go into `merged`, one object per map. What spoke of one file only (`page`, `pages`, `links`,
-`gamma`) is dropped. `scope: voids` stays only if all maps list voids. A single map keeps its header.
+`gamma`) is dropped. `scope: voids` stays only if all maps list voids. A single map keeps its header;
+pages of one map (`mapinputs`) are one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from recollect.formats.ukvs import Header
 _OWN_RULES = frozenset(
     ("counts", "gamma", "generator", "links", "merged", "page", "pages", "scope", "sources", "span", "updated_at")
 )
+_OF_A_PAGE = frozenset(("links", "page", "pages"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ def merged_header(
     contexts = (item for part in parts if part.header.style == style for item in part.header.context)
     context = tuple({str(item): item for item in contexts}.values())
     meta = _meta(parts, disjoint) if len(parts) > 1 else dict(first.meta)
+    meta = {name: value for name, value in meta.items() if name not in _OF_A_PAGE}
     if style == "ukvs" and str(meta.get("type", "")).startswith("urikey#"):
         meta |= {"type": "MementoMap", "policy": first.policy}
     if updated_at:

@@ -257,6 +257,28 @@ def test_lines_of_any_number_are_sorted(tmp_path, monkeypatch):
         assert list(tmp_path.iterdir()) == [], "temporary files have no names"
 
 
+def test_pages_are_one_map(merged):
+    def page(number, lines):
+        return HEAD + f'!meta {{"page": {number}, "pages": 2, "links": {{"next": "{number}"}}, "name": "A"}}\n' + lines
+
+    first, second = page(1, "com,x)/* 10\ncom,x)/a 4\n"), page(2, "com,x)/b 5\ncom,y)/ 1\n")
+    assert merged(second, first) == ["com,x)/* 10", "com,x)/a 4", "com,x)/b 5", "com,y)/ 1"]
+    assert merged.header.meta == {"name": "A"}
+    assert merged(first, "com,x)/b 2\n", second)[0] == "com,x)/* 12"
+    with pytest.raises(UsageError, match="pages of a map are missing"):
+        merged(first, "com,z)/ 2\n")
+
+
+def test_damage_of_an_unsorted_map_is_told_too(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"com,b)/ 1\ncom,a)/ 2\ncom,c)/ 3\n")[:-9])
+    problems = []
+    merge_maps([tmp_path / "a.gz"], tmp_path / "out", on_problem=problems.append)
+    assert {problem.file for problem in problems} == {str(tmp_path / "a.gz")}
+    assert "cut off" in problems[0].reason
+    with pytest.raises(FormatError, match="cut off"):
+        merge_maps([tmp_path / "a.gz"], tmp_path / "out")
+
+
 # -- diff -------------------------------------------------------------------------------------------------
 
 
