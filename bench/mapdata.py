@@ -1,7 +1,7 @@
 """Synthetic maps for the benchmarks: hosts and paths grow by preferential attachment, so few hosts hold most keys.
 
-Shaped after Tables 7 and 8 of the MementoMap paper: hosts of 2 to 5 segments, most keys at path depths 1 to 4, a few children
-for most directories and very many for some. The same seed gives the same map.
+Shaped after Tables 7 and 8 of the MementoMap paper: hosts of 2 to 5 segments, most keys at path depths 1 to 4, a few
+children for most directories and very many for some. The same seed gives the same map.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import random
 from pathlib import Path
 
 SYLLABLES = (
-    "ba be bi bo ca co da de di do fa fe fi go ka la le li lo ma me mi mo na ne ni no pa pe pi po ra re ri".split()
+    ["ba", "be", "bi", "bo", "ca", "co", "da", "de", "di", "do", "fa", "fe", "fi", "go", "ka", "la", "le", "li", "lo", "ma", "me", "mi", "mo", "na", "ne", "ni", "no", "pa", "pe", "pi", "po", "ra", "re", "ri"]
 )
 COMMON = (
-    "index images news blog forum css js media static wp-content uploads tag 2010 2012 2014 01 02 03 en docs".split()
+    ["index", "images", "news", "blog", "forum", "css", "js", "media", "static", "wp-content", "uploads", "tag", "2010", "2012", "2014", "01", "02", "03", "en", "docs"]
 )
 ENDINGS = [".html", ".htm", ".php", ".jpg", ".gif", ".pdf", ".css", ".js", "", ""]
 PATH_DEPTHS = [4, 113, 225, 334, 174, 127, 68, 45, 22, 15]
