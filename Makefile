@@ -29,6 +29,12 @@ $(PYWB_STAMP): constraints-pywb.txt
 
 install: $(STAMP)  ## make the environment
 
+demo: $(STAMP) $(PYWB_STAMP)  ## see it work, offline, in three minutes
+	$(BIN)/python scripts/demo.py
+
+demo-serve: $(STAMP) $(PYWB_STAMP)  ## the same, and the servers stay up until Ctrl-C
+	$(BIN)/python scripts/demo.py --serve
+
 test: $(STAMP) $(PYWB_STAMP)  ## run the tests
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
 
