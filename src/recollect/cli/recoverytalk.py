@@ -168,7 +168,7 @@ def event_log(path: str | None, verbose: bool) -> Iterator[Callable[[Event], Non
 
 
 def tell(result: Recovery, folder: Path, as_json: bool, quiet: bool) -> int:
-    from recollect.recovery.report import front_file, to_json
+    from recollect.recovery.report import to_json
 
     report = result.report
     if report is None:
@@ -177,13 +177,13 @@ def tell(result: Recovery, folder: Path, as_json: bool, quiet: bool) -> int:
     if as_json:
         emit_json({**to_json(report), "complete": result.finished.complete, "seconds": result.finished.seconds})
     elif not quiet:
-        _show_report(report, folder, front_file(report), result)
+        _show_report(report, folder, result)
     if not report.resources:
         return 1
     return 0 if result.finished.complete else 3
 
 
-def _show_report(report: Report, folder: Path, front: str | None, result: Recovery) -> None:
+def _show_report(report: Report, folder: Path, result: Recovery) -> None:
     pages = sum(resource.kind == "page" for resource in report.resources)
     assets = len(report.resources) - pages
     talk(f"recovered {len(report.resources):,} resources ({pages:,} pages, {assets:,} assets)")
@@ -197,8 +197,10 @@ def _show_report(report: Report, folder: Path, front: str | None, result: Recove
     talk(f"{report.total_requests:,} requests{efficiency}, {duration(result.finished.seconds)}")
     if result.finished.stopped:
         talk(f"stopped early: {result.finished.stopped}")
-    if front:
-        talk(f"site:   {folder / front}")
+    if report.known:
+        talk(f"{len(report.known):,} more are listed, but no link leads there: --policy exhaustive takes them too")
+    if report.front:
+        talk(f"site:   {folder / report.front}")
     talk(f"report: {folder / 'report.html'}")
     if not result.finished.complete:
         talk(f"more may come: recollect recover --resume {folder}")

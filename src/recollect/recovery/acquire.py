@@ -68,6 +68,7 @@ class Acquirer:
         options: Options,
         *,
         may_hold: Callable[[Archive, str], bool] = lambda _archive, _uri: True,
+        load: Callable[[Archive], float] = lambda _archive: 0.0,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -76,6 +77,7 @@ class Acquirer:
         self._archives = {archive.id: archive for archive in archives}
         self._options = options
         self._may_hold = may_hold
+        self._load = load
         self._matched: dict[str, int] = {}  # archive -> digests that agreed, minus those that did not
         self.done_queries: list[tuple[str, SiteQuery]] = []  # (archive, listing that is complete)
         self.empty: set[str] = set()  # archives known to hold nothing of the site
@@ -127,7 +129,8 @@ class Acquirer:
                 budget=self._meter.budget(archive.id),
                 down=self._meter.down.get(archive.id, ""),
             )
-            for archive in self._archives.values()
+            # Of equal captures the one of the least busy archive is taken.
+            for archive in sorted(self._archives.values(), key=self._load)
         ]
 
     def _could_hold(self, archive: Archive, uri: str) -> bool:

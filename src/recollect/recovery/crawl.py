@@ -34,7 +34,7 @@ from recollect.recovery.plan import Attempt
 from recollect.recovery.store import Kind, Missing, Store
 
 TIMEOUT = 120.0
-_MAX_WORKERS = 48
+_MAX_WORKERS = 96
 _DEFAULT_CONCURRENCY = 8
 _UNLINKED = ("/favicon.ico", "/robots.txt", "/sitemap.xml")  # fetched by browsers and crawlers without a link
 _STATUS_EVERY = 0.2
@@ -128,6 +128,7 @@ class Crawl:
                 self.archives,
                 self.options,
                 may_hold=self._may_hold,
+                load=lambda archive: client.in_use(archive) / (archive.concurrency or _DEFAULT_CONCURRENCY),
             )
             await self._list(lister)
             if not self._on_listed(self.journal):
@@ -189,10 +190,10 @@ class Crawl:
     def _implied(self) -> Iterable[str]:
         return dict.fromkeys(urljoin(uri, path) for uri in self.options.scope.start for path in _UNLINKED)
 
-    def _enqueue_listed(self) -> None:
+    def _enqueue_listed(self, *, pages_only: bool = False) -> None:
         query = "SELECT key, uri, max(media_type LIKE '%html%') FROM capture GROUP BY key ORDER BY key"
         for key, uri, is_page in self.journal.db.execute(query).fetchall():
-            if key in self._listed and self.options.scope.holds(uri):
+            if key in self._listed and (is_page or not pages_only) and self.options.scope.holds(uri):
                 self._enqueue(uri, "page" if is_page else "asset", None, None)
 
     def _enqueue(
@@ -212,7 +213,7 @@ class Crawl:
                 return
             self._seen.add(other)
             key, uri = other, self._spelling(other, uri)
-        item = Queued(key, uri, kind, found_on, near)
+        item = Queued(key, uri, kind, found_on, near, guess)
         if self.journal.enqueue(item):
             self._queue.append(item)
             self._count("queued", kind, 1)
@@ -235,6 +236,10 @@ class Crawl:
         for item in first:
             await self._one(item)
             self._notice_end(item.key)
+        if self.options.recursive and all(self.store.get(key) is None for key in start):
+            # Without a front page no link leads anywhere: begin from every page that is listed.
+            with self.journal.db:
+                self._enqueue_listed(pages_only=True)
 
     def _notice_end(self, key: str) -> None:
         """When newer captures of the front page were parked or hijacked, the site ended before the first of them."""
@@ -273,7 +278,8 @@ class Crawl:
                     wake.set()
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(max(1, min(count, _MAX_WORKERS))):
+            # More than the archives take at once: those who wait for a busy one must not keep another idle.
+            for _ in range(max(1, min(3 * count, _MAX_WORKERS))):
                 group.create_task(work())
 
     def _should_stop(self) -> bool:
@@ -287,19 +293,22 @@ class Crawl:
     async def _one(self, item: Queued) -> None:
         result = await self._acquirer.acquire(item)
         with self.journal.db:
-            if isinstance(result, Missing):
-                self.store.add_missing(result)
-            else:
+            if isinstance(result, Had):
                 self._keep(item, result)
-        self._count("queued", item.kind, -1)
-        self._count("missing" if isinstance(result, Missing) else "recovered", self._kind(item, result), 1)
+            elif item.guess and result.reason not in RETRIED:
+                self.store.forget(item.key)
+            else:
+                self.store.add_missing(result)
         self._done += 1
+        self._count("queued", item.kind, -1)
+        if isinstance(result, Had):
+            self._count("recovered", result.resource.kind, 1)
+        elif item.guess and result.reason not in RETRIED:
+            return
+        else:
+            self._count("missing", item.kind, 1)
         self._on_event(_event(result))
         self._show("recovering")
-
-    @staticmethod
-    def _kind(item: Queued, result: Had | Missing) -> Kind:
-        return item.kind if isinstance(result, Missing) else result.resource.kind
 
     def _keep(self, item: Queued, had: Had) -> None:
         resource = had.resource

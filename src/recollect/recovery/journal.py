@@ -47,13 +47,14 @@ CREATE TABLE IF NOT EXISTS usage (
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A resource to be fetched; `near` is the date of the page that embeds it."""
+    """A resource to be fetched; `near` is the date of the page that embeds it, a `guess` may turn out to be nothing."""
 
     key: str
     uri: str
     kind: Kind
     found_on: str | None = None
     near: datetime | None = None
+    guess: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +97,19 @@ class Journal:
     def enqueue(self, item: Queued) -> bool:
         """Put a resource on the frontier unless it was ever there; True when it is new. The caller commits."""
         cursor = self.db.execute(
-            "INSERT OR IGNORE INTO resource (key, uri, kind, state, number, found_on, near) "
-            "VALUES (?, ?, ?, 'queued', ?, ?, ?)",
-            (item.key, item.uri, item.kind, self.store.next_number(), item.found_on, _stamp(item.near)),
+            "INSERT OR IGNORE INTO resource (key, uri, kind, state, number, found_on, near, guess) "
+            "VALUES (?, ?, ?, 'queued', ?, ?, ?, ?)",
+            (item.key, item.uri, item.kind, self.store.next_number(), item.found_on, _stamp(item.near), item.guess),
         )
         return cursor.rowcount > 0
 
     def queue(self) -> list[Queued]:
         """What is on the frontier, first come first."""
-        query = "SELECT key, uri, kind, found_on, near FROM resource WHERE state = 'queued' ORDER BY number"
-        return [Queued(key, uri, kind, on, _moment(near)) for key, uri, kind, on, near in self.db.execute(query)]
+        query = "SELECT key, uri, kind, found_on, near, guess FROM resource WHERE state = 'queued' ORDER BY number"
+        return [
+            Queued(key, uri, kind, on, _moment(near), bool(guess))
+            for key, uri, kind, on, near, guess in self.db.execute(query)
+        ]
 
     def requeue(self, reasons: Iterable[str]) -> int:
         """Put what is missing for one of these reasons back on the frontier, and forget its failures."""

@@ -52,6 +52,7 @@ class Report:
     coherence: Mapping[str, int]
     furthest: tuple[tuple[str, str, int], ...]  # (resource, page, days apart)
     files: Mapping[str, str]
+    front: str | None  # the file to open first
     finished_at: datetime | None
     ended_at: datetime | None
 
@@ -98,9 +99,17 @@ def make_report(store: Store, files: Mapping[str, str]) -> Report:
         coherence=spread,
         furthest=furthest,
         files=files,
+        front=_front(store, resources, files),
         finished_at=parse_timestamp(finished) if finished else None,
         ended_at=parse_timestamp(ended) if ended else None,
     )
+
+
+def _front(store: Store, resources: tuple[Recovered, ...], files: Mapping[str, str]) -> str | None:
+    """Where the start URI leads to; else the first page there is."""
+    found = [store.resolve(uri) for uri in store.start]
+    found += [resource for resource in resources if resource.kind == "page"]
+    return next((files[resource.uri] for resource in found if resource is not None and resource.uri in files), None)
 
 
 def _known(store: Store) -> Iterator[str]:
@@ -262,19 +271,11 @@ def _head(report: Report) -> str:
     if report.ended_at:
         since = f"{report.ended_at:%d %B %Y}"
         words.append(f"<p>From {since} on the front page is no longer the site's own; nothing newer was used.</p>")
-    front = front_file(report)
-    if front:
-        words.append(f"<p><a href='{escape(_href(front))}'>Open the recovered site</a></p>")
+    if report.front:
+        words.append(f"<p><a href='{escape(_href(report.front))}'>Open the recovered site</a></p>")
     picture = diagram_svg(report.difference, title="reconstruction")
     legend = "<small>Core: recovered (dark: altered). Hole: missing.</small>"
     return f"<div class='top'><div>{picture}<br>{legend}</div><div>{''.join(words)}</div></div>"
-
-
-def front_file(report: Report) -> str | None:
-    """The file to open first."""
-    pages = [r for r in report.resources if r.uri in report.files and r.kind == "page"]
-    first = [r for r in pages if r.uri in report.start] or [r for r in pages if r.found_on is None]
-    return report.files[first[0].uri] if first else None
 
 
 def _href(file: str) -> str:

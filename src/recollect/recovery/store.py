@@ -107,7 +107,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS resource (
   key TEXT PRIMARY KEY, uri TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, number INTEGER NOT NULL,
-  found_on TEXT, near TEXT, reason TEXT, detail TEXT,
+  found_on TEXT, near TEXT, guess INTEGER NOT NULL DEFAULT 0, reason TEXT, detail TEXT,
   archive TEXT, captured_at TEXT, uri_m TEXT, status INTEGER, headers TEXT, media_type TEXT, charset TEXT,
   content_encoding TEXT, sha1 TEXT, sha256 TEXT, length INTEGER, fetched_at TEXT, redirect_to TEXT,
   altered INTEGER, live INTEGER, others TEXT
@@ -373,6 +373,10 @@ class Store:
                 missing.detail,
             ),
         )
+
+    def forget(self, key: str) -> None:
+        """Take a resource off the books: nobody linked to it, it was only guessed at. The caller commits."""
+        self.db.execute("DELETE FROM resource WHERE key = ?", (key,))
 
     def add_alias(self, key: str, target: str, why: str) -> None:
         self.db.execute("INSERT OR REPLACE INTO alias VALUES (?, ?, ?)", (key, target, why))
