@@ -312,6 +312,7 @@ def stalled(address: str) -> None:
 def soak(folder: Path, seconds: float, workers: int) -> None:
     """80% of the load the server can take, archives failing at random: no error of ours, memory flat."""
     failing = ("--fail", "0.05", "--drop", "0.02")
+    os.environ["RECOLLECT_CACHE_SIZE"] = "20 MB"  # so that the cache is full early, and what grows then is a leak
     with paper_archives(folder, *failing) as base, server(folder, "--workers", str(workers)) as (address, pid):
         full = load(address, 5, 64)
         connections = max(1, int(64 * 0.8))

@@ -25,8 +25,9 @@ from recollect.formats.timemap import TimeMap
 
 _VERSION = 1
 _COMPRESS_FROM = 1000
-_OVERHEAD = 600  # bytes of Python objects per outcome, measured roughly
-_PER_MEMENTO = 220  # two strings and their places
+# Bytes of Python objects, measured roughly: per entry, per outcome with mementos, per `none`, per memento, per answer.
+_ENTRY, _HELD, _NONE, _PER_MEMENTO = 700, 700, 170, 220
+ANSWER_SIZE = 2500
 _FLUSH_SECONDS = 0.5
 _MOST_RENDERED = 4
 
@@ -159,7 +160,10 @@ class Cache:
         old = self._entries.pop(uri_r, None)
         if old is not None:
             self.bytes -= old.size
-        entry.size = sum(_OVERHEAD + len(k.outcome.timemap.uris) * _PER_MEMENTO for k in entry.kept.values()) + 300
+        entry.size = _ENTRY + sum(
+            _HELD + count * _PER_MEMENTO if (count := len(kept.outcome.timemap.uris)) else _NONE
+            for kept in entry.kept.values()
+        )
         self._entries[uri_r] = entry
         self.bytes += entry.size
         self._trim()

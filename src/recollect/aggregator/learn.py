@@ -3,8 +3,10 @@
 Hides: the model. For every archive it counts how often a lookup found mementos and how often not, for the whole archive
 and for the prefixes of the looked-up key: top-level domain, domain, host, first path segment, the page itself. The
 chance that an archive holds a URI is that of the widest prefix, corrected by each narrower one in proportion to what
-was seen there (p = (found + M·p_wider) / (seen + M)). An archive whose chance is below `FLOOR` is skipped, except in a
-share `explore` of lookups, so that new holdings are noticed and recall does not decay. Counts are halved every
+was seen there (p = (found + M·p_wider) / (seen + M)). How much M sightings weigh differs: an archive of one country is
+soon known by its hosts, one that takes pages at random never. So each archive uses the M of `WEIGHTS` that predicted
+its answers best so far (least loss, -log p of what came). An archive whose chance is below `FLOOR` is skipped, except
+in a share `explore` of lookups, so that new holdings are noticed and recall does not decay. Counts are halved every
 `HALF_LIFE`, so old news fades.
 
 Nothing is claimed for certain: the evidence is `no` or `unknown`, and a map, where there is one, decides instead.
@@ -13,6 +15,7 @@ Layout of the file (native byte order, of one machine; it is a memory of use and
 
     4096 bytes     JSON, padded with spaces: {"format", "archives": [...], "slots": N, "aged_at": seconds since 1970}
     A × 2 × 4      uint32: for each archive, lookups that found mementos, and that did not
+    A × W × 4      float32: for each archive and weight, the loss so far
     N × 2          uint16: for each slot a tag of the prefix that owns it (0: free)
     N × A × 2 × 2  uint16: for each slot and archive, the same two counts
 
@@ -26,13 +29,14 @@ import json
 import mmap
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect.aggregator.ask import Outcome
 from recollect.aggregator.routing import Evidence
@@ -42,10 +46,11 @@ from recollect.uris import key_of_uri
 SLOTS = 1 << 18
 FLOOR = 0.005
 HALF_LIFE = 30 * 86400.0
-_FORMAT = "recollect learned 1"
+_FORMAT = "recollect learned 2"
 _HEADER = 4096
 _WARM = 100  # lookups of an archive before anything is concluded about it
-_WEIGHT = 4.0  # how many sightings outweigh what is known of the wider prefix
+WEIGHTS = np.array([3.0, 10.0, 40.0, 160.0])[:, None]
+_FIRST_CHOICE = 1  # until the losses tell
 _FULL = 60000
 
 
@@ -83,39 +88,47 @@ class Learned:
 
     def evidence(self, uri_r: str) -> dict[str, Evidence]:
         """By archive: `no` for those that hardly hold it, `unknown` for the others, with the chance as expectation."""
-        rows = self._rows(uri_r)
-        found = self._totals[:, 0].astype(np.float64)
-        seen = self._totals.sum(axis=1, dtype=np.float64)
-        chances = (found + 1.0) / (seen + 2.0)
-        for row in rows:
-            counts = self._counts[row].astype(np.float64)
-            chances = (counts[:, 0] + _WEIGHT * chances) / (counts.sum(axis=1) + _WEIGHT)
+        chances = self._chances(self._rows(uri_r))[self._best(), self._columns]
         said: dict[str, Evidence] = {}
-        for archive, chance, lookups in zip(self.archives, chances.tolist(), seen.tolist(), strict=True):
+        seen = self._totals.sum(axis=1).tolist()
+        for archive, chance, lookups in zip(self.archives, chances.tolist(), seen, strict=True):
             if lookups < _WARM:
                 continue
             skip = chance < FLOOR and self._chance() >= self._explore
             said[archive] = Evidence("no" if skip else "unknown", "learned", f"chance {chance:.3g}", expected=chance)
         return said
 
+    def _chances(self, rows: Sequence[int]) -> NDArray[np.float64]:
+        """For each weight and archive the chance that it holds what has these prefixes."""
+        chances = (self._totals[:, 0] + 1.0) / (self._totals.sum(axis=1) + 2.0)
+        for row in rows:
+            counts = self._counts[row]
+            chances = (counts[:, 0] + WEIGHTS * chances) / (counts.sum(axis=1) + WEIGHTS)
+        return np.broadcast_to(chances, (len(WEIGHTS), len(self.archives)))
+
+    def _best(self) -> NDArray[np.int64]:
+        """For each archive the weight that predicted best."""
+        losses = self._losses
+        best: NDArray[np.int64] = losses.argmin(axis=0)
+        return np.where(losses.any(axis=0), best, _FIRST_CHOICE)
+
     def learn(self, uri_r: str, outcomes: Sequence[Outcome]) -> None:
         """Count what archives answered; errors tell nothing."""
         self.count(uri_r, {o.archive: o.kind == "mementos" for o in outcomes if o.kind != "error"})
 
-    def count(self, uri_r: str, answers: dict[str, bool]) -> None:
+    def count(self, uri_r: str, answers: Mapping[str, bool]) -> None:
         """Count which archives held a URI and which did not."""
-        known = [
-            (self._numbers[archive], 0 if held else 1) for archive, held in answers.items() if archive in self._numbers
-        ]
+        known = [archive for archive in answers if archive in self._numbers]
         if not known:
             return
-        rows = self._rows(uri_r, claim=True)
-        for number, column in known:
-            self._totals[number, column] += 1
-        for row in rows:
+        numbers = np.array([self._numbers[archive] for archive in known])
+        columns = np.array([0 if answers[archive] else 1 for archive in known])
+        chances = self._chances(self._rows(uri_r))[:, numbers]
+        self._losses[:, numbers] -= np.log(np.where(columns == 0, chances, 1.0 - chances))
+        self._totals[numbers, columns] += 1
+        for row in self._rows(uri_r, claim=True):
             counts = self._counts[row]
-            for number, column in known:
-                counts[number, column] += 1
+            counts[numbers, columns] += 1
             if counts.max() > _FULL:
                 counts >>= 1
 
@@ -125,6 +138,7 @@ class Learned:
         if due <= 0:
             return
         self._totals >>= min(due, 31)
+        self._losses *= 0.5**due
         self._counts >>= min(due, 15)
         self._tags[self._counts.sum(axis=(1, 2)) == 0] = 0
         self._write_header(self._aged_at + due * HALF_LIFE)
@@ -135,8 +149,7 @@ class Learned:
 
     def close(self) -> None:
         self.flush()
-        del self._totals, self._tags, self._counts
-        self._map.close()
+        self._let_go()
 
     # --- prefixes
 
@@ -174,7 +187,12 @@ class Learned:
 
     def _size(self) -> int:
         archives = len(self.archives)
-        return _HEADER + archives * 8 + self._slots * 2 + self._slots * archives * 4
+        return _HEADER + archives * 8 + archives * len(WEIGHTS) * 4 + self._slots * 2 + self._slots * archives * 4
+
+    def _let_go(self) -> None:
+        # The arrays are views of the map, which cannot be closed while they are there.
+        del self._totals, self._losses, self._tags, self._counts
+        self._map.close()
 
     def _new_memory(self, path: Path | None) -> mmap.mmap:
         if path is None:
@@ -192,6 +210,10 @@ class Learned:
         at = _HEADER
         self._totals = np.frombuffer(memory, np.uint32, archives * 2, at).reshape(archives, 2)
         at += archives * 8
+        losses = np.frombuffer(memory, np.float32, archives * len(WEIGHTS), at)
+        self._losses = losses.reshape(len(WEIGHTS), archives)
+        self._columns = np.arange(archives)
+        at += archives * len(WEIGHTS) * 4
         self._tags = np.frombuffer(memory, np.uint16, self._slots, at)
         at += self._slots * 2
         self._counts = np.frombuffer(memory, np.uint16, self._slots * archives * 2, at).reshape(
@@ -218,6 +240,7 @@ class Learned:
         ]
         for new, before in shared:
             self._totals[new] = old._totals[before]
+            self._losses[:, new] = old._losses[:, before]
         if self._slots == old._slots:
             self._tags[:] = old._tags
             for new, before in shared:
@@ -230,8 +253,7 @@ class Learned:
         beside = self._path.with_name(self._path.name + ".new")
         beside.write_bytes(self._map[:])
         beside.rename(self._path)
-        del self._totals, self._tags, self._counts
-        self._map.close()
+        self._let_go()
         self._map = self._new_memory(self._path)
 
 

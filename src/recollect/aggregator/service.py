@@ -19,7 +19,7 @@ from typing import Protocol
 
 from recollect.aggregator.ask import Limits, Outcome
 from recollect.aggregator.breaker import Breaker, BreakerState
-from recollect.aggregator.cache import Cache, Entry, Kept, now
+from recollect.aggregator.cache import ANSWER_SIZE, Cache, Entry, Kept, now
 from recollect.aggregator.gather import OnOutcome, gather_timegates, gather_timemaps, merged, negotiated
 from recollect.aggregator.maps import Maps
 from recollect.aggregator.routing import Candidate, Decision, Evidence, route
@@ -60,6 +60,11 @@ class World:
     def usual(self) -> frozenset[str]:
         """Those asked when the caller names none."""
         return frozenset(archive.id for archive in self.archives if not archive.ignore and has_mementos(archive))
+
+    @cached_property
+    def none(self) -> dict[str, Outcome]:
+        """The outcome `none` of each archive: most of a cache is made of them, so they are made once."""
+        return {archive.id: Outcome(archive.id, "none") for archive in self.archives}
 
     @cached_property
     def candidates(self) -> dict[str, Candidate]:
@@ -413,7 +418,9 @@ class Aggregator:
         assert self.cache is not None
         moment = now()
         kept = {
-            world.cache_keys[outcome.archive]: Kept(outcome, moment)
+            world.cache_keys[outcome.archive]: Kept(
+                world.none[outcome.archive] if outcome.kind == "none" else outcome, moment
+            )
             for outcome in outcomes
             if outcome.kind != "error" and not outcome.partial and outcome.knows is None
         }
@@ -421,13 +428,16 @@ class Aggregator:
 
     def _remember(self, entry: Entry, world: World, answer: Answer) -> None:
         """Keep the whole answer in the entry until the first of its parts ages."""
-        if self.cache is None or answer.failed or answer.unheard or answer.cache == "stale" or not answer.outcomes:
+        # Only for what is asked a second time: most is not, and the memory is better used.
+        if self.cache is None or answer.cache != "hit" or answer.unheard or not answer.outcomes:
             return
         kept = [entry.kept.get(world.cache_keys[outcome.archive]) for outcome in answer.outcomes]
         whole = [one for one in kept if one is not None]
         if len(whole) == len(kept):
             until = min(one.at + self.cache.lifetimes.of(one.outcome)[0] for one in whole)
             entry.answer = (until, world, min(one.at for one in whole), answer)
+            entry.size += ANSWER_SIZE
+            self.cache.grew(answer.uri_r, entry, ANSWER_SIZE)
 
     def _refresh(self, lookup: Lookup, archives: Sequence[Archive]) -> None:
         """Ask for stale outcomes anew, behind the answer."""

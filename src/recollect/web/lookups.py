@@ -68,7 +68,7 @@ async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: S
     if len(mementos) >= STREAM_FROM and paging is None and request.version >= (1, 1):
         return await _streamed(request, chunks, {**headers, "Content-Type": media_type})
     body = b"".join(chunks)
-    if answer.entry is not None and plain and not answer.failed and not answer.unheard and context.aggregator.cache:
+    if answer.entry is not None and plain and answer.cache == "hit" and context.aggregator.cache and not answer.unheard:
         size = len(body) + 200
         answer.entry.remember((target.kind, place.base), (headers["X-Memento-Count"], body), size)
         context.aggregator.cache.grew(target.uri_r, answer.entry, size)
