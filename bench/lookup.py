@@ -19,7 +19,7 @@ from statistics import median
 from mementomap.cli import lookup as reference
 
 import mapdata
-from recollect.profiles.bulk import bulk_lookup
+from recollect.profiles.bulk import PIECE, bulk_lookup
 from recollect.profiles.lookup import MementoMap
 
 KEYS, LOOKUPS, LARGE, ROUNDS = 1_000_000, 100_000, 10_000_000, 5
@@ -68,12 +68,12 @@ def batches(path: Path, surts: list[bytes]) -> float:
 
 
 def split(pieces: list[bytes]) -> list[bytes]:
-    """As the command reads it: pieces of whole lines, of about 1 MB."""
+    """As the command reads it: pieces of whole lines."""
     out = []
     for text in pieces:
         start = 0
         while start < len(text):
-            end = text.find(b"\n", min(start + (1 << 20), len(text)) - 1) + 1 or len(text)
+            end = text.find(b"\n", min(start + PIECE, len(text)) - 1) + 1 or len(text)
             out.append(text[start:end])
             start = end
     return out

@@ -9,12 +9,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-SYLLABLES = (
-    ["ba", "be", "bi", "bo", "ca", "co", "da", "de", "di", "do", "fa", "fe", "fi", "go", "ka", "la", "le", "li", "lo", "ma", "me", "mi", "mo", "na", "ne", "ni", "no", "pa", "pe", "pi", "po", "ra", "re", "ri"]
-)
-COMMON = (
-    ["index", "images", "news", "blog", "forum", "css", "js", "media", "static", "wp-content", "uploads", "tag", "2010", "2012", "2014", "01", "02", "03", "en", "docs"]
-)
+SYLLABLES = [a + b for a in "bcdfgklmnpr" for b in "aeio"]
+COMMON = [*"abcdefgh", *map(str, range(2005, 2016)), "index", "images", "news", "wp-content", "static", "docs"]
 ENDINGS = [".html", ".htm", ".php", ".jpg", ".gif", ".pdf", ".css", ".js", "", ""]
 PATH_DEPTHS = [4, 113, 225, 334, 174, 127, 68, 45, 22, 15]
 

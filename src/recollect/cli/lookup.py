@@ -103,7 +103,7 @@ def _chained(uris: Iterable[str], lines: Iterator[str]) -> Iterator[str]:
 def _in_bulk(maps: dict[str, Holdings], source: str, tally: Tally) -> bool:
     """The fast way for one plain map: text to text. False if this is no such case."""
     from recollect.formats.containers import open_input, whole_lines
-    from recollect.profiles.bulk import bulk_lookup, can_answer
+    from recollect.profiles.bulk import PIECE, bulk_lookup, can_answer
     from recollect.profiles.lookup import MementoMap
 
     (opened, *others) = maps.values()
@@ -111,7 +111,7 @@ def _in_bulk(maps: dict[str, Holdings], source: str, tally: Tally) -> bool:
         return False
     assert isinstance(opened, MementoMap)
     with open_input(source) as stream:
-        for answers in bulk_lookup(opened, whole_lines(stream)):
+        for answers in bulk_lookup(opened, whole_lines(stream, size=PIECE)):
             sys.stdout.buffer.write(answers.text)
             tally.answers.update({"yes": answers.yes, "no": answers.no, "unknown": answers.unknown})
             tally.total += answers.yes + answers.no + answers.unknown
