@@ -32,7 +32,8 @@ from recollect.formats.containers import kind_of, open_input
 PLAIN_TEXT = 1 << 14
 # A compressed file without blocks is read into memory up to this much text; beyond it opening would be too dear.
 SMALL = 1 << 28
-KEPT_BLOCKS = 64
+KEPT_BLOCKS = 256
+KNOWN_STARTS = 1 << 14
 # No writer makes larger frames to be searched; a table that claims more is broken or hostile.
 LARGEST_FRAME = 1 << 28
 _MEMBER = re.compile(rb"\x1f\x8b\x08\x04.{6}\x06\0BC\x02\0(..)", re.DOTALL)
@@ -170,7 +171,9 @@ class BlockFile:
         best = self.block_at(0)
         low, high = best.end if best else 0, self.length
         while low < high:
-            middle = (low + high) // 2
+            # A block starts at `low`; where few can be left, looking there is quicker than halving.
+            near = best is not None and high - low <= 2 * (best.end - best.start)
+            middle = low if near else (low + high) // 2
             block = self.block_at(middle)
             if block is None or block.start >= high:
                 high = middle
@@ -201,21 +204,24 @@ class BlockFile:
         return found.text[cut:end] if end >= 0 else next(self._lines(found, cut), None)
 
     def _lines(self, block: Block, cut: int) -> Iterator[bytes]:
-        """All lines from the one that starts at `cut` of the block's text."""
+        """All lines from the one that starts at `cut` of the block's text; most callers want the first few only."""
         current: Block | None = block
-        text = block.text[cut:]
         parts: list[bytes] = []
         while current is not None:
-            first, *lines = text.split(b"\n")
-            parts.append(first)
-            if lines:
-                yield b"".join(parts)
-                yield from lines[:-1]
-                parts = lines[-1:]
+            text = current.text
+            while (end := text.find(b"\n", cut)) >= 0:
+                if parts:
+                    yield b"".join((*parts, text[cut:end]))
+                    parts = []
+                else:
+                    yield text[cut:end]
+                cut = end + 1
+            if cut < len(text):
+                parts.append(text[cut:])
+            cut = 0
             current = self.block_at(current.end)
-            text = current.text if current else b""
-        if last := b"".join(parts):
-            yield last
+        if parts:
+            yield b"".join(parts)
 
 
 def _first_not_below(text: bytes, key: bytes, start: int) -> int:
@@ -288,7 +294,20 @@ class _Stored:
 class _Bgzf(_Stored):
     kind = "bgzf"
 
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._known: dict[int, int | None] = {}
+
     def start_at(self, position: int) -> int | None:
+        # Binary searches ask for the same places again and again. Other threads may clear what is known at any time.
+        known = self._known.get(position, -1)
+        if known == -1:
+            if len(self._known) >= KNOWN_STARTS:
+                self._known.clear()
+            known = self._known[position] = self._search(position)
+        return known
+
+    def _search(self, position: int) -> int | None:
         window = self.bytes_at(position, BGZF_MEMBER + _HEADER)
         for match in _MEMBER.finditer(window):
             start = position + match.start()

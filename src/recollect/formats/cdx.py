@@ -52,6 +52,9 @@ _NAMES = {
     "filename": ("filename", "locator"),
     "language": ("languages", "language", "lang"),
 }
+_FIELDS = {name: field for field, names in _NAMES.items() for name in names}
+_PAIR = r'\s*"([^"\\]*)"\s*:\s*"((?:[^"]*[^"\\])?)"'
+_THREE_PAIRS = re.compile(rf"\{{{_PAIR}\s*,{_PAIR}\s*,{_PAIR}")
 _LETTERS = {
     "b": "timestamp",
     "a": "url",
@@ -170,14 +173,41 @@ def parse_surt(line: str, *, all_schemes: bool = False) -> Capture:
 
 
 def _json(text: str) -> dict[str, Any]:
+    """The fields of a JSON object; of several names for one field the first in the line counts."""
     try:
         # Control characters inside strings are wrong but harmless.
-        record = json.loads(text, strict=False)
+        pairs = json.loads(text, strict=False, object_pairs_hook=list)
     except ValueError as error:
-        raise FormatError("broken JSON", why=str(error)) from error
-    if not isinstance(record, dict):
+        pairs = _first_three(text)
+        if pairs is None:
+            raise FormatError("broken JSON", why=str(error)) from error
+    if not isinstance(pairs, list):
         raise FormatError("broken JSON", why="not an object")
-    return {field: next((record[name] for name in names if name in record), None) for field, names in _NAMES.items()}
+    found: dict[str, Any] = dict.fromkeys(_NAMES)
+    for name, value in pairs:
+        field = _FIELDS.get(name)
+        if field is not None and found[field] is None:
+            found[field] = _plain(value)
+    return found
+
+
+def _first_three(text: str) -> list[tuple[str, Any]] | None:
+    """What is needed of an object that is broken further on: URL, media type and status, if it begins with these."""
+    match = _THREE_PAIRS.match(text)
+    if match is None or not text.rstrip().endswith("}"):
+        return None
+    names, values = match.groups()[::2], match.groups()[1::2]
+    if {_FIELDS.get(name) for name in names} != {"url", "media_type", "status"} or any(len(name) < 3 for name in names):
+        return None
+    try:
+        return [(name, json.loads(f'"{value}"', strict=False)) for name, value in zip(names, values, strict=True)]
+    except ValueError:
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """Nested objects came as lists of pairs; no field that is read is one."""
+    return None if isinstance(value, list) and value and isinstance(value[0], tuple) else value
 
 
 def _capture(key: str, values: Mapping[str, Any], all_schemes: bool) -> Capture:
@@ -248,15 +278,13 @@ def _made_surt(uri: str) -> bytes | None:
 
 
 def clean_timestamp(value: Any) -> str:
-    """14 digits out of 4 to 20 (fractions of a second are cut); empty if there is no value; raises FormatError."""
+    """14 digits of a real moment out of 4 to 20 (fractions of a second are cut); empty without a value; or FormatError."""
     if value is None:
         return ""
     text = str(value)
     if not _TIME.fullmatch(text):
         raise FormatError("no timestamp", why=f"{text[:40]!r} is not 4 to 14 digits")
-    if len(text) >= 14:
-        return text[:14]
-    return format_timestamp(parse_timestamp(text))
+    return format_timestamp(parse_timestamp(text[:14]))
 
 
 def clean_media_type(value: Any) -> str | None:

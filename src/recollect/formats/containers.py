@@ -80,8 +80,9 @@ class InputStream(io.BufferedReader):
 class _Raw(io.RawIOBase):
     """Bytes out of an iterator of pieces, which ends with `_Damage` if the file does."""
 
-    def __init__(self, handle: BinaryIO, label: str, on_problem: OnProblem | None) -> None:
+    def __init__(self, handle: BinaryIO, label: str, on_problem: OnProblem | None, *, owned: bool = True) -> None:
         self._handle = handle
+        self._owned = owned
         self._on_problem = on_problem
         self._told = False
         self._ended = False
@@ -145,7 +146,7 @@ class _Raw(io.RawIOBase):
         if not self.closed:
             if isinstance(self._pieces, _Ahead):
                 self._pieces.stop()
-            if self._handle is not sys.stdin.buffer:
+            if self._owned:
                 self._handle.close()
         super().close()
 
@@ -311,7 +312,7 @@ def open_input(path: str | os.PathLike[str], on_problem: OnProblem | None = None
     """Open a file, or stdin for `-`, and decompress it by what it is; see the module's text for damaged files."""
     name = os.fspath(path)
     if name == "-":
-        return InputStream(_Raw(sys.stdin.buffer, "<stdin>", on_problem))
+        return InputStream(_Raw(sys.stdin.buffer, "<stdin>", on_problem, owned=False))
     try:
         handle = open(name, "rb", buffering=0)  # noqa: PTH123, SIM115 - owned by the stream
     except IsADirectoryError as error:
