@@ -31,7 +31,7 @@ from recollect.profiles.profile import Tally, quarter_of_memory
 from recollect.profiles.runs import RunStore
 from recollect.profiles.scan import ScanOptions
 from recollect.profiles.select import Filter, Selection
-from recollect.profiles.statscan import CountingSink, SortedSurts, read_all
+from recollect.profiles.statscan import CountingSink, Sample, SortedSurts, read_all
 from recollect.profiles.treestats import DepthRow, LevelRow
 from recollect.uris import POLICIES
 
@@ -96,6 +96,9 @@ class Stats:
     heaps: dict[str, float] | None
     policy_costs: dict[str, float]
     media_by_status: dict[str, dict[str, int]]
+    top_hosts: list[tuple[str, int]] = field(default_factory=list)
+    media_by_year: dict[int, dict[str, int]] = field(default_factory=dict)
+    sample: list[str] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -111,25 +114,27 @@ def stats(
     chosen: Selection | None = None,
     all_schemes: bool = False,
     top: int = 10,
+    sample: int = 0,
+    seed: int = 0,
     threads: int | None = None,
     memory_limit: int | None = None,
     temp_dir: str | os.PathLike[str] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Stats:
-    """The tables of the papers for indexes, or as many as possible for one map."""
+    """The tables of the papers for indexes, or as many as possible for one map; with a sample of SURTs by chance."""
     if not 1 <= top <= _TOP:
         raise UsageError("too many top rows", why=f"1 to {_TOP} can be asked for")
     tally = Tally()
     sources = find_sources([paths] if isinstance(paths, str | os.PathLike) else paths, tally.note)
     if any(source.kind in _MAPS for source in sources):
-        return _of_map(sources, tally, top)
+        return _of_map(sources, tally, SortedSurts(top, Sample(sample, seed)), top)
     folder = None if temp_dir is None else os.fspath(temp_dir)
     store = RunStore(min((memory_limit or quarter_of_memory()) // 2, 512 << 20), folder)
     sink = CountingSink(Filter(chosen or Selection()), store, folder)
     with closing(sink):
         how = ScanOptions(threads or 2, all_schemes=all_schemes)
         read_all(sources, sink, how, tally, progress)
-        seen = SortedSurts(top)
+        seen = SortedSurts(top, Sample(sample, seed))
         seen.read(store)
         return _tables(sink, seen, sources, tally, top)
 
@@ -144,6 +149,10 @@ def _tables(sink: CountingSink, seen: SortedSurts, sources: list[Source], tally:
     grid: dict[str, dict[str, int]] = {}
     for (media_type, status), count in sorted(sink.grid.items()):
         grid.setdefault(media_type, {})[str(status or "-")] = count
+    by_year: dict[int, dict[str, int]] = {}
+    for (year, media_type), count in sorted(sink.media_years.items()):
+        if year:
+            by_year.setdefault(year, {})[media_type] = count
     return Stats(
         _overview(captures, seen.uri_rs, seen, sources, tally),
         seen.top_tlds()[:top],
@@ -158,10 +167,17 @@ def _tables(sink: CountingSink, seen: SortedSurts, sources: list[Source], tally:
         _heaps(seen.months, years),
         {name: costs[name] / seen.uri_rs for name in POLICIES} if seen.uri_rs else {},
         grid,
+        seen.hosts.rows(),
+        by_year,
+        _texts(seen.sample),
         dict(tally.left_out),
         dict(tally.skipped),
         [str(problem) for problem in (*tally.problems, *tally.damaged)],
     )
+
+
+def _texts(sample: Sample) -> list[str]:
+    return sorted(surt.decode("utf-8", "replace") for surt in sample.surts)
 
 
 def _overview(captures: int, uri_rs: int | None, seen: SortedSurts, sources: list[Source], tally: Tally) -> Overview:
@@ -229,11 +245,10 @@ def _heaps(months: Any, years: list[YearRow]) -> dict[str, float] | None:
     return {"K": factor, "beta": beta, "points": len(points)}
 
 
-def _of_map(sources: list[Source], tally: Tally, top: int) -> Stats:
+def _of_map(sources: list[Source], tally: Tally, seen: SortedSurts, top: int) -> Stats:
     """What one map can tell."""
     if len(sources) != 1:
         raise UsageError("one map at a time", hint="put maps together first: recollect merge MAP... -o OUT")
-    seen = SortedSurts(top)
     captures, uri_rs = 0, 0
     whole: int | None = 0
     with open_map(sources[0].path, tally.note) as opened:
@@ -257,6 +272,7 @@ def _of_map(sources: list[Source], tally: Tally, top: int) -> Stats:
                 keys, counts = [], []
         seen.add_listed(keys, counts)
     seen.tree.finish()
+    seen.hosts.finish()
     known = uri_rs if whole is not None and uri_rs else None
     hosts, paths = seen.tree.levels(kernels.HOST), seen.tree.levels(kernels.PATH)
     costs = seen.tree.policy_keys()
@@ -274,6 +290,9 @@ def _of_map(sources: list[Source], tally: Tally, top: int) -> Stats:
         None,
         {name: count / known for name, count in costs.items()} if known else {},
         {},
+        seen.hosts.rows(),
+        {},
+        _texts(seen.sample),
         {},
         dict(tally.skipped),
         [str(problem) for problem in (*tally.problems, *tally.damaged)],

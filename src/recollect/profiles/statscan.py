@@ -9,6 +9,8 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,7 @@ _LENGTHS = struct.Struct("<ii")
 class _Counted(Records):
     grid: Counter[tuple[str, int]] = field(default_factory=Counter)
     shares: Counter[tuple[int, int]] = field(default_factory=Counter)
+    media_years: Counter[tuple[int, str]] = field(default_factory=Counter)
 
 
 class CountingSink(SortingSink):
@@ -44,6 +47,7 @@ class CountingSink(SortingSink):
         super().__init__(chosen, store, temp_dir, items=items_by(("month",)))
         self.grid: Counter[tuple[str, int]] = Counter()
         self.shares: Counter[tuple[int, int]] = Counter()
+        self.media_years: Counter[tuple[int, str]] = Counter()
 
     def work(self, batch: Batch) -> Result:
         keep, dropped = self._filter.apply(batch)
@@ -56,6 +60,11 @@ class CountingSink(SortingSink):
             result.grid[batch.media_types[code // 1000] or "-", code % 1000] += count
         for code, count in _counted(batch.times[lines] // 10**10 * 10 + statuses // 100, weights):
             result.shares[code // 10, code % 10] += count
+        kinds = max(len(batch.media_types), 1)
+        for code, count in _counted(
+            batch.times[lines] // 10**10 * kinds + batch.media[lines].astype(np.int64), weights
+        ):
+            result.media_years[code // kinds, batch.media_types[code % kinds] or "-"] += count
         return result
 
     def take(self, result: Result) -> None:
@@ -63,6 +72,7 @@ class CountingSink(SortingSink):
         assert isinstance(result, _Counted)
         self.grid.update(result.grid)
         self.shares.update(result.shares)
+        self.media_years.update(result.media_years)
 
 
 def _counted(codes: NDArray[np.int64], weights: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -92,11 +102,74 @@ def read_all(
             progress(Progress("reading", done, total, "bytes"))
 
 
-class SortedSurts:
-    """Goes through sorted SURTs once and keeps what the tables need."""
+class LargestHosts:
+    """The hosts with most captures. Keys come in the order of bytes, in which those of one host are together."""
 
     def __init__(self, top: int) -> None:
         self._top = top
+        self._host = b""
+        self._captures = 0
+        self._largest: list[tuple[int, bytes]] = []
+
+    def add(self, key: bytes, captures: int) -> None:
+        host = key[: key.find(b")")]
+        if host != self._host:
+            self.finish()
+            self._host, self._captures = host, 0
+        self._captures += captures
+
+    def finish(self) -> None:
+        """No more keys of this host."""
+        if self._host:
+            heappush(self._largest, (self._captures, self._host))
+            if len(self._largest) > self._top:
+                heappop(self._largest)
+        self._host = b""
+
+    def rows(self) -> list[tuple[str, int]]:
+        """Host as in a SURT, and captures; the largest first."""
+        ranked = sorted(self._largest, key=lambda item: (-item[0], item[1]))
+        return [(host.decode("utf-8", "replace"), captures) for captures, host in ranked]
+
+
+class Sample:
+    """Some SURTs by chance, each as likely as the other (reservoir); the same seed and input give the same."""
+
+    def __init__(self, size: int, seed: int = 0) -> None:
+        self._size = size
+        self._random = Random(seed)
+        self._seen = 0
+        self.surts: list[bytes] = []
+
+    def offer(self, text: bytes, at: int) -> None:
+        """The record at `at`."""
+        if self._size:
+            place = self._place()
+            if place is not None:
+                self.surts[place] = _surt(text, at)
+
+    def offer_key(self, key: bytes) -> None:
+        if self._size:
+            place = self._place()
+            if place is not None:
+                self.surts[place] = key
+
+    def _place(self) -> int | None:
+        self._seen += 1
+        if self._seen <= self._size:
+            self.surts.append(b"")
+            return self._seen - 1
+        place = int(self._random.random() * self._seen)
+        return place if place < self._size else None
+
+
+class SortedSurts:
+    """Goes through sorted SURTs once and keeps what the tables need."""
+
+    def __init__(self, top: int, sample: Sample | None = None) -> None:
+        self._top = top
+        self.hosts = LargestHosts(top)
+        self.sample = sample or Sample(0)
         self.tree = TreeStats()
         self.domains = DomainPolicies()
         self.histogram: Counter[int] = Counter()
@@ -121,6 +194,7 @@ class SortedSurts:
             self._tabulate(np.concatenate([before, rest]), len(before), len(before) + len(rest))
         self.tree.finish()
         self.domains.finish()
+        self.hosts.finish()
 
     def _tabulate(self, text: NDArray[np.uint8], begin: int, end: int) -> int:
         if begin == end:
@@ -134,8 +208,10 @@ class SortedSurts:
         self.histogram.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
         data = text.tobytes()
         self._note_large(data, at, captures)
-        for start in at.tolist():
+        for start, count in zip(at.tolist(), captures.tolist(), strict=True):
             key, rest = _split(data, start)
+            self.hosts.add(key, count)
+            self.sample.offer(data, start)
             self.domains.add(key, rest.partition(b"?")[2].partition(b"#")[0])
         self._add_keys(text, at, captures, fresh)
         return int(last)
@@ -182,6 +258,9 @@ class SortedSurts:
         """Keys of a map, in order."""
         if not keys:
             return
+        for key, count in zip(keys, counts, strict=True):
+            self.hosts.add(key, count)
+            self.sample.offer_key(key)
         lengths = np.array([len(key) for key in keys], np.int64)
         text = np.frombuffer(bytearray(b"".join(keys)), np.uint8)
         captures = np.array(counts, np.int64)
