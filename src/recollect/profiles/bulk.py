@@ -21,7 +21,7 @@ from recollect.profiles import searchkernels as kernels
 from recollect.profiles.lookup import MementoMap, keys_of
 from recollect.profiles.maptext import MappedText
 
-# Sorted pieces are searched in one sweep, so longer ones are quicker by the line; two threads share a list of this much.
+# A piece is sorted and searched in one sweep, so longer ones are quicker by the line.
 PIECE = 1 << 22
 
 _WORDS = np.frombuffer(b"".join(word.ljust(8, b"\0") for word in (b"yes", b"no", b"unknown")), np.uint8)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Protocol
@@ -28,6 +29,7 @@ from recollect.uris import lookup_keys
 
 Hit = tuple[bytes, list[bytes]]
 NO_MEMORY = np.zeros(0, np.int64)
+KNOWN_WILDCARDS = 1 << 12
 
 
 class MapText(Protocol):
@@ -169,14 +171,18 @@ class BlockText:
     def __init__(self, file: BlockFile, header: Header) -> None:
         self.header = header
         self._file = file
+        # Neighbours share most of their wildcards, so these are remembered; not by a method, whose cache would keep us.
+        self._wildcard = lru_cache(KNOWN_WILDCARDS)(partial(_records, file, len(header.keys) > 1))
         weakref.finalize(self, file.close)
 
     def find(self, key: bytes) -> Hit | None:
         slashed = key[:-1] if key.endswith(b")/") else key + b"/"
         exact, *wider = lookup_keys(key)
-        for candidate in (exact, slashed, *wider):
-            lines = self._lines_of(candidate)
-            if lines:
+        for candidate in (exact, slashed):
+            if lines := _records(self._file, len(self.header.keys) > 1, candidate):
+                return candidate, lines
+        for candidate in wider:
+            if lines := self._wildcard(candidate):
                 return candidate, lines
         return None
 
@@ -190,13 +196,14 @@ class BlockText:
     def lines_under(self, start: bytes) -> Iterator[bytes]:
         return takewhile(lambda line: line.startswith(start), self._file.lines_from(start))
 
-    def _lines_of(self, key: bytes) -> list[bytes]:
-        """The records of exactly this key."""
-        lines = takewhile(lambda line: line.split(None, 1)[:1] == [key], self._file.lines_from(key))
-        return list(lines) if len(self.header.keys) > 1 else list(islice(lines, 1))
-
     def close(self) -> None:
         self._file.close()
+
+
+def _records(file: BlockFile, several: bool, key: bytes) -> list[bytes]:
+    """The records of exactly this key; where keys have one column, there is one at most."""
+    lines = takewhile(lambda line: line.split(None, 1)[:1] == [key], file.lines_from(key))
+    return list(lines) if several else list(islice(lines, 1))
 
 
 class PartedText:
