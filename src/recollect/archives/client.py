@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, TypeVar
 from recollect import __version__
 from recollect.archives.gate import Gate, Pace
 from recollect.archives.http1 import Connection, Headers
+from recollect.archives.proxies import Proxy, tunnel
 from recollect.archives.sinks import Streamed, Whole
 from recollect.errors import AnswerTooBig, ArchiveTimeout, ArchiveUnreachable, BadAnswer, RequestRefused
 from recollect.formats.timemap.links import resolve
@@ -77,9 +78,10 @@ class StreamedResponse:
 class _Origin:
     """A scheme, host and port, with its idle connections (the last used first)."""
 
-    __slots__ = ("authority", "host", "idle", "port", "tls", "where")
+    __slots__ = ("authority", "host", "idle", "port", "proxy", "tls", "where")
 
-    def __init__(self, scheme: str, host: str, port: int) -> None:
+    def __init__(self, scheme: str, host: str, port: int, proxy: Proxy | None) -> None:
+        self.proxy = proxy
         self.tls = scheme == "https"
         self.host = host.strip("[]")
         self.port = port
@@ -127,6 +129,7 @@ class ArchiveClient:
         connect_timeout: float = 5.0,
         backs_off: bool = True,
         tls: ssl.SSLContext | None = None,
+        proxies: Callable[[str, str], Proxy | None] = lambda _scheme, _host: None,
     ) -> None:
         """`concurrency` and `timeout` (seconds per request) hold for archives that set none themselves. `backs_off`:
         pause after a 429 also when the archive does not say for how long (an aggregator has breakers for that)."""
@@ -137,6 +140,7 @@ class ArchiveClient:
         self._connect_timeout = connect_timeout
         self._backs_off = backs_off
         self._tls = tls
+        self._proxies = proxies
         self._peers: dict[str, _Peer] = {}
         self._origins: dict[tuple[str, str, int], _Origin] = {}
         self._reaper: asyncio.TimerHandle | None = None
@@ -324,10 +328,14 @@ class ArchiveClient:
         limit = min(until, now + self._connect_timeout)
         try:
             async with asyncio.timeout_at(limit):
-                _, connection = await self._loop.create_connection(
-                    lambda: Connection(origin.where, lambda connection: self._put_back(origin, connection)),
-                    origin.host,
-                    origin.port,
+                connection = Connection(origin.where, lambda connection: self._put_back(origin, connection))
+                if origin.proxy is not None and origin.tls:
+                    await tunnel(origin.proxy, origin.host, origin.port, connection, self._context())
+                    return connection
+                await self._loop.create_connection(
+                    lambda: connection,
+                    origin.proxy.host if origin.proxy else origin.host,
+                    origin.proxy.port if origin.proxy else origin.port,
                     ssl=self._context() if origin.tls else None,
                 )
         except TimeoutError:
@@ -387,7 +395,10 @@ class ArchiveClient:
             target = _UNSAFE.sub(_percent, target)
         if target[:1] != "/":
             target = "/" + target
-        return known[0], known[1], target.encode("ascii")
+        origin = known[0]
+        if origin.proxy is not None and not origin.tls:
+            target = origin.where + target
+        return origin, known[1], target.encode("ascii")
 
     def _allow(self, peer: _Peer, scheme: str, authority: str) -> tuple[_Origin, bytes]:
         host, port = _host_and_port(scheme, authority)
@@ -401,8 +412,10 @@ class ArchiveClient:
         key = (scheme, host, port)
         origin = self._origins.get(key)
         if origin is None:
-            origin = self._origins[key] = _Origin(scheme, host, port)
+            origin = self._origins[key] = _Origin(scheme, host, port, self._proxies(scheme, host))
         fields = b" HTTP/1.1\r\n" + _fields({"Host": origin.authority}) + peer.fields
+        if origin.proxy is not None and not origin.tls:
+            fields += origin.proxy.fields
         if f"{host}:{port}" in peer.own:
             fields += peer.private_fields
         return origin, fields

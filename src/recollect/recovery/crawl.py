@@ -19,6 +19,7 @@ from datetime import datetime
 from urllib.parse import urljoin
 
 from recollect.archives.client import ArchiveClient
+from recollect.archives.proxies import from_environment
 from recollect.archives.registry import Archive
 from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.errors import BadURI
@@ -116,7 +117,7 @@ class Crawl:
 
     async def run(self) -> Finished:
         """Recover until there is nothing left to do, or until told to stop."""
-        async with ArchiveClient(concurrency=_DEFAULT_CONCURRENCY, timeout=TIMEOUT) as client:
+        async with ArchiveClient(concurrency=_DEFAULT_CONCURRENCY, timeout=TIMEOUT, proxies=from_environment) as client:
             self._client = client
             self._meter = Meter(client, self.journal, self.options.quotas, patience=self._patience)
             lister = Lister(self._meter, self.journal, self.options.rules, self._page_listed)

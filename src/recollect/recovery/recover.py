@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.archives.client import ArchiveClient
+from recollect.archives.proxies import from_environment
 from recollect.archives.registry import Archive
 from recollect.datetimes import format_timestamp
 from recollect.errors import UsageError
@@ -71,7 +72,7 @@ def survey_site(
     async def ask(store: Store) -> Survey:
         asked, skipped = _asked(archives, options, maps)
         journal = Journal(store)
-        async with ArchiveClient(timeout=TIMEOUT) as client:
+        async with ArchiveClient(timeout=TIMEOUT, proxies=from_environment) as client:
             lister = Lister(Meter(client, journal, options.quotas), journal, options.rules, on_page)
             start = options.scope.start
             queries = site_queries(options.scope)

@@ -264,17 +264,17 @@ def _head(report: Report) -> str:
     count, lost = len(report.resources), len(report.missing)
     share = count / (count + lost) if count + lost else 0.0
     words = [f"<p class='big'>{share:.0%} of what is linked came back</p>"]
-    words.append(f"<p>{count:,} resources, {lost:,} missing, {report.redirects:,} redirects.")
+    said = f"{count:,} resources came back, {lost:,} are missing; redirects: {report.redirects:,}."
     if report.efficiency is not None:
-        words.append(f"{report.total_requests:,} requests, efficiency {report.efficiency:.2f} resources per request.")
-    words.append("</p>")
+        said += f" {report.total_requests:,} requests, {report.efficiency:.2f} resources per request."
+    words.append(f"<p>{said}</p>")
     if report.ended_at:
         since = f"{report.ended_at:%d %B %Y}"
         words.append(f"<p>From {since} on the front page is no longer the site's own; nothing newer was used.</p>")
     if report.front:
         words.append(f"<p><a href='{escape(_href(report.front))}'>Open the recovered site</a></p>")
     picture = diagram_svg(report.difference, title="reconstruction")
-    legend = "<small>Core: recovered (dark: altered). Hole: missing.</small>"
+    legend = "<small>Ring: recovered (dark: altered).<br>Hole: missing.</small>"
     return f"<div class='top'><div>{picture}<br>{legend}</div><div>{''.join(words)}</div></div>"
 
 
