@@ -15,7 +15,7 @@ from recollect.errors import UsageError
 from recollect.formats.ukvs import Fault, Header, Record
 from recollect.formats.ukvs import validate as faults_of
 from recollect.formats.ukvs.records import format_line, shown
-from recollect.model import Problem
+from recollect.model import Problem, ProgressCallback
 
 if TYPE_CHECKING:
     from recollect.profiles.diff import Change
@@ -56,15 +56,18 @@ def _report(file: str, limit: int, strict: bool, *, quiet: bool) -> dict[str, An
     """Go through one file, printing faults as they are found unless `quiet`."""
     counts: Counter[tuple[str, str]] = Counter()
     kept: list[dict[str, Any]] = []
-    for fault in _faults(file):
-        counts[fault.level, fault.code] += 1
-        if not limit or counts.total() <= limit:
-            if quiet:
-                kept.append(fault._asdict())
-            else:
-                click.echo(_sentence(file, fault))
-        if strict and fault.level == "error":
-            break
+    seen = 0
+    with progress_bar(quiet=quiet) as progress:
+        for fault in _faults(file, progress):
+            seen += 1
+            counts[fault.level, fault.code] += 1
+            if not limit or seen <= limit:
+                if quiet:
+                    kept.append(fault._asdict())
+                else:
+                    emit_line(_sentence(file, fault))
+            if strict and fault.level == "error":
+                break
     errors = sum(count for (level, _), count in counts.items() if level == "error")
     report = {
         "file": file,
@@ -78,9 +81,9 @@ def _report(file: str, limit: int, strict: bool, *, quiet: bool) -> dict[str, An
     return report
 
 
-def _faults(file: str) -> Iterator[Fault]:
+def _faults(file: str, progress: ProgressCallback) -> Iterator[Fault]:
     try:
-        yield from faults_of(file)
+        yield from faults_of(file, progress)
     except OSError as error:
         yield Fault(None, "error", "unreadable", f"cannot be read: {error.strerror or error}")
 

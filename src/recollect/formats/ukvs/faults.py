@@ -13,6 +13,7 @@ import re
 from collections.abc import Generator, Iterator
 from itertools import islice
 from operator import lt
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from recollect.errors import BadURI, FormatError
@@ -23,7 +24,7 @@ from recollect.formats.ukvs.header import Builder, Header
 from recollect.formats.ukvs.periods import Period
 from recollect.formats.ukvs.reader import BOM
 from recollect.formats.ukvs.records import inner_frequency, shown, split
-from recollect.model import Problem
+from recollect.model import Problem, Progress, ProgressCallback
 from recollect.uris import uri_key
 
 _SEGMENT = rb"[!\"$-)+-.0->@\[-~]+"
@@ -46,15 +47,18 @@ class Fault(NamedTuple):
     excerpt: str = ""
 
 
-def validate(path: str | os.PathLike[str]) -> Iterator[Fault]:
+def validate(path: str | os.PathLike[str], progress: ProgressCallback | None = None) -> Iterator[Fault]:
     """Every fault of a map in any container (`-` is stdin), in the order of its lines."""
     check = _Check()
     problems: list[Problem] = []
+    size = Path(path).stat().st_size if Path(path).is_file() else None
     with open_input(path, problems.append) as stream:
         ended = True
         for piece in whole_lines(stream, problems.append):
             ended = piece.endswith(b"\n")
             yield from check.piece(piece)
+            if progress is not None:
+                progress(Progress("validating", stream.consumed, size, "bytes"))
     for problem in problems:
         yield Fault(None, "error", "damaged", problem.reason, problem.excerpt)
     yield from check.end(ended)
