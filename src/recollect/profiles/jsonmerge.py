@@ -25,8 +25,8 @@ def merged_block(
     if not any(texts) and not spread:
         return "", 0
     blocks = [_block(text) for text in texts]
+    named = spread or any("spread" in block for block in blocks)
     spreads = [block.pop("spread", 1) for block in blocks]
-    named = spread or any('"spread"' in text or "spread" in text for text in texts)
     merged: dict[str, Any] = {}
     conflicts = 0
     for name in dict.fromkeys(name for block in blocks for name in block if name != "frequency"):
