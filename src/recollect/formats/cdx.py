@@ -278,7 +278,7 @@ def _made_surt(uri: str) -> bytes | None:
 
 
 def clean_timestamp(value: Any) -> str:
-    """14 digits of a real moment out of 4 to 20 (fractions of a second are cut); empty without a value; or FormatError."""
+    """14 digits of a real moment out of 4 to 20 (fractions of a second are cut); empty without a value."""
     if value is None:
         return ""
     text = str(value)

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from recollect.errors import BadURI, FormatError
 from recollect.formats.cdx import HEADER, Capture, Layout, NotACapture, clean_media_type
 from recollect.formats.detect import Kind
-from recollect.profiles import kernels
+from recollect.profiles import kernelfields as kernels
+from recollect.profiles import native
 from recollect.uris import uri_key
 
 # Lines per batch. Columns for so many lines and the text of the batch stay within the processor's second-level cache.
@@ -83,17 +84,19 @@ class Columns:
         self.slots = np.empty(kernels.MEDIA_SLOTS, np.int16)
         self.media_at = np.empty(kernels.MAX_MEDIA, np.int32)
         self.media_length = np.empty(kernels.MAX_MEDIA, np.int32)
-        self.counts = np.empty(4, np.int64)
+        self.counts = np.empty(5, np.int64)
+        self.spans, self.known = np.empty(16, np.int64), np.empty(10, np.int64)
 
     def parse(self, text: NDArray[np.uint8], spec: Ints) -> None:
         """Fill the columns from a text of whole lines; `counts` says how far it came."""
         self.slots.fill(-1)
         self.counts.fill(0)
-        kernels.parse(
+        self.counts[kernels.LAST_MEDIA] = -1
+        native.parse(
             text, spec, kernels.ORDINARY,
             self.starts, self.run_of, self.times, self.statuses, self.media, self.states,
             self.surt_at, self.surt_length, self.key_length,
-            self.slots, self.media_at, self.media_length, self.counts,
+            self.slots, self.media_at, self.media_length, self.counts, self.spans, self.known,
         )  # fmt: skip
 
 

@@ -18,47 +18,84 @@ after `com,x)/a/b`), so keys below the largest one so far are set aside, sorted,
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit, types
 
-# What a line turned out to be.
-GOOD, ODD = 0, 1
-# What a file is, for `parse`.
-SURT_LIST, CDX, CDXJ = 0, 1, 2
-# Fields of `spec`.
-KIND, DELIMITER, FIELDS, KEY, TIME, URL, MEDIA, STATUS = range(8)
-# Fields of `counts`.
-LINES, RUNS, MEDIA_TYPES, CONSUMED = range(4)
-MEDIA_SLOTS = 4096
-MAX_MEDIA = 1024
+from recollect.profiles.kernelfields import (
+    CDXJ,
+    CONSUMED,
+    DELIMITER,
+    FIELDS,
+    GOOD,
+    KEY,
+    KIND,
+    LAST_MEDIA,
+    LEARNT,
+    LINES,
+    MAX_MEDIA,
+    MEDIA,
+    MEDIA_SLOTS,
+    MEDIA_TYPES,
+    ODD,
+    RUNS,
+    STATUS,
+    SURT_LIST,
+    TIME,
+    URL,
+)
+from recollect.profiles.words import word_at
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _part(function: _Function) -> _Function:
+    """Compile a function into those that call it. It borrows its arrays and makes none (see `words`)."""
+    options: dict[str, Any] = {"_nrt": False}
+    return cast(_Function, njit(**options)(function))
+
+
+# How `native` compiles the functions that others call; all else here is compiled into them.
+SIGNATURES = {
+    "parse": (
+        "void(uint8[::1], int64[::1], uint8[::1], int32[::1], int32[::1], int64[::1], int16[::1], int16[::1],"
+        " uint8[::1], int32[::1], int32[::1], int32[::1], int16[::1], int32[::1], int32[::1], int64[::1], int64[::1],"
+        " int64[::1])"
+    ),
+    "block": (
+        "void(uint8[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64[::1], uint8[::1],"
+        " int32[:, ::1], int64[:, ::1], int64[::1])"
+    ),
+    "ends_in": ("void(uint8[::1], int32[::1], int32[::1], uint8[::1], int64[::1], uint8[::1])"),
+}
 
 _memchr: Any = types.ExternalFunction("memchr", types.uintp(types.uintp, types.int32, types.uintp))
 _memcmp: Any = types.ExternalFunction("memcmp", types.int32(types.uintp, types.uintp, types.uintp))
 _memcpy: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
 
 
-@njit(inline="never")
+@_part
 def _find(base: Any, byte: Any, begin: Any, end: Any) -> Any:
     """Where `byte` is next in base[begin:end], or `end`."""
     at = _memchr(np.uintp(base + begin), np.int32(byte), np.uintp(end - begin))
     return end if at == 0 else np.int64(at - np.uintp(base))
 
 
-@njit
+@_part
 def _same(base: Any, a: Any, b: Any, length: Any) -> Any:
     return _memcmp(np.uintp(base + a), np.uintp(base + b), np.uintp(length)) == 0
 
 
-@njit
+@_part
 def _compare(base: Any, a: Any, a_length: Any, b: Any, b_length: Any) -> Any:
     """Order of two slices as bytes."""
     order = _memcmp(np.uintp(base + a), np.uintp(base + b), np.uintp(min(a_length, b_length)))
     return np.int64(order) if order != 0 else a_length - b_length
 
 
-@njit
+@_part
 def _scan_surt(buf: Any, begin: Any, end: Any, delimiter: Any, ordinary: Any) -> Any:
     """(end of the SURT, end of its key); the key's end is -1 if the SURT is out of the ordinary."""
     i = begin
@@ -91,21 +128,37 @@ def _scan_surt(buf: Any, begin: Any, end: Any, delimiter: Any, ordinary: Any) ->
     return i, key_end
 
 
-@njit
-def _scan_time(buf: Any, begin: Any, end: Any) -> Any:
-    """The number of the 14 digits at `begin`, or -1."""
+@_part
+def _eight_digits(word: Any) -> Any:
+    """The number that eight ASCII digits spell, the first lowest in the word; -1 if they are no digits."""
+    high, six = np.uint64(0xF0F0F0F0F0F0F0F0), np.uint64(0x0606060606060606)
+    if (word & high) | (((word + six) & high) >> np.uint64(4)) != np.uint64(0x3333333333333333):
+        return np.int64(-1)
+    # Neighbours are joined in pairs, then in fours, then in eights.
+    word = ((word & np.uint64(0x0F0F0F0F0F0F0F0F)) * np.uint64(2561)) >> np.uint64(8)
+    word = ((word & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(6553601)) >> np.uint64(16)
+    return np.int64(((word & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(42949672960001)) >> np.uint64(32))
+
+
+@_part
+def _scan_time(base: Any, begin: Any, end: Any) -> Any:
+    """The number of the 14 digits at `begin`, or -1; they are read as eight and eight that share two."""
     if begin + 14 > end:
         return np.int64(-1)
-    value = np.int64(0)
-    for i in range(begin, begin + 14):
-        digit = np.int64(buf[i]) - 48
-        if digit < 0 or digit > 9:
-            return np.int64(-1)
-        value = value * 10 + digit
-    return value
+    first = _eight_digits(word_at(np.uintp(base), np.uintp(begin)))
+    last = _eight_digits(word_at(np.uintp(base), np.uintp(begin + 6)))
+    if first < 10000 or last < 0:
+        return np.int64(-1)
+    # A moment that no calendar has is put right by the careful parser.
+    month, day, clock = first // 100 % 100, first % 100, last % 1000000
+    if month < 1 or month > 12 or day < 1 or day > 31 or clock >= 240000 or clock // 100 % 100 > 59 or clock % 100 > 59:
+        return np.int64(-1)
+    if day > 28 and (month == 2 or (day == 31 and (month == 4 or month == 6 or month == 9 or month == 11))):
+        return np.int64(-1)
+    return first * 1000000 + clock
 
 
-@njit
+@_part
 def _scan_status(buf: Any, begin: Any, end: Any) -> Any:
     """Three digits, 0 for an absent status, -1 for something else."""
     if end - begin == 3 and 49 <= buf[begin] <= 57:
@@ -117,7 +170,7 @@ def _scan_status(buf: Any, begin: Any, end: Any) -> Any:
     return np.int64(-1)
 
 
-@njit
+@_part
 def _is_web(buf: Any, begin: Any, end: Any) -> Any:
     """`http://` or `https://`."""
     if end - begin < 8 or buf[begin] != 104 or buf[begin + 1] != 116 or buf[begin + 2] != 116 or buf[begin + 3] != 112:
@@ -126,14 +179,21 @@ def _is_web(buf: Any, begin: Any, end: Any) -> Any:
     return buf[i] == 58 and buf[i + 1] == 47 and buf[i + 2] == 47
 
 
-@njit
+@_part
 def _media_number(
     buf: Any, base: Any, begin: Any, end: Any, slots: Any, media_at: Any, media_length: Any, counts: Any
 ) -> Any:
-    """The number of a media type, -1 for `-` or nothing, -2 when there are too many kinds."""
+    """The number of a media type, -1 for `-` or nothing, -2 for one with an escape or when there are too many kinds."""
     length = end - begin
     if length == 0 or (length == 1 and buf[begin] == 45):
         return np.int64(-1)
+    # Most lines have the media type of the line before.
+    last = counts[LAST_MEDIA]
+    if last >= 0 and media_length[last] == length and _same(base, media_at[last], begin, length):
+        return last
+    for i in range(begin, end):
+        if buf[i] == 92:
+            return np.int64(-2)
     mixed = np.uint64(length)
     for i in range(max(begin, end - 12), end):
         mixed = mixed * np.uint64(31) + np.uint64(buf[i])
@@ -141,6 +201,7 @@ def _media_number(
     while slots[slot] >= 0:
         number = slots[slot]
         if media_length[number] == length and _same(base, media_at[number], begin, length):
+            counts[LAST_MEDIA] = number
             return np.int64(number)
         slot = (slot + 1) & (MEDIA_SLOTS - 1)
     number = counts[MEDIA_TYPES]
@@ -150,10 +211,11 @@ def _media_number(
     media_at[number] = begin
     media_length[number] = length
     counts[MEDIA_TYPES] += 1
+    counts[LAST_MEDIA] = number
     return np.int64(number)
 
 
-@njit
+@_part
 def _field_of(buf: Any, begin: Any, end: Any) -> Any:
     """Which field a JSON name is: URL, MEDIA, STATUS; 0 for one not needed; -1 for one the careful parser must read."""
     length = end - begin
@@ -175,12 +237,43 @@ def _field_of(buf: Any, begin: Any, end: Any) -> Any:
     return 0
 
 
-@njit
-def _scan_json(buf: Any, base: Any, begin: Any, end: Any, spans: Any) -> Any:
-    """Read a flat JSON object in [begin, end); spans of URL, MEDIA and STATUS. False if anything is unusual."""
+@_part
+def _is_closed(buf: Any, begin: Any, end: Any) -> Any:
+    """Whether the last byte that is no blank is `}`."""
+    i = end - 1
+    while i > begin and (buf[i] == 32 or buf[i] == 13):
+        i -= 1
+    return buf[i] == 125
+
+
+@_part
+def _scan_alike(buf: Any, base: Any, begin: Any, end: Any, known: Any, spans: Any) -> Any:
+    """Read a JSON object whose first three names are those of a line before (`known`), spelled the same."""
+    i = begin
+    for n in range(3):
+        at, length, field = known[3 * n], known[3 * n + 1], known[3 * n + 2]
+        if i + length > end or not _same(base, at, i, length):
+            return False
+        i += length
+        spans[2 * field] = i
+        i = _find(base, 34, i, end)
+        if i >= end or buf[i - 1] == 92:
+            return False
+        spans[2 * field + 1] = i
+    return _is_closed(buf, i, end)
+
+
+@_part
+def _scan_json(buf: Any, base: Any, begin: Any, end: Any, known: Any, spans: Any) -> Any:
+    """Read a flat JSON object in [begin, end); spans of URL, MEDIA and STATUS. False if anything is unusual.
+
+    When these are the first three, nothing is read behind them but the closing brace, and `known` learns where the
+    text before each value is.
+    """
     i = begin
     if i >= end or buf[i] != 123:
         return False
+    pairs, text = 0, i
     i += 1
     while True:
         while i < end and buf[i] == 32:
@@ -206,7 +299,8 @@ def _scan_json(buf: Any, base: Any, begin: Any, end: Any, spans: Any) -> Any:
             i += 1
         if i >= end:
             return False
-        if buf[i] == 34:
+        quoted = buf[i] == 34
+        if quoted:
             value = i + 1
             i = _find(base, 34, value, end)
             if i >= end or buf[i - 1] == 92:
@@ -223,6 +317,15 @@ def _scan_json(buf: Any, base: Any, begin: Any, end: Any, spans: Any) -> Any:
         if field > 0:
             spans[2 * field] = value
             spans[2 * field + 1] = value_end
+        if field > 0 and quoted and pairs < 3:
+            known[3 * pairs], known[3 * pairs + 1], known[3 * pairs + 2] = text, value - text, field
+            pairs += 1
+            text = value_end
+            if pairs == 3:
+                known[LEARNT] = 1
+                return _is_closed(buf, i, end)
+        else:
+            pairs = 4
         while i < end and buf[i] == 32:
             i += 1
         if i >= end:
@@ -238,7 +341,7 @@ def _scan_json(buf: Any, base: Any, begin: Any, end: Any, spans: Any) -> Any:
         return i == end
 
 
-@njit
+@_part
 def _scan_fields(base: Any, begin: Any, end: Any, spec: Any, spans: Any) -> Any:
     """Spans of the wanted fields of a CDX line in [begin, end) and whether the number of fields is right."""
     at = begin
@@ -257,24 +360,18 @@ def _scan_fields(base: Any, begin: Any, end: Any, spec: Any, spans: Any) -> Any:
     return True
 
 
-@njit(
-    "void(uint8[::1], int64[::1], uint8[::1], int32[::1], int32[::1], int64[::1], int16[::1], int16[::1],"
-    " uint8[::1], int32[::1], int32[::1], int32[::1], int16[::1], int32[::1], int32[::1], int64[::1])",
-    cache=True,
-    nogil=True,
-)
 def parse(
     buf: Any, spec: Any, ordinary: Any,
     starts: Any, run_of: Any, times: Any, statuses: Any, media: Any, states: Any,
     surt_at: Any, surt_length: Any, key_length: Any,
-    slots: Any, media_at: Any, media_length: Any, counts: Any,
+    slots: Any, media_at: Any, media_length: Any, counts: Any, spans: Any, known: Any,
 ) -> None:  # fmt: skip
     """Lines to columns, until the text ends or the columns are full; `counts` says how far it came."""
     base = buf.ctypes.data
     end = np.int64(buf.size)
     kind = spec[KIND]
     delimiter = spec[DELIMITER]
-    spans = np.full(16, -1, np.int64)
+    known[LEARNT] = 0
     line = np.int64(0)
     run = np.int64(-1)
     p = np.int64(0)
@@ -310,14 +407,19 @@ def parse(
             for j in range(2 * KEY, 2 * STATUS + 2):
                 spans[j] = -1
             if kind == CDXJ:
-                if i + 16 < stop and buf[i + 15] == delimiter and _scan_json(buf, base, i + 16, stop, spans):
-                    time = _scan_time(buf, i + 1, stop)
-                else:
-                    time = np.int64(-1)
+                time = np.int64(-1)
+                if i + 16 < stop and buf[i + 15] == delimiter:
+                    read = known[LEARNT] == 1 and _scan_alike(buf, base, i + 16, stop, known, spans)
+                    if not read:
+                        for j in range(2 * URL, 2 * STATUS + 2):
+                            spans[j] = -1
+                        read = _scan_json(buf, base, i + 16, stop, known, spans)
+                    if read:
+                        time = _scan_time(base, i + 1, stop)
             elif _scan_fields(base, p, stop, spec, spans) and (
                 spec[TIME] < 0 or spans[2 * TIME + 1] - spans[2 * TIME] == 14
             ):
-                time = np.int64(0) if spec[TIME] < 0 else _scan_time(buf, spans[2 * TIME], stop)
+                time = np.int64(0) if spec[TIME] < 0 else _scan_time(base, spans[2 * TIME], stop)
             else:
                 time = np.int64(-1)
             if spans[2 * STATUS] >= 0:
@@ -346,15 +448,7 @@ def parse(
     counts[CONSUMED] = min(p, end)
 
 
-ORDINARY = np.zeros(256, np.uint8)
-for _byte in b"abcdefghijklmnopqrstuvwxyz0123456789-_.,":
-    ORDINARY[_byte] |= 1
-for _byte in range(0x21, 0x7F):
-    if not 65 <= _byte <= 90 and _byte not in b"*#?":
-        ORDINARY[_byte] |= 2
-
-
-@njit
+@_part
 def _sort(base: Any, at: Any, length: Any, order: Any, count: Any, temp: Any) -> None:
     """Sort `order[:count]` by the slices its numbers stand for; a stable merge sort that doubles sorted stretches."""
     width = 1
@@ -377,7 +471,7 @@ def _sort(base: Any, at: Any, length: Any, order: Any, count: Any, temp: Any) ->
         width *= 2
 
 
-@njit
+@_part
 def _put_number(out: Any, at: Any, value: Any) -> Any:
     digits: Any = 1
     limit: Any = np.int64(10)
@@ -390,7 +484,7 @@ def _put_number(out: Any, at: Any, value: Any) -> Any:
     return at + digits
 
 
-@njit
+@_part
 def _put_line(base: Any, at: Any, length: Any, m: Any, r: Any, out: Any, to: Any) -> Any:
     _memcpy(np.uintp(out.ctypes.data + to), np.uintp(base + at), np.uintp(length))
     to += length
@@ -402,19 +496,19 @@ def _put_line(base: Any, at: Any, length: Any, m: Any, r: Any, out: Any, to: Any
     return to + 1
 
 
-@njit(
-    "Tuple((int64, int64, int64))(uint8[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64[::1], uint8[::1])",
-    cache=True,
-    nogil=True,
-)
-def block(buf: Any, surt_at: Any, surt_length: Any, key_at: Any, key_length: Any, captures: Any, out: Any) -> Any:
-    """Runs to sorted lines `key M/R`; returns bytes, keys and URI-Rs written, or -1 if the SURTs are not in order."""
+def block(
+    buf: Any, surt_at: Any, surt_length: Any, key_at: Any, key_length: Any, captures: Any, out: Any,
+    numbers: Any, sums: Any, results: Any,
+) -> None:  # fmt: skip
+    """Runs to sorted lines `key M/R`; results are bytes, keys and URI-Rs written, or -1 if SURTs are not in order.
+
+    `numbers` (5 rows) and `sums` (2 rows) are room for as many groups as there are runs.
+    """
     base = buf.ctypes.data
     count = captures.size
     # Groups of neighbouring runs with one key; `late` ones are below the largest key so far.
-    at, length = np.empty(count, np.int32), np.empty(count, np.int32)
-    ms, rs = np.empty(count, np.int64), np.empty(count, np.int64)
-    main, late, temp = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
+    at, length, main, late, temp = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    ms, rs = sums[0], sums[1]
     groups, mains, lates, total = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     before: Any = np.int64(-1)
     for run in range(count):
@@ -424,7 +518,8 @@ def block(buf: Any, surt_at: Any, surt_length: Any, key_at: Any, key_length: Any
         if before >= 0:
             order = _compare(base, surt_at[before], surt_length[before], surt_at[run], surt_length[run])
             if order > 0:
-                return np.int64(-1), np.int64(0), np.int64(0)
+                results[0] = -1
+                return
             fresh = 1 if order < 0 else 0
         before = run
         total += fresh
@@ -475,22 +570,20 @@ def block(buf: Any, surt_at: Any, surt_length: Any, key_at: Any, key_length: Any
             j += 1
         to = _put_line(base, at[take], length[take], m, r, out, to)
         keys += 1
-    return np.int64(to), np.int64(keys), total
+    results[0], results[1], results[2] = to, keys, total
 
 
-@njit("boolean[::1](uint8[::1], int32[::1], int32[::1], uint8[::1], int64[::1])", cache=True, nogil=True)
-def ends_in(buf: Any, key_at: Any, key_length: Any, names: Any, name_ends: Any) -> Any:
+def ends_in(buf: Any, key_at: Any, key_length: Any, names: Any, name_ends: Any, found: Any) -> None:
     """For each key whether its last path segment is one of the names."""
-    found = np.zeros(key_at.size, np.bool_)
     for run in range(key_at.size):
         start = np.int64(0)
-        for end in name_ends:
-            length = end - start
+        for number in range(name_ends.size):
+            length = name_ends[number] - start
             at = key_at[run] + key_length[run] - length
             if key_length[run] > length and buf[at - 1] == 47:
                 same = True
                 for i in range(length):
                     same &= buf[at + i] == names[start + i]
-                found[run] |= same
-            start = end
-    return found
+                if same:
+                    found[run] = 1
+            start = name_ends[number]

@@ -182,8 +182,58 @@ def profile(
     `policy` is any of the 23 policies, `by` any of year, month, status, media-type, language. The filters are those of
     `recollect profile`. `updated_at` goes into the header as it is; without it the header has no time.
     """
+    options = options_of(
+        policy=policy,
+        output_format=output_format,
+        statuses=statuses,
+        media_types=media_types,
+        since=since,
+        until=until,
+        exclude=exclude,
+        where=where,
+        by=by,
+        by_columns=by_columns,
+        all_schemes=all_schemes,
+        name=name,
+        archive_id=archive_id,
+        updated_at=updated_at,
+        strict=strict,
+        threads=threads,
+        memory_limit=memory_limit,
+        temp_dir=temp_dir,
+        piece=piece,
+    )
+    target = None if output is None else os.fspath(output)
+    found: list[Problem] = []
+    sources = find_sources(_listed(paths), None if strict else found.append)
+    return _Job(sources, options, found, progress or (lambda _progress: None)).run(target)
+
+
+def options_of(
+    *,
+    policy: str = "HxPx",
+    output_format: str = "ukvs",
+    statuses: Iterable[str | int] = (),
+    media_types: Iterable[str] = (),
+    since: str = "",
+    until: str = "",
+    exclude: Iterable[str] = (),
+    where: str = "",
+    by: Iterable[str] = (),
+    by_columns: bool = False,
+    all_schemes: bool = False,
+    name: str = "",
+    archive_id: str = "",
+    updated_at: datetime | None = None,
+    strict: bool = False,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
+    piece: int = PIECE,
+) -> Options:
+    """Checked options from what callers say; every engine takes the same."""
     meta = _described(name, archive_id, updated_at)
-    options = Options(
+    return Options(
         selection(statuses=statuses, media_types=media_types, since=since, until=until, exclude=exclude, where=where),
         parse_policy(policy).name,
         _one_of(output_format, ("ukvs", "cdxj"), "output format"),
@@ -197,10 +247,6 @@ def profile(
         piece,
         meta,
     )
-    target = None if output is None else os.fspath(output)
-    found: list[Problem] = []
-    sources = find_sources(_listed(paths), None if strict else found.append)
-    return _Job(sources, options, found, progress or (lambda _progress: None)).run(target)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -287,7 +333,7 @@ class _Job:
         with closing(MapKeys(options.policy, options.temp_dir)) as keys:
             totals = keys.read([source.path for source in self._sources], tally.note)
             tally.lines = keys.records
-            header = self._header(totals, tally)
+            header = header_of(self._options, self._sources, totals, tally)
             text = _write(output, header, keys.lines())
         return ProfileResult(totals, tally, tuple(self._sources), header, output, text, False, 0)
 
@@ -305,7 +351,7 @@ class _Job:
             tally = self._read(sink)
             sink.finish()
             totals = sink.totals()
-            header = self._header(totals, tally)
+            header = header_of(self._options, self._sources, totals, tally)
             text = _write(output, header, sink.lines())
         spilled = 0 if store is None else store.spilled
         return ProfileResult(totals, tally, tuple(self._sources), header, output, text, store is None, spilled)
@@ -347,33 +393,34 @@ class _Job:
                 hint="name a folder with more room: --temp-dir DIR, or give the indexes sorted (LC_ALL=C sort)",
             )
 
-    def _header(self, totals: Totals, tally: Tally) -> Header:
-        options = self._options
-        described = dict(options.meta)
-        archive = described.pop("id", "")
-        meta: dict[str, Any] = {
-            **described,
-            "type": "MementoMap" if options.output_format == "ukvs" else f"urikey#{options.policy}",
-            "policy": options.policy,
-            "generator": f"recollect {recollect.__version__}",
-            "counts": {"captures": totals.captures, "uri_rs": totals.uri_rs, "keys": totals.keys},
-            "sources": [{"name": Path(source.label).name, "bytes": source.size} for source in self._sources],
-        }
-        if totals.gamma is not None:
-            meta["gamma"] = round(totals.gamma, 4)
-        if tally.first_time:
-            meta["span"] = {"from": f"{tally.first_time:014d}", "to": f"{tally.last_time:014d}"}
-        if options.chosen:
-            meta["filters"] = options.chosen.as_meta()
-        if options.all_schemes:
-            meta["all_schemes"] = True
-        names = [DIMENSIONS[dimension] for dimension in options.by] if options.by_columns else []
-        return Header(
-            keys=("surt", *names),
-            id={"uri": archive} if archive else {},
-            meta=meta,
-            style=options.output_format,
-        )
+
+def header_of(options: Options, sources: Sequence[Source], totals: Totals, tally: Tally) -> Header:
+    """The header of a profile."""
+    described = dict(options.meta)
+    archive = described.pop("id", "")
+    meta: dict[str, Any] = {
+        **described,
+        "type": "MementoMap" if options.output_format == "ukvs" else f"urikey#{options.policy}",
+        "policy": options.policy,
+        "generator": f"recollect {recollect.__version__}",
+        "counts": {"captures": totals.captures, "uri_rs": totals.uri_rs, "keys": totals.keys},
+        "sources": [{"name": Path(source.label).name, "bytes": source.size} for source in sources],
+    }
+    if totals.gamma is not None:
+        meta["gamma"] = round(totals.gamma, 4)
+    if tally.first_time:
+        meta["span"] = {"from": f"{tally.first_time:014d}", "to": f"{tally.last_time:014d}"}
+    if options.chosen:
+        meta["filters"] = options.chosen.as_meta()
+    if options.all_schemes:
+        meta["all_schemes"] = True
+    names = [DIMENSIONS[dimension] for dimension in options.by] if options.by_columns else []
+    return Header(
+        keys=("surt", *names),
+        id={"uri": archive} if archive else {},
+        meta=meta,
+        style=options.output_format,
+    )
 
 
 class _Meter:
@@ -398,7 +445,7 @@ class _Meter:
 def _write(output: str | None, header: Header, lines: Iterator[bytes]) -> bytes | None:
     """Write the map, or return it when there is nowhere to write it."""
     if header.style == "cdxj":
-        lines = (_as_cdxj(text) for text in lines)
+        lines = (as_cdxj(text) for text in lines)
     if output is None:
         return header.encode() + b"".join(lines)
     with atomic_output(output) as out:
@@ -408,7 +455,7 @@ def _write(output: str | None, header: Header, lines: Iterator[bytes]) -> bytes 
     return None
 
 
-def _as_cdxj(text: bytes) -> bytes:
+def as_cdxj(text: bytes) -> bytes:
     """Lines `key M/R` as lines of a CDXJ profile; one profile alone has a spread of 1 everywhere."""
     made = []
     for line in text.splitlines():

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,11 +26,9 @@ from numpy.typing import NDArray
 
 from recollect.errors import FormatError
 from recollect.formats import cdx
-from recollect.formats.captures import read_captures
 from recollect.formats.cdx import Capture
 from recollect.formats.containers import InputStream, open_input
 from recollect.formats.detect import Kind, Source
-from recollect.formats.parquet import ParquetIndex
 from recollect.formats.zipnum import read_blocks
 from recollect.model import Problem
 from recollect.profiles.batch import BATCH_LINES, Batch, Columns, Parser, batch_of, read_batch, spec_of
@@ -71,29 +69,52 @@ def scan(sources: Sequence[Source], work: Callable[[Batch], T], options: ScanOpt
     """Every piece of every source, in order, with the results of `work` for its batches."""
     reader = _Reader(work, options)
     with _pool(options.threads) as pool:
-        lines = 0
-        source: Source | None = None
-        for piece in _in_order(pool, reader.tasks(sources), options.threads + 1):
-            if piece.source is not source:
-                source, lines = piece.source, 0
-            # Only here is it known how many lines stand before the piece.
-            piece.problems = [
-                problem
-                if problem.line is None
-                else Problem(problem.file, lines + problem.line, problem.reason, problem.excerpt)
-                for problem in piece.problems
-            ]
-            piece.first_line = lines
-            lines += piece.lines
-            if options.strict and piece.problems:
-                problem = piece.problems[0]
-                raise FormatError(
-                    "bad input",
-                    where=problem.file if problem.line is None else f"{problem.file}:{problem.line}",
-                    why=problem.reason,
-                    hint="without --strict such lines are skipped and counted",
-                )
-            yield piece
+        yield from _numbered(_in_order(pool, reader.tasks(sources), options.threads + 1), options.strict)
+
+
+def scan_range(
+    source: Source, start: int, stop: int, work: Callable[[Batch], T], options: ScanOptions
+) -> Iterator[Piece[T]]:
+    """The lines of a plain file that begin in [start, stop), in this thread; lines are numbered from there."""
+    return _numbered(_Reader(work, options).range_pieces(source, start, stop), options.strict)
+
+
+def scan_text(
+    source: Source, texts: Iterable[bytes], work: Callable[[Batch], T], options: ScanOptions
+) -> Iterator[Piece[T]]:
+    """Lines of a source that somebody else has read, in texts of whole lines, in this thread."""
+    return _numbered(_Reader(work, options).text_pieces(source, texts), options.strict)
+
+
+def _numbered(pieces: Iterable[Piece[T]], strict: bool) -> Iterator[Piece[T]]:
+    """Pieces in order, their lines numbered by the source."""
+    lines = 0
+    source: Source | None = None
+    for piece in pieces:
+        if piece.source is not source:
+            source, lines = piece.source, 0
+        # Only here is it known how many lines stand before the piece.
+        piece.problems = [
+            problem
+            if problem.line is None
+            else Problem(problem.file, lines + problem.line, problem.reason, problem.excerpt)
+            for problem in piece.problems
+        ]
+        piece.first_line = lines
+        lines += piece.lines
+        if strict and piece.problems:
+            raise bad_input(piece.problems[0])
+        yield piece
+
+
+def bad_input(problem: Problem) -> FormatError:
+    """What `strict` raises."""
+    return FormatError(
+        "bad input",
+        where=problem.file if problem.line is None else f"{problem.file}:{problem.line}",
+        why=problem.reason,
+        hint="without --strict such lines are skipped and counted",
+    )
 
 
 @contextmanager
@@ -131,13 +152,24 @@ class _Reader(Generic[T]):
             elif source.kind not in LINE_KINDS:
                 yield from self._record_tasks(source)
             elif source.container == "plain" and source.stream is None:
-                size = Path(source.path).stat().st_size
-                for offset in range(0, size, self._options.piece):
-                    yield partial(self._plain_piece, source, offset, min(offset + self._options.piece, size), size)
+                yield from self._range_tasks(source, 0, Path(source.path).stat().st_size)
             elif source.container == "blocks":
                 yield from self._block_tasks(source)
             else:
                 yield from self._stream_tasks(source)
+
+    def _range_tasks(self, source: Source, start: int, stop: int) -> Iterator[Callable[[], Piece[T]]]:
+        size = Path(source.path).stat().st_size
+        for offset in range(start, stop, self._options.piece):
+            yield partial(self._plain_piece, source, offset, min(offset + self._options.piece, stop), size)
+
+    def range_pieces(self, source: Source, start: int, stop: int) -> Iterator[Piece[T]]:
+        """The pieces of a part of a plain file."""
+        return (task() for task in self._range_tasks(source, start, stop))
+
+    def text_pieces(self, source: Source, texts: Iterable[bytes]) -> Iterator[Piece[T]]:
+        """The pieces of a source whose text is given."""
+        return (self._stream_piece(source, _joined([text]), 0) for text in texts)
 
     def _plain_piece(self, source: Source, offset: int, until: int, size: int) -> Piece[T]:
         """The lines that begin in [offset, until) of a plain file."""
@@ -194,6 +226,8 @@ class _Reader(Generic[T]):
         yield partial(Piece, source, problems=problems, consumed=source.size or 0)
 
     def _parquet_tasks(self, source: Source) -> Iterator[Callable[[], Piece[T]]]:
+        from recollect.formats.parquet import ParquetIndex
+
         index = ParquetIndex(source.path)
         as_cdx = replace(source, kind=Kind.CDX, layout=index.layout)
         for text, done in index.lines():
@@ -219,6 +253,9 @@ class _Reader(Generic[T]):
         return piece
 
     def _record_tasks(self, source: Source) -> Iterator[Callable[[], Piece[T]]]:
+        # The readers of all other formats, which indexes do not need.
+        from recollect.formats.captures import read_captures
+
         problems: list[Problem] = []
         left_out: Counter[str] = Counter()
         gathered: list[Capture] = []

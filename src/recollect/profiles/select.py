@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from recollect.datetimes import format_timestamp, parse_any, parse_timestamp
 from recollect.errors import FormatError, UsageError
 from recollect.formats.cdx import REVISIT, Capture
-from recollect.profiles import kernels
+from recollect.profiles import native
 from recollect.profiles.batch import Batch
 from recollect.profiles.where import compile_where
 
@@ -151,8 +151,9 @@ class Filter:
                 passes &= batch.times <= self._until
             _narrow(keep, passes, "time", dropped, batch)
         if self._chosen.exclude:
-            excluded = kernels.ends_in(batch.text, batch.key_at, batch.key_length, self._names, self._name_ends)
-            _narrow(keep, ~excluded[batch.run_of], "excluded name", dropped, batch)
+            excluded = np.zeros(len(batch.key_at), np.uint8)
+            native.ends_in(batch.text, batch.key_at, batch.key_length, self._names, self._name_ends, excluded)
+            _narrow(keep, excluded[batch.run_of] == 0, "excluded name", dropped, batch)
         if self._where is not None:
             _narrow(keep, _tested(batch, keep, self._where), "where", dropped, batch)
         return keep, dropped

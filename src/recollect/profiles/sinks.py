@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import NotSorted, ResourceError
-from recollect.profiles import kernels
+from recollect.profiles import native
 from recollect.profiles.batch import Batch
 from recollect.profiles.select import Filter
 
@@ -113,13 +113,17 @@ class SortedSink:
         if runs.size == 0:
             return block
         out = np.empty(int(batch.key_length[runs].sum()) + LINE_EXTRA * runs.size, np.uint8)
-        size, keys, uri_rs = kernels.block(
-            batch.text, batch.surt_at, batch.surt_length, batch.key_at, batch.key_length, captures, out
-        )
+        count = len(captures)
+        results = np.zeros(3, np.int64)
+        native.block(
+            batch.text, batch.surt_at, batch.surt_length, batch.key_at, batch.key_length, captures, out,
+            np.empty((5, count), np.int32), np.empty((2, count), np.int64), results,
+        )  # fmt: skip
+        size, keys, uri_rs = results.tolist()
         if size < 0:
             raise NotSorted("the input is not sorted by SURT")
         first = int(runs[0])
-        block.text, block.keys, block.uri_rs = out[:size].tobytes(), int(keys), int(uri_rs)
+        block.text, block.keys, block.uri_rs = out[:size].tobytes(), keys, uri_rs
         block.first_surt, block.last_surt = batch.surt(first), batch.surt(int(runs[-1]))
         block.first_key = batch.key(first)
         return block
