@@ -47,6 +47,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "publish": ("recollect.cli.publish", "publish", "write a map as static files for any web server"),
     "recover": ("recollect.cli.recover", "recover", "get a lost website back from the archives"),
     "replay": ("recollect.cli.serve", "replay", "what each way of routing would have cost and found for a log"),
+    "report": ("recollect.cli.report", "report", "an archive's holdings on one page, with figures"),
     "route": ("recollect.cli.serve", "route", "explain which archives a lookup would ask"),
     "serve": ("recollect.cli.serve", "serve", "Memento for all archives, asking only those that can answer"),
     "stats": ("recollect.cli.stats", "stats", "describe an archive: the papers' tables from your own indexes"),

@@ -1,0 +1,65 @@
+"""`recollect report`: an archive's holdings on one page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
+
+_EXAMPLES = """\b
+Examples:
+  recollect report index.cdxj.gz -o report.html
+  recollect report indexes/ -o report.html --name "My Archive" --replay https://archive.example/web/
+  recollect report indexes/ -o report.html --accesses access.log.gz       what is held against what is asked for
+  recollect report map.ukvs -o report.html                                fewer figures: a map has no times
+
+\b
+The page needs neither scripts nor network: open it from disk, print it, or send it by mail. Figures and tables are
+those of the MementoMap paper (2019), drawn from your own archive.
+"""
+
+
+@click.command("report", epilog=_EXAMPLES)
+@click.argument("inputs", nargs=-1, required=True, metavar="INDEX|MAP...")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The page (HTML).")
+@click.option("--name", default="", help="The archive's name, for the title.  [default: the input's]")
+@click.option(
+    "--accesses", multiple=True, metavar="LOG", help="What people ask for: a log or list of URIs. Repeatable."
+)
+@click.option("--replay", default="", metavar="URL", help="Where the archive replays; links of the sample lead there.")
+@click.option("--sample", default=20, show_default=True, type=click.IntRange(0, 1000), help="URIs to pick by chance.")
+@click.option("--seed", default=0, show_default=True, help="Another seed picks other URIs.")
+@click.option("--top", default=15, show_default=True, type=click.IntRange(1, 1000), help="Rows of the top lists.")
+@click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+def report(inputs: tuple[str, ...], output: str, accesses: tuple[str, ...], **given: Any) -> int:
+    """Draw an archive's holdings on one page: growth, statuses, types, hosts, shape, cost, and what is asked for.
+
+    INDEX is what `recollect profile` reads: indexes, lists, WARCs; or give one MAP.
+    """
+    from recollect.profiles.report import ReportOptions, write_report
+
+    options = ReportOptions(given["name"], given["replay"], given["sample"], given["seed"], given["top"])
+    with progress_bar(quiet=given["quiet"] or given["as_json"]) as progress:
+        data = write_report(
+            inputs, output, accesses=accesses, options=options, temp_dir=given["temp_dir"], progress=progress
+        )
+    found, unread = data.stats, sum(data.stats.skipped.values()) + (data.overlap.unreadable if data.overlap else 0)
+    if given["as_json"]:
+        emit_json({"report": output, "stats": found.as_dict(), "overlap": data.overlap and data.overlap.as_dict()})
+    elif not given["quiet"]:
+        overview = found.overview
+        uris = f" of {overview.uri_rs:,} URI-Rs" if overview.uri_rs is not None else ""
+        talk(f"{output}: {overview.captures:,} captures{uris} on {overview.hosts:,} hosts, {_size(output)}")
+        for problem in found.problems[:5]:
+            talk(f"skipped: {problem}")
+    return 3 if unread else 0
+
+
+def _size(path: str) -> str:
+    from pathlib import Path
+
+    return human_bytes(Path(path).stat().st_size) if Path(path).is_file() else "written"
