@@ -45,6 +45,7 @@ class Settings:
     deadline: float = _setting(30.0, "duration", "time for a whole answer; archives that are late are named as missing")
     connect_timeout: float = _setting(5.0, "duration", "time to connect to an archive")
     concurrency: int = _setting(100, "count", "requests at a time to an archive that sets no limit itself")
+    in_flight: int = _setting(320, "count", "requests out at a time over all archives, beyond an equal share for each")
     top_k: int | None = _setting(None, "count", "ask at most so many archives, those expected to hold most first")
     budget: int | None = _setting(None, "count", "requests for one lookup: the most promising archives, then pages")
     max_pages: int = _setting(100, "count", "requests per archive and lookup: a TimeMap and its pages")

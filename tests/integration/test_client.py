@@ -95,6 +95,52 @@ def test_at_most_so_many_requests_at_a_time_in_the_order_of_asking() -> None:
     run(main())
 
 
+def test_stalled_archives_never_take_the_places_of_others() -> None:
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        if request.path.startswith("/stall"):
+            await asyncio.sleep(1.0)
+        writer.write(answer(b"ok"))
+
+    async def main() -> None:
+        async with loopback(handler) as server, ArchiveClient(concurrency=100, in_flight=12) as client:
+            stalled, quick, third = (Archive(id=name, timemap=f"{server.base}/") for name in ("s", "q", "t"))
+            for archive in (stalled, quick, third):
+                await client.get(archive, server.base + "/")
+            loop = asyncio.get_running_loop()
+            waiting = [asyncio.ensure_future(client.get(stalled, f"{server.base}/stall/{n}")) for n in range(40)]
+            await asyncio.sleep(0.1)
+            assert client.in_use(stalled) == 12, "it may use what nobody else needs"
+            started = loop.time()
+            await asyncio.gather(*(client.get(quick, f"{server.base}/{n}") for n in range(60)))
+            assert loop.time() - started < 0.8, "the others get their share at once"
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            assert [client.in_use(archive) for archive in (stalled, quick, third)] == [0, 0, 0]
+            assert (await client.get(stalled, server.base + "/")).body == b"ok"
+
+    run(main())
+
+
+def test_who_waits_too_long_for_a_place_is_told_and_takes_none() -> None:
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.3 if request.path == "/slow" else 0)
+        writer.write(answer(b"ok"))
+
+    async def main() -> None:
+        async with loopback(handler) as server, ArchiveClient() as client:
+            archive, loop = archive_at(server, concurrency=1), asyncio.get_running_loop()
+            slow = asyncio.ensure_future(client.get(archive, server.base + "/slow"))
+            await asyncio.sleep(0.05)
+            with pytest.raises(ArchiveThrottled, match="no free place"):
+                await client.get(archive, server.base + "/", deadline=loop.time() + 0.1)
+            await slow
+            assert client.in_use(archive) == 0
+            assert (await client.get(archive, server.base + "/", deadline=loop.time() + 1)).body == b"ok"
+
+    run(main())
+
+
 def test_a_rate_is_kept() -> None:
     async def main() -> None:
         async with loopback(always(answer(b"ok"))) as server, ArchiveClient() as client:

@@ -26,6 +26,7 @@ from recollect.formats.ukvs import MapFile, validate
 
 if TYPE_CHECKING:
     from recollect.profiles.lookup import Holdings, Lookup
+    from recollect.profiles.maptext import MapText
 
 _NAME = re.compile(
     r"(?P<id>.+?)(?P<voids>\.voids)?(?P<kind>\.ukvs|\.mementomap|\.filter|\.bff)(?:\.(?:gz|bgz|bz2|zst|zstd))?",
@@ -47,8 +48,8 @@ class ArchiveMap:
     path: str
     nothing: Evidence
     """What it says of a URI it has no key for."""
-    by_key: bool
-    """Whether it is searched by the normal key, and not by that of a policy."""
+    text: MapText | None
+    """The text of a map that is searched by normal keys; None of filters, and of maps by a policy's keys."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,17 @@ class Maps:
             keys = keys_of(uri_r)
         except BadURI:
             return {}
-        # Nearly every URI has one key, whatever way it is spelt; then maps need not find it out again, each for itself.
-        short = keys[0].decode("ascii") if len(keys) == 1 else uri_r
         found: dict[str, Evidence] = {}
         for one in self.maps:
             known = found.get(one.archive)
             if known is not None and known.answer == "no":
                 continue
-            lookup = one.holdings.lookup(short if one.by_key else uri_r)
-            said = one.nothing if lookup.frequency is None else _evidence(one, lookup)
+            # Most maps hold most URIs not at all: the keys, found once for all maps, are searched before all else.
+            if one.text is not None and not any(map(one.text.find, keys)):
+                said = one.nothing
+            else:
+                lookup = one.holdings.lookup(uri_r)
+                said = one.nothing if lookup.frequency is None else _evidence(one, lookup)
             if known is None or said.answer == "no" or known.answer == "unknown":
                 found[one.archive] = said
         return found
@@ -112,14 +115,15 @@ def _opened(archive: str, path: Path, kind: str) -> ArchiveMap:
     if kind != "filter":
         for part in sorted(path.rglob("*.ukvs*")) if path.is_dir() else [path]:
             _check(part)
-    from recollect.profiles.lookup import open_map
+    from recollect.profiles.lookup import MementoMap, open_map
 
     holdings = open_map(path)
     voids = holdings.header.lists_voids
     source = "filter" if kind == "filter" else "voids" if voids else "map"
     nothing = Evidence("unknown", source) if voids else Evidence("no", source, "no key")
-    by_key = kind != "filter" and holdings.header.policy in ("", "HxPx")
-    return ArchiveMap(archive, source, holdings, str(path), nothing, by_key)
+    plain = holdings.header.policy in ("", "HxPx")
+    text = holdings.text if isinstance(holdings, MementoMap) and plain else None
+    return ArchiveMap(archive, source, holdings, str(path), nothing, text)
 
 
 def _check(path: Path) -> None:

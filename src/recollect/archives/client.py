@@ -25,7 +25,7 @@ from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect import __version__
-from recollect.archives.gate import Gate, Pace
+from recollect.archives.gate import Crowd, Gate, Pace
 from recollect.archives.http1 import Connection, Headers
 from recollect.archives.proxies import Proxy, tunnel
 from recollect.archives.sinks import Streamed, Whole
@@ -125,17 +125,20 @@ class ArchiveClient:
         *,
         user_agent: str = USER_AGENT,
         concurrency: int = 8,
+        in_flight: int = 320,
         timeout: float = 30.0,
         connect_timeout: float = 5.0,
         backs_off: bool = True,
         tls: ssl.SSLContext | None = None,
         proxies: Callable[[str, str], Proxy | None] = lambda _scheme, _host: None,
     ) -> None:
-        """`concurrency` and `timeout` (seconds per request) hold for archives that set none themselves. `backs_off`:
+        """`concurrency` and `timeout` (seconds per request) hold for archives that set none themselves; `in_flight` is
+        how many requests may be out over all archives, beyond an equal share for each. `backs_off`:
         pause after a 429 also when the archive does not say for how long (an aggregator has breakers for that)."""
         self._loop = asyncio.get_running_loop()
         self._fields = _fields({"User-Agent": user_agent})
         self._concurrency = concurrency
+        self._crowd = Crowd(in_flight)
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._backs_off = backs_off
@@ -379,7 +382,10 @@ class ArchiveClient:
     def _peer(self, archive: Archive) -> _Peer:
         peer = self._peers.get(archive.id)
         if peer is None or (peer.archive is not archive and peer.archive != archive):
-            gate = Gate(archive.id, concurrency=archive.concurrency or self._concurrency, backs_off=self._backs_off)
+            if peer is not None and not peer.gate.inside and not peer.gate.has_waiting:
+                self._crowd.quit(peer.gate)
+            concurrency = archive.concurrency or self._concurrency
+            gate = Gate(archive.id, concurrency=concurrency, backs_off=self._backs_off, crowd=self._crowd)
             peer = self._peers[archive.id] = _Peer(archive, gate, self._fields)
         return peer
 

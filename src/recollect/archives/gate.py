@@ -1,10 +1,13 @@
 """How often and how many at a time one archive is asked: law 6, polite by default.
 
-Hides: the queue of those waiting, the rates (leaky buckets, GCRA), and pauses the archive asked for. Invariants:
-never more than `concurrency` passes are out; passes are given in the order of asking; nobody waits past their
-deadline. Times are those of the running loop's clock (monotonic seconds).
+Hides: the queues of those waiting, the rates (leaky buckets, GCRA), and pauses the archive asked for. Invariants:
+never more than `concurrency` passes of an archive are out; its passes are given in the order of asking; nobody waits
+past their deadline. Times are those of the running loop's clock (monotonic seconds).
 
-An archive has one gate, and a pace for each kind of request it limits apart (its index and its replay).
+An archive has one gate, and a pace for each kind of request it limits apart (its index and its replay). All gates of a
+client share one `Crowd`, which bounds how many requests are out over all archives: sockets are not endless (a process
+has 1,024 files by default). Its bound is soft where it must be: every archive may always have its equal share, so
+archives that stall can never take the places of those that answer.
 """
 
 from __future__ import annotations
@@ -34,15 +37,59 @@ class Pace:
         self.waiting = 0
 
 
+class Crowd:
+    """All requests that are out, over all gates."""
+
+    __slots__ = ("_gates", "inside", "most", "waiting")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.inside = 0
+        self.waiting = 0
+        self._gates: list[Gate] = []
+
+    def join(self, gate: Gate) -> None:
+        self._gates.append(gate)
+
+    def quit(self, gate: Gate) -> None:
+        """A gate that is not used any more; what is inside still counts until it leaves."""
+        self._gates.remove(gate)
+
+    @property
+    def share(self) -> int:
+        """What every archive may always have."""
+        return max(1, self.most // max(1, len(self._gates)))
+
+    def let_in(self) -> None:
+        """Give free places to those who wait: to the archive with the fewest requests out first."""
+        while self.waiting:
+            open_gates = [gate for gate in self._gates if gate.has_waiting and gate.has_room]
+            if not open_gates:
+                return
+            min(open_gates, key=lambda gate: gate.inside).admit()
+
+
 class Gate:
     """The door to one archive: `await enter(deadline, pace)`, then `leave()`."""
 
-    __slots__ = ("_backoff", "_backs_off", "_loop", "_waiting", "concurrency", "inside", "name", "paused_until")
+    __slots__ = (
+        "_backoff",
+        "_backs_off",
+        "_crowd",
+        "_loop",
+        "_waiting",
+        "concurrency",
+        "inside",
+        "name",
+        "paused_until",
+    )
 
-    def __init__(self, name: str, *, concurrency: int, backs_off: bool = True) -> None:
+    def __init__(self, name: str, *, concurrency: int, backs_off: bool = True, crowd: Crowd | None = None) -> None:
         """With `backs_off`, 429 without Retry-After makes us pause too: a second, and twice as long each time."""
         self.name = name
         self._backs_off = backs_off
+        self._crowd = crowd or Crowd(concurrency)
+        self._crowd.join(self)
         self.concurrency = concurrency
         self.inside = 0
         self.paused_until = 0.0
@@ -52,8 +99,9 @@ class Gate:
 
     async def enter(self, deadline: float = inf, pace: Pace | None = None) -> None:
         """Wait for a pass; raises ArchiveThrottled when none can be had before the deadline."""
-        if self.inside < self.concurrency and not self._waiting:
+        if not self._waiting and self.has_room:
             self.inside += 1
+            self._crowd.inside += 1
         else:
             await self._queue(deadline)
         if pace is not None or self.paused_until:
@@ -64,13 +112,32 @@ class Gate:
                 raise
 
     def leave(self) -> None:
-        """Give the pass back; the next in the queue gets it."""
-        while self._waiting:
-            waiter = self._waiting.popleft()
+        """Give the pass back; somebody who waits gets it."""
+        self.inside -= 1
+        self._crowd.inside -= 1
+        if self._crowd.waiting:
+            self._crowd.let_in()
+
+    @property
+    def has_room(self) -> bool:
+        crowd = self._crowd
+        return self.inside < self.concurrency and (crowd.inside < crowd.most or self.inside < crowd.share)
+
+    @property
+    def has_waiting(self) -> bool:
+        return any(not waiter.done() for waiter in self._waiting)
+
+    def admit(self) -> None:
+        """Give a pass to the first who waits."""
+        for waiter in self._waiting:
             if not waiter.done():
+                # Those that are done gave up just now, and take themselves out.
+                self._waiting.remove(waiter)
+                self._crowd.waiting -= 1
+                self.inside += 1
+                self._crowd.inside += 1
                 waiter.set_result(None)
                 return
-        self.inside -= 1
 
     def noticed(self, status: int, retry_after: str) -> None:
         """Take note of an answer: 429, or 503 with Retry-After, makes us pause; success ends the backing off."""
@@ -93,21 +160,29 @@ class Gate:
     async def _queue(self, deadline: float) -> None:
         waiter = self._loop.create_future()
         self._waiting.append(waiter)
+        self._crowd.waiting += 1
         timer = None if deadline == inf else self._loop.call_at(deadline, _wake, waiter)
         try:
             await waiter
         except TimeoutError:
+            self._give_up(waiter)
             raise ArchiveThrottled(
-                "no free connection before the deadline", where=self.name, why=f"{self.concurrency} are in use"
+                "no free place before the deadline", where=self.name, why=f"{self.inside} requests are out"
             ) from None
         except BaseException:
-            # Cancelled after the pass was handed over: hand it on.
-            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+            if waiter.cancelled() or not waiter.done():
+                self._give_up(waiter)
+            else:
+                # Cancelled after the pass was handed over: hand it on.
                 self.leave()
             raise
         finally:
             if timer is not None:
                 timer.cancel()
+
+    def _give_up(self, waiter: asyncio.Future[None]) -> None:
+        self._waiting.remove(waiter)
+        self._crowd.waiting -= 1
 
     async def _wait_turn(self, deadline: float, pace: Pace | None) -> None:
         ahead = 0

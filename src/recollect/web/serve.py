@@ -31,6 +31,7 @@ _RunWorker = Callable[[int, Callable[[], None]], None]
 
 def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     """Serve until told to stop; returns the exit code. `on_ready` hears our address and the operator's token."""
+    _allow_more_files()
     world = load_world(settings)  # what cannot work must fail here, before anybody hears that we serve
     listener = _bind(settings.host, settings.port)
     admin = _bind("127.0.0.1", settings.admin_port) if settings.admin_port is not None else None
@@ -53,6 +54,14 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
             lambda: on_ready(address, token),
         )
         return parent.run()
+
+
+def _allow_more_files() -> None:
+    """As many open files as the system lets us have: each client and each request to an archive is one."""
+    import resource  # not on Windows
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _run(main: object) -> None:

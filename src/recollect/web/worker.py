@@ -107,6 +107,7 @@ class Worker:
             ArchiveClient(
                 user_agent=_user_agent(settings),
                 concurrency=settings.concurrency,
+                in_flight=settings.in_flight,
                 timeout=settings.deadline,
                 connect_timeout=settings.connect_timeout,
                 backs_off=False,
