@@ -7,13 +7,14 @@ become words and exit codes.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -21,6 +22,8 @@ from recollect import __version__
 from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from click.shell_completion import CompletionItem
 
 # Command -> (module, attribute, what it does). Help is kept here so that listing imports nothing.
@@ -135,7 +138,13 @@ def main(args: list[str] | None = None) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # A character that the terminal's encoding lacks is shown as an escape; it must not end the program.
         sys.stdout.reconfigure(errors="backslashreplace")
+    # Told to end (kill, a batch system's limit), we clean up as at Ctrl-C; the server has a handler of its own.
+    signal.signal(signal.SIGTERM, _ended)
     sys.exit(run(args))
+
+
+def _ended(_number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + signal.SIGTERM)
 
 
 def run(args: list[str] | None = None) -> int:
