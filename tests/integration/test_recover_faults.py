@@ -353,6 +353,40 @@ def test_wrong_bytes_are_noticed_and_the_next_best_taken(tmp_path: Path) -> None
         assert only is not None and only.altered  # better than nothing, and marked
 
 
+def test_bytes_packed_for_the_way_are_unpacked_and_an_archive_whose_bytes_always_differ_is_believed(
+    tmp_path: Path,
+) -> None:
+    paths = [f"/{n}" for n in range(12)]
+    fake = site(*paths)
+    for path in paths:
+        fake.add(path, f"<p>text of {path}")
+    packed = {
+        f"id_/http://lost.example{path}": lambda r: answer(
+            gzip.compress(fake.pages["http://lost.example/" + r.path.rpartition("/")[2], "20100101000000"]),
+            Content_Type="text/html",
+            Content_Encoding="gzip",
+        )
+        for path in paths
+    }
+
+    async def run(folder: str) -> dict[str, tuple[bytes, str, bool]]:
+        async with serving(fake) as (archive, _):
+            await crawl(tmp_path / folder, [archive], options())
+        with Store.open(tmp_path / folder) as store:
+            return {r.uri: (store.content(r), r.content_encoding, r.altered) for r in store.recovered()}
+
+    fake.odd = dict(packed)
+    found = asyncio.run(run("packed"))
+    assert found["http://lost.example/3"] == (b"<p>text of /3", "", False)
+    assert len(found) == 13
+    fake.odd = {}
+    fake.digests = {f"http://lost.example{path}": digest(b"another") for path in ("/", *paths)}
+    before = len(fake.times)
+    found = asyncio.run(run("different"))
+    assert len(found) == 13 and all(altered for _, _, altered in found.values())
+    assert len(fake.times) - before <= 1 + 13 + 8 + 6  # not twice for all: after a few it is believed
+
+
 def test_the_newest_good_capture_and_the_end_of_a_site(tmp_path: Path) -> None:
     parked = "<title>lost.example</title><p>This domain is for sale. Buy this domain today."
     fake = site("/p", "/gone", "/late", "/moved", "/robbed")

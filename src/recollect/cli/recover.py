@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, json_option, progress_bar
+from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.recoverytalk import agree, event_log, listing_line, show_survey, status_line, tell
 from recollect.errors import UsageError
 
@@ -196,9 +196,13 @@ def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **giv
             kit=not given["no_kit"],
             summary=Path(given["summary"]) if given["summary"] else None,
         )
-        result = recover_site(
-            store, archives, options, maps=maps, outputs=outputs, watch=watch, patience=given["patience"]
-        )
+        try:
+            result = recover_site(
+                store, archives, options, maps=maps, outputs=outputs, watch=watch, patience=given["patience"]
+            )
+        except KeyboardInterrupt:
+            talk(f"\nwhat came is kept; go on with: recollect recover --resume {folder}")
+            raise
     return tell(result, folder, given["as_json"], given["quiet"])
 
 

@@ -15,11 +15,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from recollect.archives.registry import Archive, Rate
 from recollect.archives.replay import Replay, Wanted, fetch, unwrap
 from recollect.errors import AnswerTooBig, ArchiveError, BadURI, FormatError
-from recollect.recovery.canonical import split, visit_key
+from recollect.recovery.canonical import split, tidy, visit_key
 from recollect.recovery.choose import Candidate, is_content, resolve_revisits
 from recollect.recovery.decoding import decoded, effective_encoding, header_charset
 from recollect.recovery.journal import Journal, Queued, now_utc
@@ -124,7 +125,7 @@ class Acquirer:
         return [
             Holder(
                 archive.id,
-                covered=any(name == archive.id and query.covers(item.key) for name, query in self.done_queries),
+                covered=self._covered(archive.id, item.key),
                 may_hold=self._could_hold(archive, item.uri),
                 budget=self._meter.budget(archive.id),
                 down=self._meter.down.get(archive.id, ""),
@@ -132,6 +133,9 @@ class Acquirer:
             # Of equal captures the one of the least busy archive is taken.
             for archive in sorted(self._archives.values(), key=self._load)
         ]
+
+    def _covered(self, archive: str, key: str) -> bool:
+        return any(name == archive and query.covers(key) for name, query in self.done_queries)
 
     def _could_hold(self, archive: Archive, uri: str) -> bool:
         if archive.id in self.empty or not (archive.cdx or archive.timemap) or archive.rule(uri) is not None:
@@ -180,31 +184,31 @@ class Acquirer:
             raise _Refused(replay.standing, replay.detail)
         if replay.location is None and not is_content(replay.status):
             raise _Refused("rejected", f"archived as status {replay.status}", candidate.digest)
-        altered = self._check_digest(candidate, incoming)
-        archive = self._archives[candidate.archive]
+        agreement = self._check_digest(candidate, incoming)
+        if agreement == "decoded":
+            # The archive packed it for the way; what was archived is what is inside.
+            incoming.replace(decoded(incoming.peek(), "gzip"))
+            replay = replace(replay, headers=_without(replay.headers, "content-encoding"))
         if replay.rewritten:
-            content = unwrap(archive, incoming.peek())
-            incoming.restart()
-            incoming.write(content)
+            incoming.replace(unwrap(self._archives[candidate.archive], incoming.peek()))
         resource = self._describe(item, candidate, replay, incoming, known)
-        resource = replace(resource, altered=altered or replay.rewritten)
+        resource = replace(resource, altered=agreement == "differs" or replay.rewritten)
         return self._examine(resource, incoming, candidate)
 
-    def _check_digest(self, candidate: Candidate, incoming: PayloadWriter) -> bool:
-        """Compare with the index. True when the bytes differ in a way this archive's bytes always do."""
+    def _check_digest(self, candidate: Candidate, incoming: PayloadWriter) -> Agreement:
+        """Compare with the index; bytes that differ are refused, unless this archive's bytes always do."""
         if not candidate.digest or candidate.is_redirect:
-            return False
-        agrees = digest_agrees(candidate.digest, incoming)
-        if agrees is None:
-            return False
+            return "unknown"
+        agreement = compare_digest(candidate.digest, incoming)
         balance = self._matched.get(candidate.archive, 0)
-        if agrees:
-            self._matched[candidate.archive] = max(balance, 0) + 1
-            return False
+        if agreement != "differs":
+            if agreement != "unknown":
+                self._matched[candidate.archive] = max(balance, 0) + 1
+            return agreement
         if balance <= 0:
             self._matched[candidate.archive] = balance - 1
         if balance <= -_TRUST_AFTER:
-            return True
+            return "differs"
         raise _Refused("failed", "the bytes are not those of the index (digest differs)")
 
     def _describe(
@@ -214,7 +218,7 @@ class Acquirer:
         media_type = content_type.partition(";")[0].strip().lower() or candidate.media_type
         return Recovered(
             key=item.key,
-            uri=candidate.uri,
+            uri=tidy(candidate.uri),
             captured_at=replay.captured_at,
             archive=candidate.archive,
             uri_m=replay.uri_m,
@@ -247,8 +251,9 @@ class Acquirer:
             if len(content) <= _MAX_PARSED:
                 document = read_document(content, resource.uri, resource.media_type, resource.charset)
                 self._judge(resource, document, content, candidate)
-        if document is not None and document.form == "html":
-            resource = replace(resource, kind="page")
+        is_page = document is not None and document.form == "html"
+        media_type = resource.media_type or ("text/html" if is_page else "application/octet-stream")
+        resource = replace(resource, kind="page" if is_page else "asset", media_type=media_type)
         return Had(resource, incoming.keep(), document)
 
     def _judge(self, resource: Recovered, document: Document | None, content: bytes, candidate: Candidate) -> None:
@@ -292,7 +297,8 @@ class Acquirer:
         """A redirect to another spelling of itself: what it leads to becomes a candidate of its own."""
         assert resource.redirect_to is not None
         spelled = Candidate(resource.archive, resource.redirect_to, resource.captured_at)
-        if not any(c.uri == spelled.uri for c in self._journal.candidates(resource.key)):
+        known = any(c.uri == spelled.uri for c in self._journal.candidates(resource.key))
+        if not known and not self._covered(resource.archive, resource.key):
             with self._journal.db:
                 self._journal.add_captures([(resource.key, spelled)])
         raise _Refused("rejected", "it only leads to another spelling of itself")
@@ -379,23 +385,28 @@ def _others(known: Sequence[Candidate], chosen: str) -> tuple[tuple[str, datetim
     return tuple(sorted(newest.items()))
 
 
-def digest_agrees(digest: str, incoming: PayloadWriter) -> bool | None:
-    """Does a payload have the digest of the index? None when the index uses one that is not understood.
+Agreement = Literal["same", "decoded", "differs", "unknown"]
 
-    Indexes digest the payload as stored; some archives hand it out decoded, and some digested it decoded.
-    """
+
+def compare_digest(digest: str, incoming: PayloadWriter) -> Agreement:
+    """Does a payload, or what is packed in it, have the digest of the index? Only SHA-1 is understood."""
     expected = _sha1_of(digest)
     if expected is None:
-        return None
+        return "unknown"
     if expected == incoming.sha1_bytes:
-        return True
+        return "same"
     payload = incoming.peek()
-    if payload.startswith(b"\x1f\x8b"):
-        try:
-            return hashlib.sha1(decoded(payload, "gzip"), usedforsecurity=False).digest() == expected
-        except FormatError:
-            return False
-    return False
+    if not payload.startswith(b"\x1f\x8b"):
+        return "differs"
+    try:
+        inside = hashlib.sha1(decoded(payload, "gzip"), usedforsecurity=False).digest()
+    except FormatError:
+        return "differs"
+    return "decoded" if inside == expected else "differs"
+
+
+def _without(headers: tuple[tuple[str, str], ...], name: str) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in headers if key.lower() != name)
 
 
 def _sha1_of(digest: str) -> bytes | None:

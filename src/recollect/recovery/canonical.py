@@ -111,6 +111,12 @@ def split(uri: str) -> tuple[str, str, str, str | None]:
     return scheme, host, match["path"] or "/", match["query"]
 
 
+def tidy(uri: str) -> str:
+    """The URL with its host in lower case and without default port and fragment; everything else as it is."""
+    scheme, host, path, query = split(uri)
+    return f"{scheme}://{host}{path}" + (f"?{query}" if query is not None else "")
+
+
 def _ascii_host(host: str) -> str:
     if host.isascii():
         return host

@@ -111,6 +111,7 @@ class Crawl:
         self._counts: dict[str, dict[str, int]] = {"recovered": {}, "queued": {}, "missing": {}}
         self._began = time.monotonic()
         self._done = 0
+        self._kept = 0
         self._last_status = 0.0
         self._stopped = ""
         self._captures = 0
@@ -234,8 +235,9 @@ class Crawl:
         start |= {target for key, target, _ in self.store.aliases() if key in start}
         first = [item for item in self._queue if item.key in start]
         self._queue = deque(item for item in self._queue if item.key not in start)
-        for item in first:
-            await self._one(item)
+        for some in range(0, len(first), _DEFAULT_CONCURRENCY):
+            await asyncio.gather(*(self._one(item) for item in first[some : some + _DEFAULT_CONCURRENCY]))
+        for item in first[:1]:
             self._notice_end(item.key)
         if self.options.recursive and all(self.store.get(key) is None for key in start):
             # Without a front page no link leads anywhere: begin from every page that is listed.
@@ -263,7 +265,8 @@ class Crawl:
         async def work() -> None:
             nonlocal busy
             while not self._should_stop():
-                if not self._queue:
+                # Waiting: for links from pages on their way, or to see whether what is on its way is enough.
+                if not self._queue or self._enough(busy):
                     if not busy:
                         wake.set()
                         return
@@ -286,10 +289,12 @@ class Crawl:
     def _should_stop(self) -> bool:
         if not self._stopped and self._stop():
             self._stopped = "it was told to stop"
-        limit = self.options.limit
-        if not self._stopped and limit is not None and sum(self._counts["recovered"].values()) >= limit:
-            self._stopped = f"{limit} resources were wanted"
+        if not self._stopped and self._enough(0):
+            self._stopped = f"{self.options.limit} resources were wanted"
         return bool(self._stopped)
+
+    def _enough(self, under_way: int) -> bool:
+        return self.options.limit is not None and self._kept + under_way >= self.options.limit
 
     async def _one(self, item: Queued) -> None:
         result = await self._acquirer.acquire(item)
@@ -303,6 +308,7 @@ class Crawl:
         self._done += 1
         self._count("queued", item.kind, -1)
         if isinstance(result, Had):
+            self._kept += not result.resource.is_redirect
             self._count("recovered", result.resource.kind, 1)
         elif item.guess and result.reason not in RETRIED:
             return

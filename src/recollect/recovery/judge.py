@@ -102,6 +102,8 @@ _SPAM = _phrases(
     r"viagra|cialis|levitra|pharmacy online|payday|cash advance|essay writing|replica watch|louis vuitton",
     r"escort|xxx|porn|crypto|カジノ|激安|ブランド|偽物|百家乐|彩票|娱乐城|赌场",
 )
+# Other names of a front page, which may well lead to it.
+_FRONT = _phrases(r"/(?:index|default|home|main|welcome|start)(?:\.\w+)?/?$")
 _FILE = _phrases(
     r"\.(?:gif|jpe?g|png|bmp|ico|webp|avif|css|js|mjs|swf|flv|mp[34]|m4a|avi|mov|wmv|webm|ogg|wav|mid)$",
     r"\.(?:pdf|zip|gz|tgz|rar|7z|exe|docx?|xlsx?|pptx?|ps|eps|woff2?|ttf|eot|otf)$",
@@ -188,7 +190,7 @@ def judge_redirect(source: str, target: str, *, target_in_scope: bool, target_is
     path = target.partition("://")[2].partition("/")[2]
     if not target_in_scope:
         return Rejection("redirected-away", f"it sends on to {target[:200]}")
-    if target_is_home:
+    if target_is_home and not _FRONT.search(source.partition("?")[0]):
         return Rejection("redirected-away", "it sends on to the front page")
     if re.search(r"\b(?:404|not-?found|error)\b", path.partition("?")[0], re.I):
         return Rejection("soft-404", f"it sends on to an error page, {target[:200]}")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from recollect.archives.listing import Page, Query, Row, dialect_of, list_captures, list_exact
 from recollect.archives.registry import Archive
-from recollect.errors import ArchiveError, BadURI
+from recollect.errors import ArchiveError, ArchiveTimeout, ArchiveUnreachable, BadURI
 from recollect.recovery.canonical import Rules, split, visit_key
 from recollect.recovery.choose import Candidate
 from recollect.recovery.journal import Journal, Listing, ListingState
@@ -120,6 +120,8 @@ class Lister:
                 count, cut = await self._by_years(archive, site, count, cut)
         except ArchiveError as error:
             self._set(archive, site, "failed", 0, str(error))
+            if isinstance(error, (ArchiveTimeout, ArchiveUnreachable)):
+                self.meter.down.setdefault(archive.id, str(error))
         else:
             self._set(archive, site, "truncated" if cut else "done", count, cut)
 

@@ -458,6 +458,11 @@ class PayloadWriter:
         self._sha256 = hashlib.sha256()
         self.length = 0
 
+    def replace(self, content: bytes) -> None:
+        """Other bytes instead of those that came."""
+        self.restart()
+        self.write(content)
+
     @property
     def sha1(self) -> str:
         """As indexes write it: `sha1:` and base32."""
