@@ -24,12 +24,14 @@ from recollect.errors import FormatError, RecollectError
 from recollect.formats.blocks import BlockFile
 from recollect.formats.ukvs import Header, open_map
 from recollect.profiles import searchkernels as kernels
-from recollect.profiles.plainmap import open_plain, plain_of
+from recollect.profiles.plainmap import open_plain, plain_of, tidied
 from recollect.uris import lookup_keys
 
 Hit = tuple[bytes, list[bytes]]
 NO_MEMORY = np.zeros(0, np.int64)
 KNOWN_WILDCARDS = 1 << 12
+CHECKED_WHOLE = 1 << 24  # bytes; takes some 20 ms
+SAMPLES, SAMPLE_LINES = 256, 64
 
 
 class MapText(Protocol):
@@ -52,7 +54,8 @@ def open_text(path: str) -> MapText:
         return PartedText(path)
     file = BlockFile.open(path)
     if file.view is not None:
-        return MappedText(np.frombuffer(file.view, np.uint8), path)
+        text = MappedText(np.frombuffer(file.view, np.uint8), path)
+        return text if text.looks_sorted() else _put_in_order(path)
     with open_map(path) as opened:
         header = opened.header
     if header.style == "ukvs":
@@ -62,6 +65,12 @@ def open_text(path: str) -> MapText:
     file.close()
     with open_plain(path) as plain:
         return MappedText(plain.data, path)
+
+
+def _put_in_order(path: str) -> MappedText:
+    """A sorted copy of a map that is not sorted, which is gone when the map is closed."""
+    with open_plain(path) as plain, tidied(plain, lambda _problem: None) as tidy:
+        return MappedText(tidy.data, path)
 
 
 class MappedText:
@@ -74,6 +83,11 @@ class MappedText:
         self.start = plain.start
         self.stop = len(self.data)
         self.everything = self._everything()
+
+    def looks_sorted(self) -> bool:
+        """Whether keys rise: all of a small map, samples of a large one. A search in disorder would miss things."""
+        windows = 0 if self.stop - self.start <= CHECKED_WHOLE else SAMPLES
+        return bool(kernels.looks_sorted(self.data, self.start, self.stop, windows, SAMPLE_LINES))
 
     def _everything(self) -> int:
         """Where the line of `*` is, or -1."""

@@ -235,6 +235,35 @@ def place(text: Any, start: Any, stop: Any, key: Any) -> Any:
 
 
 @kernel
+def _rises(text: Any, low: Any, high: Any, stop: Any) -> Any:
+    """Whether the token of the line at `low` is not above that of the line at `high`."""
+    i = 0
+    while high + i < stop and text[low + i] == text[high + i] and text[low + i] > 32:
+        i += 1
+    return text[low + i] <= 32 or (high + i < stop and text[low + i] < text[high + i])
+
+
+@kernel
+def looks_sorted(text: Any, start: Any, stop: Any, windows: Any, lines: Any) -> Any:
+    """Whether tokens rise in `windows` places of so many lines each, and from place to place; all if windows is 0."""
+    step = max((stop - start) // windows, 1) if windows else stop - start
+    last = np.int64(-1)
+    at = start
+    while at < stop:
+        for _ in range(lines if windows else stop - start):
+            if at >= stop:
+                return True
+            if last >= 0 and not _rises(text, last, at, stop):
+                return False
+            last = at
+            at = _line_after(text, at, stop)
+        if at + step >= stop:
+            return True
+        at = _line_start(text, at + step, at)
+    return True
+
+
+@kernel
 def search_many(
     text: Any,
     start: Any,

@@ -203,3 +203,14 @@ def test_threads_and_tasks_may_share_a_map(tmp_path: Path) -> None:
             return all(await asyncio.gather(*(asyncio.to_thread(work, start) for start in range(4))))
 
         assert asyncio.run(together())
+
+
+@pytest.mark.parametrize("count", [300, 400_000])
+def test_a_map_that_is_not_sorted_is_put_in_order_for_the_search(tmp_path: Path, count: int) -> None:
+    keys = [f"com,x)/{number:06}" for number in range(count)]
+    # As sorting by letters alone, in some locales, or cutting queries off sorted SURTs leaves them.
+    swapped = [keys[number ^ 1 if number % 10 < 2 else number] for number in range(count)]
+    write(tmp_path / "m.ukvs", "".join(f"{key} 1\n" for key in swapped))
+    opened = MementoMap.open(tmp_path / "m.ukvs")
+    assert {found.answer for found in opened.lookup_many(keys[:2000])} == {"yes"}
+    assert opened.lookup("com,x)/absent").answer == "no"
