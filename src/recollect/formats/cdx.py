@@ -39,6 +39,8 @@ REVISIT = "warc/revisit"
 _METADATA_TYPES = frozenset({"text/anvl", "application/warc-fields"})
 _SCHEME = re.compile(r"([a-z][a-z0-9+-]*):", re.IGNORECASE)
 _WEB_SCHEMES = frozenset({"http", "https", "ftp"})
+# A bare word is no URL, or every broken line would be one.
+_LIKE_A_URL = re.compile(r"[a-z][a-z0-9+-]*://|localhost\b|[^/]*\.", re.IGNORECASE)
 _TIME = re.compile(r"\d{4}(?:\d\d){0,5}|\d{15,20}", re.ASCII)
 _STATUS = re.compile(r"[1-9]\d\d", re.ASCII)
 _NAMES = {
@@ -258,7 +260,7 @@ def key_surt(key: str, url: str | None, all_schemes: bool = False) -> bytes:
         uri_key(spelled)
         return spelled
     except BadURI as error:
-        for text in (url, key):
+        for text in (url, key if _LIKE_A_URL.match(key) else None):
             if text and (made := _made_surt(text)) is not None:
                 return made
         if all_schemes and key and not key.isspace():
