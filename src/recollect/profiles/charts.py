@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH = 760
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 34
+LEFT, RIGHT, TOP, BOTTOM = 64, 24, 26, 42
 COLOURS = 8
 Point = tuple[float, float]
 
@@ -129,23 +129,23 @@ def stacked(columns: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]
     return _svg("".join(parts), height, title) + _legend(names)
 
 
-def ranked(rows: Sequence[tuple[str, float]], x: Axis, *, title: str, left: int = 210) -> str:
+def ranked(rows: Sequence[tuple[str, float]], x: Axis, *, title: str, left: int = 210, width: int = WIDTH) -> str:
     """Bars from left to right, one a row, the name at its left and the number at its end."""
     row = 24
     height = row * len(rows) + 8
-    room = WIDTH - left - 90
+    room = width - left - 90
     parts = []
     for place, (name, value) in enumerate(rows):
         top = place * row + 4
-        width = max(x.share(value) * room, 1.5)
+        long = max(x.share(value) * room, 1.5)
         shown = name if len(name) <= 30 else name[:29] + "…"
         parts.append(
             _label(left - 8, top + 15, shown, "end")
-            + f'<rect class="bar s0" x="{left}" y="{top}" width="{width:.1f}" height="{row - 6}" rx="3">'
+            + f'<rect class="bar s0" x="{left}" y="{top}" width="{long:.1f}" height="{row - 6}" rx="3">'
             f"<title>{escape(f'{name}: {x.words(value)}')}</title></rect>"
-            + _label(left + width + 6, top + 15, x.words(value), "start")
+            + _label(left + long + 6, top + 15, x.words(value), "start")
         )
-    return _svg("".join(parts), height, title)
+    return _svg("".join(parts), height, title, width)
 
 
 def _axes(x: Axis, y: Axis, height: int) -> str:
@@ -154,7 +154,7 @@ def _axes(x: Axis, y: Axis, height: int) -> str:
         at = _x(x.share(value))
         parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>')
         parts.append(_label(at, height - BOTTOM + 16, x.words(value), "middle"))
-    parts.append(_label(WIDTH - RIGHT, height - 2, x.label, "end", "note"))
+    parts.append(_label(WIDTH - RIGHT, height - 4, x.label, "end", "note"))
     return "".join(parts)
 
 
@@ -166,7 +166,7 @@ def _grid(y: Axis, height: int) -> str:
         parts.append(_label(LEFT - 8, at + 4, y.words(value), "end"))
     floor = height - BOTTOM
     parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{floor}" y2="{floor}"/>')
-    parts.append(_label(LEFT + 4, TOP - 3, y.label, "start", "note"))
+    parts.append(_label(4, 12, y.label, "start", "note"))
     return "".join(parts)
 
 
@@ -186,9 +186,9 @@ def _label(x: float, y: float, text: str, anchor: str, kind: str = "tick") -> st
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _svg(body: str, height: int, title: str) -> str:
+def _svg(body: str, height: int, title: str, width: int = WIDTH) -> str:
     return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">'
+        f'<svg class="chart" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">'
         f"<title>{escape(title)}</title>{body}</svg>"
     )
 

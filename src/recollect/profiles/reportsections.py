@@ -149,12 +149,12 @@ def places(found: Stats) -> tuple[str, str] | None:
     if not found.top_tlds:
         return None
     most = Axis("captures", 0, max(count for _, count in found.top_tlds), words=lambda v: f"{v:,.0f}")
-    tlds = ranked(found.top_tlds, most, title="Top-level domains by captures", left=110)
+    tlds = ranked(found.top_tlds, most, title="Top-level domains by captures", left=90, width=400)
     hosts = [(host_name(host), count) for host, count in found.top_hosts]
     html = f'<div class="two"><div><h3>Top-level domains</h3>{tlds}</div>'
     if hosts:
         host_axis = Axis("captures", 0, max(count for _, count in hosts) or 1, words=lambda v: f"{v:,.0f}")
-        html += f"<div><h3>Hosts</h3>{ranked(hosts, host_axis, title='Hosts by captures')}</div>"
+        html += f"<div><h3>Hosts</h3>{ranked(hosts, host_axis, title='Hosts by captures', left=190, width=460)}</div>"
     html += "</div>" + _table(("top-level domain", "captures"), found.top_tlds, "Top-level domains as a table")
     html += _table(("host", "captures"), hosts, "Hosts as a table")
     return "Where: domains and hosts", html + _table(
