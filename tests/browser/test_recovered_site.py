@@ -1,0 +1,86 @@
+"""A site recovered from three real archives, opened in a real browser: every link works, nothing leaves the disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from pywb_archive import pywb_archives
+from websites import website, write_warc
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="Playwright is not installed: the recovered site was not opened in a browser"
+)
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
+    *("--disable-sync", "--no-first-run"),
+]
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing: the site was not opened")
+
+
+@pytest.fixture(scope="module")
+def recovered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recovered folder, moved elsewhere after it was made."""
+    folder = tmp_path_factory.mktemp("recovered")
+    site = website(seed=7, pages=12)
+    holdings = []
+    for number, shots in enumerate(site.scattered(3, seed=2)):
+        write_warc(folder / f"{number}.warc.gz", shots)
+        holdings.append((folder / f"archive-{number}", (), [folder / f"{number}.warc.gz"]))
+    with pywb_archives(holdings) as running:
+        entries = [{"id": f"p{n}", "cdx": a.cdx, "raw": a.raw} for n, a in enumerate(running)]
+        (folder / "archives.json").write_text(json.dumps(entries))
+        command = [sys.executable, "-m", "recollect", "recover", site.start, "-o", str(folder / "site")]
+        subprocess.run([*command, "--archives", str(folder / "archives.json"), "-q"], check=True, timeout=120)
+    return Path(shutil.move(folder / "site", tmp_path_factory.mktemp("else where") / "söme #folder"))
+
+
+@pytest.fixture
+def page() -> Iterator[sync_api.Page]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        page = browser.new_page()
+        page.set_default_timeout(15_000)
+        yield page
+        browser.close()
+
+
+def test_every_link_works_and_no_request_leaves_the_disk(recovered: Path, page: sync_api.Page) -> None:
+    left: list[str] = []
+    failed: list[str] = []
+    page.on("request", lambda request: None if request.url.startswith(("file:", "data:")) else left.append(request.url))
+    page.on("requestfailed", lambda request: failed.append(request.url))
+    root = recovered.resolve().as_uri()
+    waiting, seen, outside = [(recovered / "lost.example" / "index.html").resolve().as_uri()], set[str](), set[str]()
+    while waiting:
+        address = waiting.pop()
+        if address in seen:
+            continue
+        seen.add(address)
+        if not address.endswith((".html", "/")):
+            assert Path(unquote(urlsplit(address).path)).is_file(), address
+            continue
+        page.goto(address)
+        for frame in page.frames:
+            broken = "() => [...document.images].filter(i => !(i.complete && i.naturalWidth)).map(i => i.src)"
+            assert frame.evaluate(broken) == [], address
+        for link in page.evaluate("() => [...document.links].map(a => a.href)"):
+            (waiting.append(link.partition("#")[0]) if link.startswith(root) else outside.add(link))
+    assert left == [] and failed == []
+    assert outside == {"http://lost.example/never-archived.html"}  # missing: it points to where it was
+    assert len(seen) > 35
+
+
+def test_the_report_opens_and_leads_to_the_site(recovered: Path, page: sync_api.Page) -> None:
+    page.goto((recovered / "report.html").resolve().as_uri())
+    assert page.locator("svg").count() == 1
+    page.click("text=Open the recovered site")
+    assert page.title() == "The lost site"
