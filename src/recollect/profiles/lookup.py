@@ -156,7 +156,7 @@ class MementoMap:
             frequency = Frequency.parse(lines[0].split(None, 2)[1])
         else:
             records = [parse_line(line, self.header) for line in lines]
-            frequency = self._in_period(records, at) if at is not None else _together(records)
+            frequency = self._in_period(records, at) if at is not None else whole_of(records)
         held = frequency.held
         return Lookup(uri, key, frequency, "unknown" if held is None else "yes" if held else "no")
 
@@ -216,7 +216,7 @@ def _rank(verdict: Lookup) -> tuple[bool, bool]:
     return verdict.answer != "no", not (verdict.key or b"*").endswith(b"*")
 
 
-def _together(records: Sequence[Record]) -> Frequency:
+def whole_of(records: Sequence[Record]) -> Frequency:
     """The records of one key as one: the row of the whole (`:` and `-` in all further columns), else their sum."""
     for record in records:
         if all(token in (b":", b"-") for token in record.more_keys):

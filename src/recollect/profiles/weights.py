@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
@@ -119,11 +120,33 @@ def compact_by_weights(
     """Compact a map into another, or into itself. With `fit`, a and k are fitted to the map's own tree first."""
     weights = weights or Weights()
     with open_plain(source, on_problem) as plain:
+        if len(plain.header.keys) > 1:
+            return _compact_columns(plain, target, weights, fit, threads, on_problem)
         try:
             return _compact(plain, target, weights, fit, threads, progress)
         except _NeedsTidying:
             with tidied(plain, on_problem) as tidy:
                 return _compact(tidy, target, weights, fit, threads, progress)
+
+
+def _compact_columns(
+    plain: PlainMap,
+    target: str | os.PathLike[str],
+    weights: Weights,
+    fit: bool,
+    threads: int,
+    on_problem: OnProblem | None,
+) -> Compaction:
+    """Compact a map with more key columns."""
+    from recollect.profiles.columns import compact_columns
+
+    def compact(wholes: Path, compacted: Path) -> tuple[Compaction, Header]:
+        done = compact_by_weights(wholes, compacted, weights, fit=fit, threads=threads)
+        return done, compaction_header(plain.header, done.weights)
+
+    result, keys_in, keys_out = compact_columns(plain.path, plain.header, os.fspath(target), compact, on_problem)
+    size = 0 if os.fspath(target) == "-" else Path(target).stat().st_size
+    return replace(result, keys_in=keys_in, keys_out=keys_out, bytes_in=len(plain.data), bytes_out=size)
 
 
 def fit_weights(plain: PlainMap, weights: Weights, threads: int = 0) -> Weights:
@@ -160,7 +183,7 @@ def _compact(
 ) -> Compaction:
     if fit:
         weights = fit_weights(plain, weights, threads)
-    header = _header(plain.header, weights)
+    header = compaction_header(plain.header, weights)
     counts = np.zeros(3, np.int64)
     with atomic_output(target) as out:
         head = header.encode()
@@ -173,7 +196,8 @@ def _compact(
     return Compaction(keys_in, keys_out, rollups, len(plain.data), size, weights)
 
 
-def _header(header: Header, weights: Weights) -> Header:
+def compaction_header(header: Header, weights: Weights) -> Header:
+    """The header of a compacted map, which says how it was compacted."""
     how = {
         "by": "weights",
         "host": [_finite(weights.host_weight), round(weights.host_a, 6), round(weights.host_k, 6)],

@@ -117,11 +117,46 @@ def test_quoted_tokens_tabs_and_inner_frequencies_are_read(tmp_path: Path) -> No
     assert [line.split()[:2] for line in records(tmp_path / "o.ukvs")] == [["com,a)/", "5"], ["com,b)/", "1"]]
 
 
-def test_a_map_with_more_columns_is_refused_with_its_columns_named(tmp_path: Path) -> None:
+FIELDS = '!fields {"keys": ["surt", "datetime"], "values": ["frequency"]}'
+
+
+def test_a_map_with_more_key_columns_rolls_up_column_by_column(tmp_path: Path) -> None:
+    rows = [f"com,x)/{number:02} {year} 1/1" for number in range(60) for year in (":", "2014", f"201{5 + number % 2}")]
+    rows += ["com,y)/a 2014 5/1", "com,y)/a : 5/1"]
+    source = write(tmp_path / "m.ukvs", FIELDS, *sorted(rows))
+    result = compact_by_weights(source, tmp_path / "o.ukvs", Weights())
+    assert records(tmp_path / "o.ukvs") == [
+        "com,x)/* 2014 60/60",
+        "com,x)/* 2015 30/30",
+        "com,x)/* 2016 30/30",
+        "com,x)/* : 60/60",
+        "com,y)/a 2014 5/1",
+        "com,y)/a : 5/1",
+    ]
+    assert (result.keys_in, result.keys_out) == (182, 6)
+    shuffled = write(tmp_path / "s.ukvs", FIELDS, *sorted(rows, key=lambda row: row[::-1]))
+    compact_by_weights(shuffled, tmp_path / "p.ukvs", Weights())
+    assert records(tmp_path / "p.ukvs") == records(tmp_path / "o.ukvs")
+
+
+def test_columns_below_a_wildcard_of_the_input_are_not_added_again(tmp_path: Path) -> None:
+    rows = [
+        "com,x)/a/* 2014 9/9",
+        "com,x)/a/* 2015 1/1",
+        "com,x)/a/q 2014 4/1",
+        "com,x)/b 2014 1/1",
+        "com,x)/c 2015 1/1",
+    ]
+    source = write(tmp_path / "m.ukvs", FIELDS, *rows, "com,x)/void 2014 0")
+    compact_by_weights(source, source, Weights(path_weight=0.1))
+    assert records(source) == ["com,x)/* 2014 10/10", "com,x)/* 2015 2/2", "com,x)/void 2014 0"]
+
+
+def test_a_map_with_more_value_columns_is_refused_with_its_columns_named(tmp_path: Path) -> None:
     source = write(
-        tmp_path / "m.ukvs", '!fields {"keys": ["surt", "datetime"], "values": ["frequency"]}', "com,a)/ 2014 5"
+        tmp_path / "m.ukvs", '!fields {"keys": ["surt"], "values": ["frequency", "colour"]}', "com,a)/ 5 red"
     )
-    with pytest.raises(FormatError, match="datetime"):
+    with pytest.raises(FormatError, match="colour"):
         compact_by_weights(source, tmp_path / "o.ukvs", Weights())
     assert not (tmp_path / "o.ukvs").exists()
 
