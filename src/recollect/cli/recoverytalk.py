@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -126,9 +127,14 @@ def status_line(quiet: bool) -> Iterator[Callable[[Status], None]]:
         yield lambda _status: None
         return
     try:
-        yield lambda status: click.echo(f"\r{status_words(status)}\033[K", nl=False, err=True)
+        # Cut to the terminal's width: a line that wraps could not be drawn over.
+        yield lambda status: click.echo(f"\r{status_words(status)[: _width()]}\033[K", nl=False, err=True)
     finally:
         click.echo("\r\033[K", nl=False, err=True)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns - 1
 
 
 def status_words(status: Status) -> str:
@@ -137,14 +143,15 @@ def status_words(status: Status) -> str:
         return f"listing: {status.listed:,} captures"
 
     def both(counts: dict[str, int]) -> str:
-        return f"{counts.get('page', 0):,} pages {counts.get('asset', 0):,} assets"
+        return f"{counts.get('page', 0):,} + {counts.get('asset', 0):,}"
 
-    words = [f"found {both(status.recovered)}", f"left {both(status.queued)}", f"missing {both(status.missing)}"]
-    words.append(f"{sum(status.requests.values()):,} requests")
-    words += [f"{name}: {left:,} left today" for name, left in status.budgets.items()]
-    words += [f"{name} asks us to wait {duration(pause)}" for name, pause in status.paused.items()]
+    words = [f"pages + assets: found {both(status.recovered)}, left {both(status.queued)}"]
+    words[0] += f", missing {both(status.missing)}"
     if status.seconds_left is not None:
         words.append(f"{duration(status.seconds_left)} to go")
+    words += [f"{name} asks us to wait {duration(pause)}" for name, pause in status.paused.items()]
+    words.append(f"{sum(status.requests.values()):,} requests")
+    words += [f"{name} {left:,} left" for name, left in status.budgets.items()]
     return " · ".join(words)
 
 

@@ -109,7 +109,7 @@ class Crawl:
         self._listed: set[str] = set()
         self._harmony = Harmony(options.rules)
         self._counts: dict[str, dict[str, int]] = {"recovered": {}, "queued": {}, "missing": {}}
-        self._began = time.monotonic()
+        self._began = self._fetching_since = time.monotonic()
         self._done = 0
         self._kept = 0
         self._last_status = 0.0
@@ -136,6 +136,7 @@ class Crawl:
             if not self._on_listed(self.journal):
                 return Finished(False, "not wanted")
             self._load()
+            self._fetching_since = time.monotonic()
             await self._start_pages()
             await self._drain()
             while self._sweep() and not self._stopped:
@@ -365,8 +366,8 @@ class Crawl:
         self._on_status(self._status(stage, now))
 
     def _status(self, stage: str, now: float) -> Status:
-        left = len(self._queue)
-        speed = self._done / max(now - self._began, 0.001)
+        left = sum(self._counts["queued"].values())
+        speed = self._done / max(now - self._fetching_since, 0.001)
         budgets = {}
         if self.options.quotas and stage != "done":
             budgets = {a.id: b for a in self.archives if (b := self._meter.budget(a.id)) is not None}

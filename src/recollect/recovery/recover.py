@@ -14,7 +14,7 @@ from pathlib import Path
 
 from recollect.archives.client import ArchiveClient
 from recollect.archives.proxies import from_environment
-from recollect.archives.registry import Archive
+from recollect.archives.registry import Archive, choose, load_archives
 from recollect.datetimes import format_timestamp
 from recollect.errors import UsageError
 from recollect.model import ProgressCallback
@@ -27,6 +27,7 @@ from recollect.recovery.options import Options
 from recollect.recovery.rehost import write_kit
 from recollect.recovery.report import Report, make_report, write_report
 from recollect.recovery.restore import restore
+from recollect.recovery.scope import Scope
 from recollect.recovery.store import Store
 from recollect.recovery.survey import Survey, survey
 from recollect.recovery.warcs import write_wacz, write_warc
@@ -62,6 +63,23 @@ class Recovery:
 
     finished: Finished
     report: Report | None
+
+
+def recover(
+    uri: str,
+    out_dir: str | Path,
+    *,
+    archives: Sequence[Archive] | None = None,
+    options: Options | None = None,
+    outputs: Outputs = Outputs(),  # noqa: B008 - frozen
+    watch: Watch = Watch(),  # noqa: B008 - frozen
+) -> Recovery:
+    """Recover a site into a folder, from the given archives or the public ones; again to fill gaps."""
+    known = archives if archives is not None else choose(load_archives(), "")
+    chosen = options or Options(Scope((uri,)))
+    with Store.create(Path(out_dir)) as store:
+        prepare(store, chosen, resuming=False)
+        return recover_site(store, known, chosen, outputs=outputs, watch=watch)
 
 
 def survey_site(
