@@ -67,6 +67,7 @@ class Settings:
     admin_port: int | None = _setting(None, "count", "a port of its own for that, on the loopback interface")
     drain: float = _setting(10.0, "duration", "time that requests under way have to end when the server stops")
     refresh: float = _setting(0.0, "duration", "look for changed maps and archives so often; 0 only on SIGHUP")
+    discover: float = _setting(0.0, "duration", "fetch the maps that archives publish so often, into `maps`; 0 never")
     publish: str | None = _setting(None, "text", "directory of published maps to serve at /.well-known/mementomap")
 
 
@@ -110,7 +111,10 @@ def load_settings(
         if value is not None:
             values[name] = _value(known[name], value, f"--{name.replace('_', '-')}")
             sources[name] = f"--{name.replace('_', '-')}"
-    return Loaded(Settings(**values), sources)
+    settings = Settings(**values)
+    if settings.discover and not settings.maps:
+        raise UsageError("nowhere to keep discovered maps", hint="give a directory: --maps DIR")
+    return Loaded(settings, sources)
 
 
 def _config_file(config: str | Path | None, env: Mapping[str, str]) -> Path | None:

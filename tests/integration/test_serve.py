@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from recollect.cli.main import run
 from recollect.formats.logs import read_lookups
 from small_archives import SmallArchives, server_process, serving, small_archives
 
@@ -117,6 +118,33 @@ def test_a_broken_map_hurts_only_itself(archives: SmallArchives, tmp_path: Path)
     with server_process(archives.write(tmp_path), *QUICK, "--maps", str(maps)) as server:
         assert ask(server.base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "2"
         assert "two.ukvs.gz" in server.log.read_text()
+
+
+def test_maps_that_archives_publish_are_fetched_and_used(archives: SmallArchives, tmp_path: Path) -> None:
+    # The archive is an aggregator of ours that publishes a map: it announces it, and answers TimeMaps.
+    write_map(tmp_path / "made", "map.ukvs", "example,lost)/ 2/1")
+    public = tmp_path / "public"
+    assert run(["publish", str(tmp_path / "made" / "map.ukvs"), "--to", str(public)]) == 0
+    (tmp_path / "front").mkdir()
+    maps = tmp_path / "front" / "maps"
+    maps.mkdir()
+    with serving(archives.write(tmp_path), *QUICK, "--publish", str(public)) as archive:
+        registry = tmp_path / "front" / "archives.json"
+        registry.write_text(json.dumps([{"id": "upstream", "timemap": f"{archive}/timemap/link/"}]))
+        with serving(registry, *QUICK, "--maps", str(maps), "--discover", "1h") as base:
+            eventually(lambda: ask(base, "/archives").json[0]["map"] == "map", 30)
+            assert ask(base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "2"
+            archives.requests.clear()
+            assert ask(base, f"/timemap/link/{OTHER}").status == 404
+            assert archives.requests == [], "the map says that it holds none"
+
+
+def test_an_archive_may_name_its_map_itself(archives: SmallArchives, tmp_path: Path) -> None:
+    write_map(tmp_path, "holdings.ukvs", "example,other)/* 2/1")
+    archives.archives["two"].keys["map"] = "holdings.ukvs"
+    with serving(archives.write(tmp_path), *QUICK) as base:
+        ask(base, f"/timemap/link/{PAGE}")
+        assert sorted(timemaps(archives)) == ["one", "three"]
 
 
 # Reload and stop

@@ -1,4 +1,4 @@
-"""The maps of a directory: for each archive what it holds, what it does not hold, or a filter.
+"""The maps of archives: for each what it holds, what it does not hold, or a filter.
 
 Hides: file names and what several maps of one archive say together. A file belongs to an archive by its name:
 `<id>.ukvs`, `<id>.voids.ukvs`, `<id>.filter`, with or without `.gz`, `.bgz`, `.bz2` or `.zst`, or a folder `<id>.ukvs`
@@ -12,8 +12,8 @@ alone: the archive is asked as if it had none, and the problem is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,31 +54,23 @@ class ArchiveMap:
 
 @dataclass(frozen=True)
 class Maps:
-    """All maps of a directory, as they were when it was read."""
+    """All maps, as they were when they were opened."""
 
     maps: tuple[ArchiveMap, ...] = ()
     problems: tuple[str, ...] = ()
-    stamp: tuple[tuple[str, int, int, int], ...] = field(default=(), repr=False)
 
     @classmethod
-    def open(cls, directory: str | Path, archives: Sequence[Archive]) -> Maps:
-        """Open every map whose name is that of an archive."""
-        known = {archive.id.lower(): archive.id for archive in archives}
+    def open(cls, directory: str | Path | None, archives: Sequence[Archive]) -> Maps:
+        """Open every map of the directory whose name is that of an archive, and the files that archives name as their
+        `map` themselves."""
         opened: list[ArchiveMap] = []
         problems: list[str] = []
-        for path in _files(directory):
-            match = _NAME.fullmatch(path.name)
-            if match is None:
-                continue
-            archive = known.get(match["id"].lower())
-            if archive is None:
-                problems.append(f"{path}: no archive is called {match['id']!r}")
-                continue
+        for archive, path, kind in _found(directory, archives, problems):
             try:
-                opened.append(_opened(archive, path, match["kind"].lower()))
+                opened.append(_opened(archive, path, kind))
             except (RecollectError, OSError) as error:
                 problems.append(f"{path}: {error}")
-        return cls(tuple(opened), tuple(problems), stamp_of(directory))
+        return cls(tuple(opened), tuple(problems))
 
     def evidence(self, uri_r: str) -> dict[str, Evidence]:
         """What the maps say of a URI, by archive. A URI that has no key is unknown to all."""
@@ -156,6 +148,25 @@ def _expected(frequency: Frequency, *, wild: bool) -> float:
     return max(_ANYTHING, mementos / originals * _ANYTHING)
 
 
+def _found(
+    directory: str | Path | None, archives: Sequence[Archive], problems: list[str]
+) -> Iterator[tuple[str, Path, str]]:
+    """(archive, file, kind) of every map; names that belong to nobody are told."""
+    known = {archive.id.lower(): archive.id for archive in archives}
+    for path in _files(directory) if directory is not None else []:
+        match = _NAME.fullmatch(path.name)
+        if match is None:
+            continue
+        if match["id"].lower() in known:
+            yield known[match["id"].lower()], path, match["kind"].lower()
+        else:
+            problems.append(f"{path}: no archive is called {match['id']!r}")
+    for archive in archives:
+        if archive.map and "://" not in archive.map:
+            match = _NAME.fullmatch(Path(archive.map).name)
+            yield archive.id, Path(archive.map), match["kind"].lower() if match else "ukvs"
+
+
 def _files(directory: str | Path) -> list[Path]:
     place = Path(directory)
     if not place.is_dir():
@@ -163,10 +174,11 @@ def _files(directory: str | Path) -> list[Path]:
     return sorted(path for path in place.iterdir() if not path.name.startswith("."))
 
 
-def stamp_of(directory: str | Path) -> tuple[tuple[str, int, int, int], ...]:
-    """What changes when a file of the directory is added, removed or replaced."""
+def stamp_of(directory: str | Path | None, archives: Sequence[Archive]) -> tuple[tuple[str, int, int, int], ...]:
+    """What changes when a map is added, removed or replaced."""
     stamps = []
-    for path in _files(directory):
-        status = path.stat()
-        stamps.append((path.name, status.st_ino, status.st_size, status.st_mtime_ns))
+    for _, path, _ in _found(directory, archives, []):
+        if path.exists():
+            status = path.stat()
+            stamps.append((str(path), status.st_ino, status.st_size, status.st_mtime_ns))
     return tuple(stamps)

@@ -49,6 +49,7 @@ def settings_options(command: Any) -> Any:
         click.option("--admin-port", type=int, help="A port of its own for the operator, on loopback."),
         click.option("--contact", help="Mail or web address that archives can reach you by."),
         click.option("--refresh", help="Look so often for changed archives and maps, like 10m."),
+        click.option("--discover", help="Fetch the maps that archives publish so often, like 24h, into --maps."),
         click.option("--publish", help="Directory made by `recollect publish`, served at /.well-known/mementomap."),
     ]
     for option in reversed(options):
@@ -146,7 +147,7 @@ def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int 
     from recollect.web.target import clean_uri
 
     archives = [archive for archive in load_archives(archives_file) if not archive.ignore]
-    maps = Maps.open(maps_dir, archives) if maps_dir else Maps()
+    maps = Maps.open(maps_dir, archives)
     for problem in maps.problems:
         talk(f"map left out: {problem}")
     for one in lines_of("-") if uri == "-" else [uri]:

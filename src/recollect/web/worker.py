@@ -14,6 +14,8 @@ import logging
 import os
 import signal
 import socket
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,10 +47,10 @@ _KEEP_ALIVE = 75.0
 def load_world(settings: Settings) -> World:
     """The archives and their maps as the settings name them; problems with single maps are logged."""
     archives = load_archives(settings.archives)
-    maps = Maps.open(settings.maps, archives) if settings.maps else None
-    for problem in maps.problems if maps else ():
+    maps = Maps.open(settings.maps, archives)
+    for problem in maps.problems:
         log.warning("map left out: %s", problem)
-    return World(archives, maps)
+    return World(archives, maps if maps.maps else None)
 
 
 class Worker:
@@ -94,6 +96,9 @@ class Worker:
                 loop.add_signal_handler(name, self._stop.set)
             loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(self._reload_quietly(context)))
             housekeeping = loop.create_task(self._housekeeping(context))
+            if self._settings.discover and self._number == 0:
+                discovering = loop.create_task(self._discover(context))
+                stack.callback(discovering.cancel)
             on_ready()
             await self._stop.wait()
             context.draining = True
@@ -187,6 +192,25 @@ class Worker:
                 if self._stamp() != self._stamps:
                     await self._reload_quietly(context)
 
+    async def _discover(self, context: Context) -> None:
+        """Fetch the maps that archives publish, again and again, in a process of its own: a hostile map can then
+        neither hold up a lookup nor take our memory."""
+        settings = self._settings
+        command = [sys.executable, "-m", "recollect", "discover", "--maps", str(settings.maps)]
+        command += ["--archives", settings.archives] if settings.archives else []
+        while True:
+            process = await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=PIPE)
+            try:
+                _, said = await process.communicate()
+            except asyncio.CancelledError:
+                process.terminate()
+                raise
+            if process.returncode:
+                log.warning("discovery: %s", said.decode("utf-8", "replace").strip()[-500:] or "some maps failed")
+            if self._stamp() != self._stamps:
+                await self._reload_all_quietly(context)
+            await asyncio.sleep(settings.discover)
+
     async def _reload(self, context: Context) -> str:
         """Read archives and maps anew; on failure the old ones stay. Returns what is there now, in words."""
         if context.access is not None:
@@ -196,7 +220,7 @@ class Worker:
             world = await asyncio.to_thread(load_world, self._settings)
             if self._learned is not None and self._learned.archives != _learned_ids(world):
                 self._learned = context.aggregator.learner = open_learned(self._settings, world)
-            context.aggregator.world = world
+            context.aggregator.world = self._world = world
             self._stamps = stamp
         except OSError as error:
             raise RecollectError("cannot read", where=str(error.filename), why=error.strerror or str(error)) from error
@@ -210,6 +234,12 @@ class Worker:
         except RecollectError as error:
             log.error("reload failed, nothing was changed: %s", error)
 
+    async def _reload_all_quietly(self, context: Context) -> None:
+        try:
+            await self._reload_all(context)
+        except RecollectError as error:
+            log.error("reload failed, nothing was changed: %s", error)
+
     async def _reload_all(self, context: Context) -> str:
         words = await self._reload(context)
         if self._settings.workers > 1:
@@ -220,7 +250,7 @@ class Worker:
         """Changes when the list of archives or a map does."""
         settings = self._settings
         listed = Path(settings.archives).stat() if settings.archives else None
-        maps = stamp_of(settings.maps) if settings.maps else ()
+        maps = stamp_of(settings.maps, self._world.archives)
         return (listed.st_ino, listed.st_size, listed.st_mtime_ns) if listed else (), maps
 
 
