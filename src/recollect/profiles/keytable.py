@@ -2,7 +2,7 @@
 
 Hides: the parsing of millions of lines, and the order problem: subtrees are not contiguous in byte order (see
 `treekernels`), yet the tree is built in one pass over byte-sorted rows, without sorting them again. The text comes from
-`plainmap.open_sorted`, mapped and not loaded.
+`plainmap`, mapped and not loaded.
 
 `KeyTable` has one row per record, in file order (bytes). About 45 bytes a row. `KeyTree` has one node per host
 segment, port, path root and path segment. Node 0 is the root; a parent's number is smaller than its children's, so a

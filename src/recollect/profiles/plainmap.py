@@ -3,7 +3,7 @@
 Hides: where the bytes come from. A plain file is mapped, not loaded. A compressed one, or stdin, is unpacked to a
 temporary file first and that is mapped, so memory does not depend on size. A map that turns out not to be plain
 (quoted tokens, tabs, counts inside JSON), not sorted or not unique is put in order by `tidied`: the same records,
-sorted out of core, equal keys joined. `open_sorted` does that whenever it is needed.
+sorted out of core, equal keys joined.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from recollect.formats.containers import OnProblem, open_input, whole_lines
 from recollect.formats.ukvs import Header
 from recollect.formats.ukvs.header import Builder
 from recollect.model import Problem
-from recollect.profiles import treekernels as kernels
 from recollect.profiles.merge import MergeOptions, merge_maps
 
 BOM = b"\xef\xbb\xbf"
@@ -56,17 +55,6 @@ def open_plain(path: str | os.PathLike[str], on_problem: OnProblem | None = None
                 file.write(piece)
             file.flush()
         yield replace(plain_of(_mapped(file), stream.label, on_problem), path=file.name)
-
-
-@contextmanager
-def open_sorted(path: str | os.PathLike[str], on_problem: OnProblem | None = None) -> Iterator[PlainMap]:
-    """The map at `path` as bytes whose records are plain, sorted and unique."""
-    with open_plain(path, on_problem) as plain:
-        if kernels.first_fault(plain.data, plain.start, len(plain.data), np.zeros(kernels.N_FIELDS, np.int64)) < 0:
-            yield plain
-            return
-        with tidied(plain, on_problem) as tidy:
-            yield tidy
 
 
 @contextmanager

@@ -215,28 +215,6 @@ def scan_table(
 
 
 @kernel
-def first_fault(data: Any, start: Any, stop: Any, fields: Any) -> Any:
-    """Where the first line is that is no plain record, or not above the one before it; -1 if all are well."""
-    previous = np.int64(-1)
-    previous_len = np.int64(0)
-    at = start
-    while at < stop:
-        known = common_bytes(data, previous, at, min(previous_len, stop - at)) if previous >= 0 else np.int64(0)
-        kind = parse_line(data, at, stop, known, fields)
-        if kind in (ODD, HEADER):
-            return at
-        if kind == RECORD:
-            size = fields[F_KEY_LEN]
-            if previous >= 0 and (
-                size == known or (known < previous_len and data[at + known] < data[previous + known])
-            ):
-                return at
-            previous, previous_len = at, size
-        at = fields[F_NEXT]
-    return np.int64(-1)
-
-
-@kernel
 def wildcard_kind(data: Any, off: Any, key_len: Any) -> Any:
     """PATH for `.../*`, HOST for `...,*`, ROOT for `*`, -1 for an exact key."""
     if data[off + key_len - 1] != 42:
