@@ -181,27 +181,25 @@ def load(address: str, seconds: float, connections: int, *, uris: int = URIS, pa
 
 async def own_load(address: str, seconds: float, connections: int, uris: int, path: str) -> Result:
     """The same without wrk."""
-    host, port = address.removeprefix("http://").split(":")
+    from recollect.archives.client import ArchiveClient
+    from recollect.archives.registry import Archive
+
+    server = Archive("server", timemap=address + "/", concurrency=connections)
     until = time.monotonic() + seconds
     times: list[float] = []
     bad = number = 0
 
-    async def client() -> None:
+    async def client(asking: ArchiveClient) -> None:
         nonlocal bad, number
-        reader, writer = await asyncio.open_connection(host, int(port))
         while time.monotonic() < until:
             number = (number + 7919) % uris
-            started = time.monotonic()
-            writer.write(f"GET {path}{uri(number)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"(?i)content-length: (\d+)", head)
-            await reader.readexactly(int(length[1]) if length else 0)
-            times.append(time.monotonic() - started)
-            bad += head[9:12] not in (b"200", b"404")
-        writer.close()
+            answer = await asking.get(server, f"{address}{path}{uri(number)}", follow=False)
+            times.append(answer.elapsed)
+            bad += answer.status not in (200, 404)
 
     started = time.monotonic()
-    await asyncio.gather(*(client() for _ in range(connections)))
+    async with ArchiveClient(in_flight=connections) as asking:
+        await asyncio.gather(*(client(asking) for _ in range(connections)))
     times.sort()
     took = time.monotonic() - started
     return Result(
