@@ -6,16 +6,17 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.bench-installed
 # pywb (GPL, a real archive for tests and demo) wants old versions of its own, so it lives apart.
 PYWB_STAMP := .venv-pywb/.installed
+DOCS_STAMP := $(VENV)/.docs-installed
 PYTEST_WORKERS ?= auto
 
-.PHONY: help install demo demo-serve test check bench format dist clean docs
+.PHONY: help install demo demo-serve test check bench format dist clean docs reference
 
 help:  ## show the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
 	touch $@
 
 $(BENCH_STAMP): $(STAMP)
@@ -25,6 +26,10 @@ $(BENCH_STAMP): $(STAMP)
 $(PYWB_STAMP): constraints-pywb.txt
 	test -x .venv-pywb/bin/python || $(PYTHON) -m venv .venv-pywb
 	.venv-pywb/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-pywb.txt pywb setuptools
+	touch $@
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	touch $@
 
 install: $(STAMP)  ## make the environment
@@ -54,5 +59,23 @@ bench-%: $(BENCH_STAMP)  ## one benchmark of bench/, as bench-surt; options as A
 	@test -f bench/$*.py || { echo "no bench/$*.py; there are:" bench/*.py >&2; exit 2; }
 	$(BIN)/python bench/$*.py $(ARGS)
 
+reference: $(STAMP)  ## write docs/reference from the code
+	$(BIN)/python scripts/reference.py
+
+docs: $(DOCS_STAMP)  ## the documentation as a site, in site/
+	$(BIN)/python scripts/reference.py --check
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+dist: $(STAMP)  ## build the wheel, and try it in an empty environment
+	rm -rf dist build
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	rm -rf build
+	$(PYTHON) -m venv dist/try
+	dist/try/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd dist && try/bin/python -I ../scripts/try_wheel.py
+	rm -rf dist/try
+	@ls -l dist
+
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .venv-pywb .bench dist build demo
+	rm -rf $(VENV) .venv-pywb .bench dist build demo site

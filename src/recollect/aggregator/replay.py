@@ -79,6 +79,8 @@ def read_log(path: str | Path, on_problem: Callable[[Problem], None]) -> Iterato
                 on_problem(Problem(str(path), number, str(error), line[:120]))
                 continue
             told = json.loads(line) if line.startswith("{") else {}
+            if told.get("endpoint") == "route":
+                continue  # it asked nobody
             held, times = told.get("archives"), told.get("times")
             lookup = Logged(
                 entry.uri,

@@ -111,7 +111,14 @@ _base = click.option(
 
 @click.command(epilog=TIMEMAP_EPILOG)
 @click.argument("uri")
-@click.option("--format", "kind", type=click.Choice(["link", "json", "cdxj"]), default="link", show_default=True)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["link", "json", "cdxj"]),
+    default="link",
+    show_default=True,
+    help="Kind of TimeMap.",
+)
 @click.option("--from", "since", metavar="DATETIME", help="Only mementos from then on.")
 @click.option("--to", "until", metavar="DATETIME", help="Only mementos up to then (2012: its last second).")
 @_base

@@ -1,0 +1,180 @@
+"""The documentation is true: generated pages are fresh, nothing is undocumented, links lead somewhere, commands run."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+from docs_world import docs_world, write_files
+from recollect.cli.main import COMMANDS, cli
+from recollect.config import Settings
+from recollect.web.endpoints import ENDPOINTS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+UNLISTED = {"", "_", "mementomap"}  # the page, its style and the files behind the well-known address
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    spec = spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_pages_are_fresh(reference: ModuleType) -> None:
+    for name, text in reference.pages().items():
+        assert (DOCS / "reference" / name).read_text(encoding="utf-8") == text, f"{name} is stale: make reference"
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help_with_examples_and_every_option_a_meaning(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None and command.help
+    assert "Examples:" in (command.epilog or ""), f"recollect {name} shows no examples"
+    inner = list(command.commands.values()) if isinstance(command, click.Group) else []
+    for one in (command, *inner):
+        for parameter in one.params:
+            if isinstance(parameter, click.Option):
+                assert parameter.help, f"recollect {one.name} {parameter.opts[0]} says nothing"
+
+
+def test_every_setting_and_every_endpoint_is_documented() -> None:
+    settings = (DOCS / "reference" / "settings.md").read_text()
+    missing = [one.name for one in fields(Settings) if f"| `{one.name}` |" not in settings]
+    http = (DOCS / "reference" / "http.md").read_text()
+    missing += [
+        word for word in ENDPOINTS if word not in UNLISTED and not re.search(rf"`(GET|POST) /{re.escape(word)}\b", http)
+    ]
+    assert missing == []
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text()
+    assert [
+        str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if f": {page.relative_to(DOCS)}\n" not in menu
+    ] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)\s#]+)[^)]*\)", text)
+    assert [to for to in targets if not re.match(r"[a-z]+:", to) and not (page.parent / to).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_named_in_pages_exist_with_their_options(page: Path) -> None:
+    """`recollect COMMAND --option` in code of any page."""
+    wrong = []
+    for line in re.findall(r"recollect [a-z]+[^\n`|]*", page.read_text(encoding="utf-8")):
+        name, *words = re.split(r"\s(?:#|&&)|[;)]", line.removeprefix("recollect "))[0].split()
+        if name not in COMMANDS:
+            continue  # prose
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        if isinstance(command, click.Group) and words:
+            command = command.commands.get(words[0], command)
+        known = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+        wrong += [
+            f"{name} {word}"
+            for word in words
+            if word.startswith("--") and word.rstrip(",.:") not in {*known, "--help", "--"}
+        ]
+    assert wrong == []
+
+
+def test_the_ten_examples_of_the_library_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "library.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^## \d+\. ", text, re.MULTILINE)) == 10
+    test = doctest.DocTestParser().get_doctest(text.replace("```", ""), {}, "library.md", "docs/library.md", 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    said: list[str] = []
+    runner.run(test, out=said.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("docs")
+    with docs_world(folder):
+        yield folder
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_the_commands_of_the_tutorials_run(page: Path, world: Path) -> None:
+    """Every `sh` block, in order; a block that serves is kept running beside the others."""
+    port = _free_port()
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "RECOLLECT_PORT": str(port),
+        "XDG_CONFIG_HOME": str(world),
+        "COLUMNS": "120",
+    }
+    with _servers() as running:
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            block = block.replace("127.0.0.1:1208", f"127.0.0.1:{port}")
+            if "curl " in block and shutil.which("curl") is None:
+                continue
+            if block.startswith("recollect serve"):
+                running.append(subprocess.Popen(["bash", "-c", f"exec {block}"], cwd=world, env=environment))
+                _wait_for(port)
+                continue
+            done = subprocess.run(
+                ["bash", "-ec", block],
+                cwd=world,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                stdin=subprocess.DEVNULL,
+            )
+            assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+
+
+@contextmanager
+def _servers() -> Iterator[list[subprocess.Popen[bytes]]]:
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        yield running
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait(15)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(300):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError("the server did not start")
