@@ -46,6 +46,9 @@ class Settings:
     connect_timeout: float = _setting(5.0, "duration", "time to connect to an archive")
     concurrency: int = _setting(100, "count", "requests at a time to an archive that sets no limit itself")
     in_flight: int = _setting(320, "count", "requests out at a time over all archives, beyond an equal share for each")
+    patience: float = _setting(
+        3.0, "duration", "how long a request waits for its turn at an archive (rates, free places)"
+    )
     top_k: int | None = _setting(None, "count", "ask at most so many archives, those expected to hold most first")
     budget: int | None = _setting(None, "count", "requests for one lookup: the most promising archives, then pages")
     max_pages: int = _setting(100, "count", "requests per archive and lookup: a TimeMap and its pages")

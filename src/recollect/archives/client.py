@@ -126,6 +126,7 @@ class ArchiveClient:
         user_agent: str = USER_AGENT,
         concurrency: int = 8,
         in_flight: int = 320,
+        patience: float = inf,
         timeout: float = 30.0,
         connect_timeout: float = 5.0,
         backs_off: bool = True,
@@ -133,12 +134,14 @@ class ArchiveClient:
         proxies: Callable[[str, str], Proxy | None] = lambda _scheme, _host: None,
     ) -> None:
         """`concurrency` and `timeout` (seconds per request) hold for archives that set none themselves; `in_flight` is
-        how many requests may be out over all archives, beyond an equal share for each. `backs_off`:
+        how many requests may be out over all archives, beyond an equal share for each. `patience` is how long a request
+        waits for its turn (a rate, a pause, a free place) before it is ArchiveThrottled. `backs_off`:
         pause after a 429 also when the archive does not say for how long (an aggregator has breakers for that)."""
         self._loop = asyncio.get_running_loop()
         self._fields = _fields({"User-Agent": user_agent})
         self._concurrency = concurrency
         self._crowd = Crowd(in_flight)
+        self._patience = patience
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._backs_off = backs_off
@@ -191,7 +194,7 @@ class ArchiveClient:
         started = self._loop.time()
         peer = self._peer(archive)
         until = self._until(archive, started, deadline)
-        await peer.gate.enter(until, peer.paces[replay])
+        await peer.gate.enter(min(until, started + self._patience), peer.paces[replay])
         try:
             sink, final = await self._follow(
                 peer, url, headers, until, _hops(follow), lambda: Whole(self._loop, max_bytes, partial), method
@@ -221,8 +224,9 @@ class ArchiveClient:
     ) -> AsyncIterator[StreamedResponse]:
         """An answer whose body is read as it comes, in bounded memory, still encoded as the archive sent it."""
         peer = self._peer(archive)
-        until = self._until(archive, self._loop.time(), deadline)
-        await peer.gate.enter(until, peer.paces[replay])
+        started = self._loop.time()
+        until = self._until(archive, started, deadline)
+        await peer.gate.enter(min(until, started + self._patience), peer.paces[replay])
         sink: Streamed | None = None
         try:
             sink, final = await self._follow(

@@ -113,6 +113,7 @@ class Worker:
                 user_agent=_user_agent(settings),
                 concurrency=settings.concurrency,
                 in_flight=settings.in_flight,
+                patience=settings.patience,
                 timeout=settings.deadline,
                 connect_timeout=settings.connect_timeout,
                 backs_off=False,
