@@ -420,6 +420,29 @@ def test_the_newest_good_capture_and_the_end_of_a_site(tmp_path: Path) -> None:
     assert kept == {"/": 2010, "/p": 2011, "/moved": 2010}
 
 
+@pytest.mark.parametrize("words", ["Nos pages ont changé de propriétaire", "新しいサイト", "Under new management"])
+def test_a_front_page_that_leads_to_nothing_of_the_site_gives_way_to_an_older_one(tmp_path: Path, words: str) -> None:
+    paths = [f"/{n}" for n in range(6)]
+    fake = site(*paths)
+    for path in paths:
+        fake.add(path, f"<p>{path}")
+    fake.add("/", f"<title>{words}</title><p>{words}", "20140101000000")
+    fake.add("/", f"<title>{words}</title><p>{words}!", "20150101000000")
+
+    async def run(folder: str) -> tuple[dict[str, str], int]:
+        async with serving(fake) as (archive, _):
+            _, ends = await crawl(tmp_path / folder, [archive], options())
+        with Store.open(tmp_path / folder) as store:
+            front = store.find(START)
+            assert front is not None
+            return ends, front.captured_at.year
+
+    assert asyncio.run(run("older")) == (dict.fromkeys(["/", *paths], "recovered"), 2010)
+    del fake.pages[START, "20100101000000"]
+    _, year = asyncio.run(run("none"))  # no capture leads anywhere: the newest is as good as any
+    assert year == 2015
+
+
 def test_redirects_lead_on_near_their_time_and_dead_ends_are_taken_back(tmp_path: Path) -> None:
     fake = site("/old", "/dead", "/a")
     moment = "Sat, 01 Jan 2011 00:00:00 GMT"

@@ -30,8 +30,8 @@ from recollect.uris import covers, key_of_uri
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _WEB = re.compile(r"https?://[^/?#\s]+", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-_RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:/|per)\s*(s|sec|second|m|min|minute|h|hour)s?\s*", re.IGNORECASE)
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:/|per)\s*(s|sec|second|m|min|minute|h|hour|d|day)s?\s*", re.IGNORECASE)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _STAMP = re.compile(r"(/\d{4,14})(?:[a-z]{2}_)?(/)")
 _INDEX_RATES = ("index", "timemap", "timegate", "cdx")
 _REPLAY_RATES = ("replay", "raw")
@@ -54,7 +54,7 @@ class Rate:
         return max(1, int(self.count // 4))
 
     def __str__(self) -> str:
-        unit = {1: "s", 60: "min", 3600: "h"}.get(int(self.seconds), f"{self.seconds:g} s")
+        unit = {1: "s", 60: "min", 3600: "h", 86400: "day"}.get(int(self.seconds), f"{self.seconds:g} s")
         return f"{self.count:g}/{unit}"
 
 
@@ -71,6 +71,7 @@ class Archive:
     map: str = ""
     index_rate: Rate | None = None
     replay_rate: Rate | None = None
+    quota: Rate | None = None
     concurrency: int | None = None
     timeout: float | None = None
     probability: float | None = None
@@ -236,6 +237,7 @@ class _Entry:
             map=self.place("map"),
             index_rate=index_rate,
             replay_rate=replay_rate,
+            quota=self.rate("quota", self.entry.pop("quota")) if "quota" in self.entry else None,
             concurrency=self.take("concurrency", int, at_least=1),
             timeout=self.take("timeout", float, at_least=0.001),
             probability=self.take("probability", float, at_least=0),

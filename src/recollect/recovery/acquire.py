@@ -34,6 +34,10 @@ from recollect.recovery.store import Missing, Payload, PayloadWriter, Recovered,
 
 LIVE = "live"
 _MAX_PARSED = 32 * 1024 * 1024  # a larger document is kept, not read for links
+_DIFFERS = "the bytes are not those of the index (digest differs)"
+_LEADS_NOWHERE = "it leads to no page of the site"
+_SMALL_SITE = 5  # listed resources; a smaller site may well have a front page without links
+_FRONT_TRIES = 12
 _TRUST_AFTER = 5  # mismatched digests with never a match: the archive's index and replay simply differ
 
 
@@ -83,6 +87,8 @@ class Acquirer:
         self.done_queries: list[tuple[str, SiteQuery]] = []  # (archive, listing that is complete)
         self.empty: set[str] = set()  # archives known to hold nothing of the site
         self.repeats: Mapping[str, int] = {}
+        self.front: frozenset[str] = frozenset()  # keys of the start pages
+        self.listed: frozenset[str] | set[str] = frozenset()  # keys with content in some listing
         self.ended_at: datetime | None = None  # from when the start page was parked or somebody else's
 
     async def acquire(self, item: Queued) -> Had | Missing:
@@ -209,7 +215,7 @@ class Acquirer:
             self._matched[candidate.archive] = balance - 1
         if balance <= -_TRUST_AFTER:
             return "differs"
-        raise _Refused("failed", "the bytes are not those of the index (digest differs)")
+        raise _Refused("failed", _DIFFERS)
 
     def _describe(
         self, item: Queued, candidate: Candidate, replay: Replay, incoming: PayloadWriter, known: Sequence[Candidate]
@@ -263,6 +269,8 @@ class Acquirer:
         rejection = judge(document, resource.uri, resource.media_type, repeats=repeats, content=content)
         if rejection is None and document is not None and document.refresh:
             rejection = self._judge_refresh(resource, document)
+        if rejection is None and document is not None and resource.key in self.front:
+            rejection = self._judge_front(resource, document)
         if rejection is not None:
             raise _Refused("rejected", f"{rejection.verdict}: {rejection.detail}", candidate.digest)
 
@@ -272,6 +280,23 @@ class Acquirer:
         if len(document.text) > 200 or self._options.scope.holds(document.refresh):
             return None
         return Rejection("redirected-away", f"it sends on to {document.refresh[:200]}")
+
+    def _judge_front(self, resource: Recovered, document: Document) -> Rejection | None:
+        """A front page that leads to no page of the site is hardly the site's, while older ones may be.
+
+        This holds in any language, for whatever came after the site. If no capture leads anywhere, the best is taken.
+        """
+        tried = self._journal.attempts(resource.key)
+        if len(self.listed) < _SMALL_SITE or sum(_LEADS_NOWHERE in a.detail for a in tried) >= _FRONT_TRIES:
+            return None
+        for link in document.links:
+            try:
+                key = visit_key(link.uri, self._options.rules)
+            except BadURI:
+                continue
+            if key != resource.key and key in self.listed:
+                return None
+        return Rejection("redirected-away", _LEADS_NOWHERE)
 
     def _check_redirect(self, resource: Recovered) -> None:
         assert resource.redirect_to is not None
@@ -313,15 +338,9 @@ class Acquirer:
         candidates: Sequence[Candidate],
         late: Sequence[Candidate],
     ) -> Had | Missing:
-        doubtful = [a for a in attempts if a.outcome == "failed" and "digest differs" in a.detail]
-        if doubtful:
-            again = next((c for c in candidates if _is_of(doubtful[0], c)), None)
-            if again is not None:
-                # Every capture was tried and this one came: better its bytes, marked as altered, than nothing.
-                with contextlib.suppress(OutOfQuota):
-                    had = await self._fetch(item, replace(again, digest=""), candidates)
-                    if isinstance(had, Had):
-                        return replace(had, resource=replace(had.resource, altered=True))
+        second_thoughts = await self._second_thoughts(item, attempts, candidates)
+        if second_thoughts is not None:
+            return second_thoughts
         if self._options.live_fallback:
             live = await self._live(item)
             if live is not None:
@@ -331,6 +350,25 @@ class Acquirer:
             detail = f"hijacked: captured only after the site's end ({self.ended_at:%Y-%m-%d})"
             step = GiveUp("rejected", detail)
         return Missing(item.key, item.uri, step.reason, step.detail, item.kind, item.found_on)
+
+    async def _second_thoughts(
+        self, item: Queued, attempts: Sequence[Attempt], candidates: Sequence[Candidate]
+    ) -> Had | None:
+        """Every capture was tried; one that was only doubtful is better than nothing.
+
+        A front page that leads nowhere is taken as it is, bytes that are not those of the index are marked as altered.
+        """
+        doubtful = [a for a in attempts if _LEADS_NOWHERE in a.detail] or [a for a in attempts if _DIFFERS in a.detail]
+        again = next((c for c in candidates if doubtful and _is_of(doubtful[0], c)), None)
+        if again is None:
+            return None
+        altered = _DIFFERS in doubtful[0].detail
+        self.front -= {item.key}
+        with contextlib.suppress(OutOfQuota):
+            had = await self._fetch(item, replace(again, digest="") if altered else again, candidates)
+            if isinstance(had, Had):
+                return replace(had, resource=replace(had.resource, altered=altered or had.resource.altered))
+        return None
 
     async def _live(self, item: Queued) -> Had | None:
         """The live web, when it was asked for: marked, and judged like any capture."""

@@ -29,7 +29,7 @@ from recollect.recovery.choose import Candidate
 from recollect.recovery.journal import Journal, Queued, now_utc
 from recollect.recovery.links import Link
 from recollect.recovery.lister import Lister, site_queries
-from recollect.recovery.meter import PATIENCE, Meter, evenly
+from recollect.recovery.meter import PATIENCE, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.plan import Attempt
 from recollect.recovery.store import Kind, Missing, Store
@@ -120,7 +120,8 @@ class Crawl:
         """Recover until there is nothing left to do, or until told to stop."""
         async with ArchiveClient(concurrency=_DEFAULT_CONCURRENCY, timeout=TIMEOUT, proxies=from_environment) as client:
             self._client = client
-            self._meter = Meter(client, self.journal, self.options.quotas, patience=self._patience)
+            quotas = quotas_of(self.archives, self.options.quotas)
+            self._meter = Meter(client, self.journal, quotas, patience=self._patience)
             lister = Lister(self._meter, self.journal, self.options.rules, self._page_listed)
             self._acquirer = Acquirer(
                 self.store,
@@ -164,6 +165,8 @@ class Crawl:
         self._acquirer.repeats = self.journal.repeated_digests()
         content, redirects = self.journal.listed_keys()
         self._listed = content | redirects
+        self._acquirer.listed = content
+        self._acquirer.front = frozenset(visit_key(uri, self.options.rules) for uri in start)
         self._harmony.learn_from(content, redirects)
 
     def _page_listed(self, archive: str, captures: int) -> None:
@@ -368,9 +371,7 @@ class Crawl:
     def _status(self, stage: str, now: float) -> Status:
         left = sum(self._counts["queued"].values())
         speed = self._done / max(now - self._fetching_since, 0.001)
-        budgets = {}
-        if self.options.quotas and stage != "done":
-            budgets = {a.id: b for a in self.archives if (b := self._meter.budget(a.id)) is not None}
+        budgets = {a.id: b for a in self.archives if (b := self._meter.budget(a.id)) is not None}
         return Status(
             stage,
             recovered=dict(self._counts["recovered"]),

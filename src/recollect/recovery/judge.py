@@ -11,7 +11,7 @@ of a short text, never alone in a long article.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from recollect.recovery.links import Document, document_form
@@ -35,7 +35,9 @@ def _phrases(*phrases: str) -> re.Pattern[str]:
 _NOT_FOUND = "|".join(
     (
         r"not[ -]found|(?:can(?:no|')t|could(?: not|n't)|can not) be found|does(?: not|n't) exist",
-        r"no longer (?:available|exists?|here)|has (?:been )?(?:re)?moved",
+        r"no longer (?:available|exists?|here|online)|has (?:been )?(?:re)?moved|(?:is|has) (?:gone|disappeared)",
+        r"(?:can(?:no|')t|could(?: not|n't)|can not|unable to|failed to) (?:find|locate)",
+        r"nothing (?:was |is )?(?:found|here)",
         r"nicht gefunden|existiert nicht|introuvable|n'existe (?:pas|plus)",
         r"no (?:se ha )?encontrad[ao]|no existe|niet gevonden|bestaat niet|non (?:è stata )?trovat[ao]",
         r"não (?:foi )?encontrad[ao]|hittades inte|finns inte|(?:blev )?ikke fundet|finnes ikke|ikke funnet",
@@ -60,12 +62,13 @@ _BODY_404 = _phrases(
 _SORRY = _phrases(r"sorry|oops|error|unfortunately|leider|désolé|lo sentimos|siamo spiacenti")
 
 _PARKED = _phrases(
-    r"domain (?:name )?(?:is|may be) (?:for sale|available for purchase|parked)|domain for sale|buy this domain",
+    r"domain (?:name )?(?:is|may be|might be) (?:for sale|available|parked)|domain for sale|buy this domain",
+    r"\b[\w-]+\.[a-z]{2,10} (?:is|may be|might be) (?:for sale|parked|available for purchase)\b",
     r"this (?:web ?page|domain|site) is parked|parked (?:free|by|domain)",
     r"domain has (?:expired|been registered)|domain expired",
     r"inquire about this domain|make an offer on this domain|future home of something quite cool",
     r"sedo(?:parking)?\.com|sedo domain parking|parkingcrew|bodis\.com|hugedomains|afternic|dan\.com/buy",
-    r"sponsored listings (?:displayed|for) |related searches:? .{0,200}privacy policy$",
+    r"sponsored (?:listings|links) (?:displayed|for|related) |related searches:? .{0,200}privacy policy$",
     r"account (?:has been )?suspended",
     r"diese domain (?:steht|ist) (?:zum verkauf|geparkt)|ce (?:nom de )?domaine est (?:à vendre|en vente)",
     r"dominio (?:in vendita|en venta)|deze domeinnaam is te koop",
@@ -89,6 +92,7 @@ _ANTI_BOT = _phrases(
     r"ddos protection by|verify(?:ing)? (?:that )?you are (?:a |not a )?(?:human|robot)|unusual traffic from your",
     r"incapsula incident id|request unsuccessful\. incapsula|complete the (?:security check|captcha)",
     r"performance & security by cloudflare|you have been blocked|automated (?:requests|queries|access)",
+    r"prove (?:that )?you are (?:a |not a )?(?:human|robot|bot)|access to this page has been denied|bot detection",
     r"reference #[0-9a-f.]{8,}",
 )
 _LOGIN = _phrases(
@@ -121,6 +125,7 @@ def judge(
         return Rejection("soft-404", "an HTML page where a file was expected")
     if document is None or document.form != "html":
         return None
+    document = replace(document, title=_plain(document.title), text=_plain(document.text))
     return (
         _anti_bot(document)
         or _parked(document)
@@ -128,6 +133,11 @@ def judge(
         or _login(document, uri)
         or _hijacked(document)
     )
+
+
+def _plain(text: str) -> str:
+    """With straight apostrophes, as the phrases have them."""
+    return text.replace("\u2019", "'").replace("\u02bc", "'")
 
 
 def _is_html_instead(uri: str, media_type: str, content: bytes) -> bool:
@@ -179,7 +189,7 @@ def _login(document: Document, uri: str) -> Rejection | None:
 def _hijacked(document: Document) -> Rejection | None:
     in_title = {word.lower() for word in _SPAM.findall(document.title)}
     in_text = {word.lower() for word in _SPAM.findall(document.text)}
-    if in_title and len(in_text | in_title) >= 4:
+    if in_title and len(in_text | in_title) >= 3:
         some = ", ".join(sorted(in_text | in_title)[:4])
         return Rejection("hijacked", f"somebody else's trade: {some}")
     return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
@@ -41,6 +41,17 @@ class Quota:
     period: float = 86_400.0
 
 
+def quotas_of(archives: Iterable[Archive], given: Mapping[str, Quota]) -> dict[str, Quota]:
+    """The quota of each archive that has one: as given for it, or for all (`*`), or as the list of archives says."""
+    found: dict[str, Quota] = {}
+    for archive in archives:
+        own = Quota(int(archive.quota.count), archive.quota.seconds) if archive.quota else None
+        quota = given.get(archive.id) or given.get("*") or own
+        if quota is not None:
+            found[archive.id] = quota
+    return found
+
+
 def evenly(archive: Archive) -> Archive:
     """The archive with its rates spaced evenly: in no period more than the configured number, also at the start."""
 
@@ -64,7 +75,7 @@ class Meter:
         self.down: dict[str, str] = {}  # archive -> why it is not asked any more
 
     def quota(self, archive: str) -> Quota | None:
-        return self._quotas.get(archive) or self._quotas.get("*")
+        return self._quotas.get(archive)
 
     def budget(self, archive: str) -> int | None:
         """Requests left now; None without a quota."""

@@ -22,7 +22,7 @@ from recollect.recovery.crawl import RETRIED, TIMEOUT, Crawl, Event, Finished, S
 from recollect.recovery.journal import Journal, now_utc
 from recollect.recovery.lister import Lister, site_queries
 from recollect.recovery.maps import Maps
-from recollect.recovery.meter import PATIENCE, Meter, evenly
+from recollect.recovery.meter import PATIENCE, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.rehost import write_kit
 from recollect.recovery.report import Report, make_report, write_report
@@ -91,7 +91,8 @@ def survey_site(
         asked, skipped = _asked(archives, options, maps)
         journal = Journal(store)
         async with ArchiveClient(timeout=TIMEOUT, proxies=from_environment) as client:
-            lister = Lister(Meter(client, journal, options.quotas), journal, options.rules, on_page)
+            meter = Meter(client, journal, quotas_of(asked, options.quotas))
+            lister = Lister(meter, journal, options.rules, on_page)
             start = options.scope.start
             queries = site_queries(options.scope)
             polite = [evenly(archive) for archive in asked]

@@ -17,6 +17,7 @@ from recollect.archives.registry import Archive
 from recollect.datetimes import format_iso
 from recollect.recovery.choose import Candidate, in_order, is_content, resolve_revisits
 from recollect.recovery.journal import Journal
+from recollect.recovery.meter import quotas_of
 from recollect.recovery.options import Options
 
 KINDS = ("html", "image", "style", "script", "document", "media", "other", "redirect", "error")
@@ -209,7 +210,7 @@ def _seconds(archive: Archive, requests: int, options: Options) -> float:
     """How long so many captures take from one archive, under its rate and its quota."""
     rate = archive.replay_rate.per_second if archive.replay_rate else _UNLIMITED
     seconds = requests / rate
-    quota = options.quotas.get(archive.id) or options.quotas.get("*")
+    quota = quotas_of([archive], options.quotas).get(archive.id)
     if quota is not None and requests > quota.limit:
         seconds = max(seconds, (requests - 1) // quota.limit * quota.period)
     return seconds

@@ -255,3 +255,9 @@ def test_the_example_of_the_docs_is_read(tmp_path: Path, monkeypatch: pytest.Mon
     (archive,) = load_archives(save(tmp_path, "my.toml", example))
     assert archive.rule("http://www.gov.uk/") == "never *.gov.uk"
     assert (str(archive.index_rate), str(archive.replay_rate)) == ("60/min", "10/s")
+
+
+def test_a_quota_is_for_a_period_up_to_days(tmp_path: Path) -> None:
+    path = tmp_path / "archives.json"
+    path.write_text(json.dumps([{"id": "a", "cdx": "http://a.example/cdx", "quota": "1000/day"}]))
+    assert load_archives(path)[0].quota == Rate(1000, 86400)
