@@ -164,6 +164,23 @@ def test_a_rate_that_leaves_no_time_is_an_error_and_not_a_wait() -> None:
     run(main())
 
 
+def test_patience_bounds_the_wait_for_a_turn_and_not_the_answer() -> None:
+    async def handler(_: Request, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.4)
+        writer.write(answer(b"ok"))
+
+    async def main() -> None:
+        async with loopback(handler) as server, ArchiveClient(patience=0.2) as client:
+            archive, loop = archive_at(server, index_rate=Rate(1, 1)), asyncio.get_running_loop()
+            assert (await client.get(archive, server.base + "/", deadline=loop.time() + 5)).body == b"ok"
+            started = loop.time()
+            with pytest.raises(ArchiveThrottled):
+                await client.get(archive, server.base + "/", deadline=loop.time() + 5)
+            assert loop.time() - started < 0.3
+
+    run(main())
+
+
 def test_retry_after_is_honoured() -> None:
     async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(
