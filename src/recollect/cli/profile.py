@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
+from recollect.cli.engines import engine_options, taken_engine
 from recollect.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ Examples:
   recollect profile *.cdxj --where "year >= 2010 and url matches '[.]pdf$'" -o pdf.ukvs
   recollect profile *.warc.gz --by year -o by-year.ukvs
   zcat *.cdx.gz | recollect profile - --policy H3P1 --output-format cdxj -o profile.cdxj
+  recollect profile hdfs:///cdx/ -o hdfs:///maps/all/ --engine spark --master yarn
 """
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
@@ -123,6 +125,7 @@ def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
 @click.option("--updated-at", metavar="TIME", help="The time for the header.  [default: now]")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
 @resource_options
+@engine_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def profile(inputs: tuple[str, ...], **options: Any) -> int:
@@ -134,8 +137,14 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
 
     Exit code 3 means that some input was damaged or could not be read; all of it is named.
     """
-    from recollect.profiles.profile import profile as make_profile
+    cluster, parts = taken_engine(options, options["output"])
+    make_profile: Callable[..., ProfileResult]
+    if cluster is None:
+        from recollect.profiles.profile import profile as make_profile
+    else:
+        from recollect.spark.profile import profile as make_profile
 
+        options |= {"cluster": cluster, "parts": parts}
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
     limit = options.pop("memory_limit")
     if as_json and options["output"] == "-":

@@ -42,7 +42,7 @@ class ParquetIndex:
             [(rows,)] = self._database.execute("SELECT count(*) FROM read_parquet(?)", [path]).fetchall()
         except duckdb.Error as error:
             raise self._broken(error) from error
-        self._columns = _found({str(name).lower(): (str(name), str(kind)) for name, kind, *_ in described}, path)
+        self._columns = found_columns({str(name).lower(): (str(name), str(kind)) for name, kind, *_ in described}, path)
         self.rows = int(rows)
         self.layout = Layout("".join(self._columns), "\t", True)
 
@@ -67,7 +67,7 @@ class ParquetIndex:
         return FormatError("cannot read Parquet", where=self._path, why=str(error).splitlines()[0])
 
 
-def _found(types: dict[str, tuple[str, str]], path: str) -> dict[str, tuple[str, str]]:
+def found_columns(types: dict[str, tuple[str, str]], path: str) -> dict[str, tuple[str, str]]:
     """For each letter of the layout the column's name and type; a key that is not there is made from the URL."""
     found = {
         letter: column

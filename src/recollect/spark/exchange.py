@@ -1,0 +1,117 @@
+"""Bringing equal keys together: sorted records cut at common borders and sent to the task of their range.
+
+Hides: borders. Records (see `profiles.mergekernels`) travel as opaque blocks of about a megabyte, sorted inside, so
+that Spark moves bytes and never looks at rows. Each task has summed up its own records before (one host with a tenth
+of all captures is then one record per URI-R and task), and borders are chosen by the weight of samples, so that ranges
+are of like size. A border lies between keys; only a key that is heavier than a range (`com)/` of an H1P0 profile) is
+cut inside, between SURTs: its counts are added up afterwards (`seams`).
+
+Border layout: a record without label, so that it is below every record of its key and rest.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from recollect.profiles.mergekernels import HEADER, _compare_records, _size
+
+BLOCK = 1 << 20
+# Of records; a range of this size is sorted in memory.
+RANGE = 64 << 20
+SMALLEST_RANGE = 4 << 20
+SAMPLES = 1 << 16
+_HEAD = struct.Struct("<iiiiq")
+Border = tuple[bytes, bytes]
+
+
+@njit("int64(uint8[::1], int64, uint8[::1])", cache=True, nogil=True)
+def _first_not_below(records: Any, start: Any, border: Any) -> Any:
+    """Where the first record at or after `start` is that does not stand before the border."""
+    mine, yours = np.zeros(4, np.int32), np.zeros(4, np.int32)
+    base, limit = np.uintp(records.ctypes.data), np.uintp(border.ctypes.data)
+    at = np.int64(start)
+    while at < records.size and _compare_records(base + np.uintp(at), limit, mine, yours) < 0:
+        at += _size(base + np.uintp(at), mine)
+    return at
+
+
+def first_of(records: NDArray[np.uint8]) -> Border:
+    """Key and rest of the first record of a block."""
+    view = records.data
+    key, rest, _, _, _ = _HEAD.unpack_from(view)
+    return bytes(view[HEADER : HEADER + key]), bytes(view[HEADER + key : HEADER + key + rest])
+
+
+@dataclass(slots=True)
+class Sample:
+    """Places in the order of records, each standing for `weight` bytes; never more than `limit` places."""
+
+    limit: int
+    weight: int = BLOCK
+    places: list[Border] = field(default_factory=list)
+    _seen: int = 0
+
+    def add(self, block: NDArray[np.uint8]) -> None:
+        """Take note of a block of about BLOCK bytes."""
+        if self._seen % (self.weight // BLOCK) == 0:
+            self.places.append(first_of(block))
+        self._seen += 1
+        if len(self.places) > self.limit:
+            self.places = self.places[::2]
+            self.weight *= 2
+
+
+def borders_of(samples: Iterable[tuple[Border, int]], ranges: int) -> list[Border]:
+    """Borders between so many ranges of like weight, or fewer."""
+    ordered = sorted(samples)
+    total = sum(weight for _, weight in ordered)
+    borders: list[Border] = []
+    done = 0
+    for place, weight in ordered:
+        if done * ranges >= total * (len(borders) + 1) and len(borders) + 1 < ranges:
+            # Before the key, unless the range before has begun in it already.
+            border = (place[0], b"")
+            if borders and border <= borders[-1]:
+                border = place
+            if not borders or border > borders[-1]:
+                borders.append(border)
+        done += weight
+    return borders
+
+
+def ranges_for(size: int, parallelism: int) -> int:
+    """Into how many ranges so many bytes of records are cut."""
+    return max(1, -(-size // RANGE), min(parallelism, -(-size // SMALLEST_RANGE)))
+
+
+def cut(blocks: Iterable[Any], borders: Sequence[Border]) -> Iterator[tuple[int, bytes]]:
+    """Each block in pieces, with the number of the range each belongs to."""
+    limits = [_as_record(border) for border in borders]
+    for block in blocks:
+        records = np.frombuffer(bytearray(block), np.uint8)
+        number = bisect_right(borders, first_of(records))
+        at = 0
+        while at < len(records):
+            end = len(records) if number == len(limits) else int(_first_not_below(records, at, limits[number]))
+            if end > at:
+                yield number, records[at:end].tobytes()
+            at = end
+            number += 1
+
+
+def _as_record(border: Border) -> NDArray[np.uint8]:
+    key, rest = border
+    return np.frombuffer(bytearray(_HEAD.pack(len(key), len(rest), 0, 0, 0) + key + rest), np.uint8)
+
+
+def itself(number: int) -> int:
+    """The partition of a range: its own number."""
+    return number

@@ -1,0 +1,25 @@
+"""What tasks tell the driver beside their data: totals, problems, samples.
+
+Hides that Spark may run a task twice. A note has a name (which split, which range), and the same task writes the same
+note again, so nothing is counted double; plain accumulators would.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.accumulators import AccumulatorParam
+
+
+class _ByName(AccumulatorParam[dict[Any, Any]]):
+    def zero(self, value: dict[Any, Any]) -> dict[Any, Any]:
+        return {}
+
+    def addInPlace(self, value1: dict[Any, Any], value2: dict[Any, Any]) -> dict[Any, Any]:  # noqa: N802 - Spark's name
+        value1.update(value2)
+        return value1
+
+
+def notes(spark: Any) -> Any:
+    """A place for notes: tasks `add({name: note})`, the driver reads `value` after the job."""
+    return spark.sparkContext.accumulator({}, _ByName())

@@ -1,0 +1,346 @@
+"""Profiling on Spark: `recollect.profiles.profile`, many machines wide, with the same bytes out.
+
+Hides the three steps. (1) Every split is read by the embedded engine's scanner, filters and keys; its records are
+sorted and summed in the task, and kept on the workers' disks in blocks. (2) From samples of them borders are chosen,
+and the blocks are cut there and sent to the tasks of their ranges. (3) Each of those merges its blocks and writes its
+lines. The driver adds up totals, numbers the lines of problems and writes the header.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recollect.errors import UsageError
+from recollect.formats.detect import Kind, Source
+from recollect.model import Problem, ProgressCallback
+from recollect.profiles.decompose import DIMENSIONS, DecomposingSink
+from recollect.profiles.policykeys import rekeying
+from recollect.profiles.profile import (
+    MAX_EXAMPLES,
+    Options,
+    ProfileResult,
+    Tally,
+    as_cdxj,
+    header_of,
+    options_of,
+)
+from recollect.profiles.runs import RunStore
+from recollect.profiles.scan import bad_input
+from recollect.profiles.select import Filter
+from recollect.profiles.sinks import Totals
+from recollect.profiles.sorting import SortingSink
+from recollect.spark import exchange
+from recollect.spark.exchange import BLOCK, Border, Sample
+from recollect.spark.files import target_of
+from recollect.spark.inputs import Place, blocks_of, find_inputs
+from recollect.spark.parts import Range, assemble, in_chunks, write_texts
+from recollect.spark.session import Cluster, progress_of, session
+
+# For sorting in one task, of which a worker runs as many at once as it has cores.
+TASK_MEMORY = 128 << 20
+
+
+@dataclass(slots=True)
+class SplitNote:
+    """What a task tells of a split."""
+
+    tally: Tally = field(default_factory=Tally)
+    size: int = 0
+    sample: Sample = field(default_factory=lambda: Sample(8))
+
+
+def profile(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    cluster: Cluster | None = None,
+    parts: bool = False,
+    progress: ProgressCallback | None = None,
+    **options: Any,
+) -> ProfileResult:
+    """Profile what an archive holds, on Spark. Options are those of `recollect.profile`.
+
+    `parts` writes a folder of ordered parts instead of one file, as an output that ends in a slash does.
+    """
+    chosen = options_of(**options)
+    names = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    target = None if output is None else os.fspath(output)
+    with session(cluster or Cluster()) as spark:
+        return _Job(spark, chosen, progress).run(names, target, parts or (target or "").endswith("/"))
+
+
+class _Job:
+    """One run."""
+
+    def __init__(self, spark: Any, options: Options, progress: ProgressCallback | None) -> None:
+        from recollect.spark.notes import notes
+
+        self._spark = spark
+        self._options = options
+        self._progress = progress
+        self._splits = notes(spark)
+        self._ranges = notes(spark)
+
+    def run(self, names: Sequence[str], output: str | None, as_parts: bool) -> ProfileResult:
+        options, spark = self._options, self._spark
+        found: list[Problem] = []
+        inputs = find_inputs(spark, names, None if options.strict else found.append)
+        sources = [source for source, _ in inputs]
+        _refuse_maps(sources)
+        if as_parts and output in (None, "-"):
+            raise UsageError("parts need a folder", hint="-o map/ writes map/part-00000.ukvs and so on")
+        blocks = self._read(inputs)
+        target = target_of(spark, output or "-", options.temp_dir)
+        try:
+            tally = self._tally(found, sources)
+            borders = self._borders()
+            totals, seams = self._write(blocks, borders, target)
+            header = header_of(options, sources, totals, tally)
+            text = None
+            if output is None:
+                text = _joined(target, header.encode(), self._ranges.value, seams)
+            else:
+                assemble(target, header.encode(), self._ranges.value, seams, as_parts=as_parts)
+        finally:
+            blocks.unpersist()
+            target.discard()
+        return ProfileResult(totals, tally, tuple(sources), header, output, text, False, self._size())
+
+    def _read(self, inputs: Sequence[tuple[Source, bool]]) -> Any:
+        """Sorted, summed records of every split, in blocks on the workers' disks."""
+        from pyspark import StorageLevel
+
+        task = _ScanTask(self._options, self._splits, max(8, exchange.SAMPLES // max(len(inputs), 1000)))
+        blocks = blocks_of(self._spark, inputs, task).persist(StorageLevel.DISK_ONLY)
+        with progress_of(self._spark, "reading", self._progress):
+            # Counted on the Java side: the blocks stay where they are.
+            blocks._jrdd.count()
+        return blocks
+
+    def _size(self) -> int:
+        return sum(note.size for note in self._splits.value.values())
+
+    def _tally(self, found: Iterable[Problem], sources: Sequence[Source]) -> Tally:
+        """All splits together, in the order of the input."""
+        total = Tally()
+        for problem in found:
+            total.note(problem)
+        for number, places in groupby(sorted(self._splits.value), key=lambda place: place[0]):
+            lines = 0
+            label = sources[number].label
+            for place in places:
+                _add(total, self._splits.value[place].tally, lines, label)
+                lines += self._splits.value[place].tally.lines
+        if self._options.strict and (total.damaged or total.problems):
+            raise bad_input([*total.problems, *total.damaged][0])
+        return total
+
+    def _borders(self) -> list[Border]:
+        notes: Iterable[SplitNote] = self._splits.value.values()
+        ranges = exchange.ranges_for(self._size(), self._spark.sparkContext.defaultParallelism)
+        places = ((place, note.sample.weight) for note in notes for place in note.sample.places)
+        return exchange.borders_of(places, ranges)
+
+    def _write(self, blocks: Any, borders: list[Border], target: Any) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
+        task = _RangeTask(self._options, self._ranges, borders)
+        cut = blocks.mapPartitions(_CutTask(borders)).partitionBy(len(borders) + 1, exchange.itself)
+        with progress_of(self._spark, "writing", self._progress):
+            write_texts(self._spark, cut.mapPartitionsWithIndex(task), target)
+        ranges: dict[int, Range] = self._ranges.value
+        seams, keys = _seams(ranges, self._options)
+        totals = Totals(
+            sum(one.keys for one in ranges.values()) + keys,
+            sum(one.captures for one in ranges.values()),
+            sum(one.uri_rs for one in ranges.values()),
+        )
+        return totals, seams
+
+
+def _refuse_maps(sources: Sequence[Source]) -> None:
+    maps = [source.label for source in sources if source.kind in (Kind.MAP, Kind.PROFILE)]
+    if maps:
+        raise UsageError(
+            "a map among the inputs", where=maps[0], hint="--engine embedded takes maps; or recollect merge MAP... "
+        )
+
+
+def _add(total: Tally, part: Tally, lines: int, label: str) -> None:
+    """Add a split to the whole; `lines` stand before it in its source."""
+    total.lines += part.lines
+    total.filtered.update(part.filtered)
+    total.left_out.update(part.left_out)
+    total.skipped.update(part.skipped)
+    total.damaged += part.damaged
+    total.saw(part.first_time, part.last_time)
+    room = MAX_EXAMPLES - len(total.problems)
+    for problem in part.problems[:room]:
+        total.problems.append(replace(problem, file=label, line=(problem.line or 0) + lines))
+
+
+def _sink(options: Options, budget: int) -> tuple[SortingSink, RunStore]:
+    """What sorts records and makes lines of them, for one task."""
+    folder = options.temp_dir or os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
+    folder = folder if folder and Path(folder).is_dir() else None
+    store = RunStore(budget, folder, piece=BLOCK)
+    chosen, rekey = Filter(options.chosen), rekeying(options.policy)
+    if options.by:
+        sink: SortingSink = DecomposingSink(
+            chosen, store, options.by, columns=options.by_columns, temp_dir=folder, rekey=rekey
+        )
+    else:
+        sink = SortingSink(chosen, store, folder, rekey=rekey)
+    return sink, store
+
+
+@dataclass(frozen=True, slots=True)
+class _ScanTask:
+    """Reads a split; gives its records, sorted and summed."""
+
+    options: Options
+    notes: Any
+    samples: int
+
+    def __call__(self, place: Place, read: Callable[[Any], Iterator[Any]]) -> Iterator[bytes]:
+        note = SplitNote(sample=Sample(self.samples))
+        sink, store = _sink(self.options, TASK_MEMORY)
+        with closing(sink):
+            for piece in read(sink.work):
+                note.tally.lines += piece.lines
+                note.tally.left_out.update(piece.left_out)
+                for problem in piece.problems:
+                    note.tally.note(problem)
+                for result in piece.results:
+                    note.tally.filtered.update(result.dropped)
+                    note.tally.saw(result.first_time, result.last_time)
+                    sink.take(result)
+            for block in store.merged():
+                if len(block):
+                    note.size += len(block)
+                    note.sample.add(block)
+                    yield block.tobytes()
+        self.notes.add({place: note})
+
+
+@dataclass(frozen=True, slots=True)
+class _CutTask:
+    """Cuts blocks at the borders."""
+
+    borders: list[Border]
+
+    def __call__(self, blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+        return exchange.cut(blocks, self.borders)
+
+
+@dataclass(frozen=True, slots=True)
+class _RangeTask:
+    """Merges the blocks of a range into lines."""
+
+    options: Options
+    notes: Any
+    borders: list[Border]
+
+    def __call__(self, number: int, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
+        note = Range()
+        sink, store = _sink(self.options, TASK_MEMORY)
+        with closing(sink):
+            for _, block in pieces:
+                store.add(np.frombuffer(bytearray(block), np.uint8))
+            sink.finish()
+            totals = sink.totals()
+            note.keys, note.captures, note.uri_rs = totals.keys, totals.captures, totals.uri_rs
+            for text in in_chunks(self._own(number, sink.lines(), note)):
+                whole = as_cdxj(text) if self.options.output_format == "cdxj" else text
+                note.saw(whole)
+                yield whole
+        note.keys -= len({line.split(b" ", 1)[0] for line in note.seams})
+        self.notes.add({number: note})
+
+    def _own(self, number: int, texts: Iterable[bytes], note: Range) -> Iterator[bytes]:
+        """The lines that are this range's alone; those of keys that a border cuts are set aside."""
+        low = self.borders[number - 1] if number else (b"", b"")
+        high = self.borders[number] if number < len(self.borders) else (b"", b"")
+        for text in texts:
+            if low[1]:
+                while text.startswith(low[0] + b" "):
+                    line, _, text = text.partition(b"\n")
+                    note.seams.append(line)
+            if high[1] and text:
+                at = 0 if text.startswith(high[0] + b" ") else text.find(b"\n" + high[0] + b" ") + 1 or len(text)
+                note.seams += text[at:].splitlines()
+                text = text[:at]
+            if text:
+                yield text
+
+
+def _seams(ranges: dict[int, Range], options: Options) -> tuple[dict[int, tuple[bytes, int]], int]:
+    """The lines of keys that were made in several ranges, added up, by the range before which they stand; and how many
+    keys these are."""
+    found: dict[bytes, list[bytes]] = {}
+    places: dict[bytes, int] = {}
+    for number, one in sorted(ranges.items()):
+        for line in one.seams:
+            key = line.split(b" ", 1)[0]
+            found.setdefault(key, []).append(line)
+            # A key that one range has alone after all stands where that range ends.
+            places[key] = number + 1 if key not in places else min(places[key], number + 1)
+    seams: dict[int, tuple[bytes, int]] = {}
+    for key, lines in sorted(found.items()):
+        text = _added(key, lines, options)
+        text = as_cdxj(text) if options.output_format == "cdxj" else text
+        before = seams.get(places[key], (b"", 0))
+        seams[places[key]] = (before[0] + text, before[1] + 1)
+    return seams, len(found)
+
+
+def _added(key: bytes, lines: Sequence[bytes], options: Options) -> bytes:
+    """Lines of one key, of disjoint sets of SURTs, as one (or one for each combination of columns)."""
+    width = len(options.by) + 1 if options.by_columns else 1
+    rows: dict[tuple[bytes, ...], list[int]] = {}
+    parts: dict[str, dict[str, list[int]]] = {}
+    for line in lines:
+        words = line.split(b" ", width + 1)
+        _count(rows.setdefault(tuple(words[1:width]), [0, 0]), words[width])
+        for name, values in json.loads(words[width + 1]).items() if len(words) > width + 1 else ():
+            for value, frequency in values.items():
+                _count(parts.setdefault(name, {}).setdefault(value, [0, 0]), frequency.encode())
+    block = b""
+    if parts:
+        names = dict.fromkeys(DIMENSIONS[dimension][0] for dimension in options.by)
+        # A missing value is written `-` and sorted as nothing.
+        ordered = {
+            name: {
+                value: f"{m}/{r}"
+                for value, (m, r) in sorted(parts[name].items(), key=lambda item: item[0] if item[0] != "-" else "")
+            }
+            for name in names
+            if name in parts
+        }
+        block = b" " + json.dumps(ordered, ensure_ascii=False).encode("utf-8", "replace")
+    return b"".join(
+        b"%b %d/%d%b\n" % (b" ".join((key, *values)), m, r, block) for values, (m, r) in sorted(rows.items())
+    )
+
+
+def _count(counts: list[int], frequency: bytes) -> None:
+    m, _, r = frequency.partition(b"/")
+    counts[0] += int(m)
+    counts[1] += int(r)
+
+
+def _joined(target: Any, header: bytes, ranges: dict[int, Range], seams: dict[int, tuple[bytes, int]]) -> bytes:
+    """The whole map in memory, for callers that named no output."""
+    staged = target.staged()
+    texts = [header]
+    for number in sorted({*ranges, *seams}):
+        texts.append(seams[number][0] if number in seams else b"")
+        texts.append(Path(staged[number]).read_bytes() if number in ranges and ranges[number].size else b"")
+    return b"".join(texts)

@@ -1,0 +1,147 @@
+"""Starting Spark, and saying in plain words why it does not start.
+
+Hides: the settings that a quiet local run needs, and Java. A session that is there already (a notebook's, or that of
+`spark-submit`) is used and left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import RecollectError, UsageError
+from recollect.model import Progress, ProgressCallback
+
+JAVA = 17
+_QUIET = {
+    "spark.app.name": "recollect",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    # A copy of Spark's own state per session, which nobody here uses.
+    "spark.sql.artifact.isolation.enabled": "false",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # In local mode a task is tried once; a worker process that dies would end the job.
+    "spark.task.maxFailures": "4",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where to run: `master` as Spark spells it (`local[2]`, `yarn`, `spark://host:7077`; empty: what Spark is
+    configured for, else all cores here) and further settings."""
+
+    master: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse_conf(settings: tuple[str, ...]) -> dict[str, str]:
+    """`k=v` settings as a table."""
+    table = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise UsageError("not a Spark setting", where=repr(setting), hint="like --conf spark.executor.memory=4g")
+        table[name.strip()] = value.strip()
+    return table
+
+
+@contextmanager
+def session(cluster: Cluster) -> Iterator[Any]:
+    """A Spark session; stopped at the end if it was started here."""
+    builder = _builder()
+    running = builder.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    spark = _start(builder, cluster)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _builder() -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise RecollectError(
+            "Spark is not installed",
+            why=str(error),
+            hint="pip install 'recollect[spark]', and Java 17 or newer (apt install openjdk-17-jre-headless)",
+        ) from error
+    return SparkSession
+
+
+def _start(builder: Any, cluster: Cluster) -> Any:
+    _check_java()
+    # Workers run this very Python unless told otherwise, so that they find this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    master = cluster.master or cluster.conf.get("spark.master", "") or os.environ.get("MASTER", "")
+    local = not master or master.startswith("local")
+    settings = {**_QUIET, **(_LOCAL if local else {}), **cluster.conf}
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        # The number behind the comma is how often a task may fail, which a plain local master sets to one.
+        found = master or "local[*]"
+        master = "local[1,4]" if found == "local" else found.replace("]", ",4]") if "," not in found else found
+    builder = builder.builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # py4j, the launcher and Spark each have errors of their own
+        raise RecollectError(
+            "Spark does not start",
+            where=master,
+            why=str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__,
+            hint="try --master 'local[2]'; for a cluster see docs/scale.md",
+        ) from error
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").is_file():
+        return
+    if shutil.which("java") is None:
+        raise RecollectError(
+            "Java is not installed",
+            why="Spark runs on it" + (f"; JAVA_HOME is {home}, which has no bin/java" if home else ""),
+            hint=f"install Java {JAVA} or newer (apt install openjdk-{JAVA}-jre-headless), or use --engine embedded",
+        )
+
+
+@contextmanager
+def progress_of(spark: Any, stage: str, progress: ProgressCallback | None) -> Iterator[None]:
+    """Tell how many tasks are done while a job runs in the body."""
+    if progress is None:
+        yield
+        return
+    tracker, done = spark.sparkContext.statusTracker(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.3):
+            found = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+            stages = [info for info in found if info is not None]
+            if stages:
+                total = sum(info.numTasks for info in stages)
+                progress(Progress(stage, sum(info.numCompletedTasks for info in stages), total, "tasks"))
+
+    thread = threading.Thread(target=watch, name="recollect-spark-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
