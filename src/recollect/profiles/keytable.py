@@ -11,18 +11,15 @@ loop over nodes backwards goes bottom-up. About 18 bytes a node.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import FormatError, NotSorted
-from recollect.model import Problem
 from recollect.profiles import treekernels as kernels
 
 Bytes = NDArray[np.uint8]
-OnProblem = Callable[[Problem], None]
 
 
 @dataclass(frozen=True, slots=True)

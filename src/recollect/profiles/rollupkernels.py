@@ -382,25 +382,27 @@ def compact(
         if regs[R_EVENTS] + regs[R_TOP] + 2 >= events.shape[0]:
             return EVENTS_FULL
         at = regs[R_AT]
-        if at >= stop:
-            break
-        if at >= regs[R_PAUSE]:
-            return PAUSED
+        ended = at >= stop
         previous = regs[R_PREVIOUS]
-        common = np.int64(0)
-        if previous >= 0:
-            common = common_bytes(data, previous, at, min(regs[R_PREVIOUS_LEN], stop - at))
-        line = parse_line(data, at, stop, common, fields)
-        if line == ODD:
-            return ODD
-        if line != RECORD:
-            regs[R_AT] = fields[F_NEXT]
-            continue
-        size = fields[F_KEY_LEN]
-        if previous >= 0 and (
-            size == common or (common < regs[R_PREVIOUS_LEN] and data[at + common] < data[previous + common])
-        ):
-            return UNSORTED
+        common = np.int64(-1)  # shorter than every name, so that the end closes all nodes
+        size = np.int64(0)
+        if not ended:
+            if at >= regs[R_PAUSE]:
+                return PAUSED
+            common = np.int64(0)
+            if previous >= 0:
+                common = common_bytes(data, previous, at, min(regs[R_PREVIOUS_LEN], stop - at))
+            line = parse_line(data, at, stop, common, fields)
+            if line == ODD:
+                return ODD
+            if line != RECORD:
+                regs[R_AT] = fields[F_NEXT]
+                continue
+            size = fields[F_KEY_LEN]
+            if previous >= 0 and (
+                size == common or (common < regs[R_PREVIOUS_LEN] and data[at + common] < data[previous + common])
+            ):
+                return UNSORTED
         while regs[R_TOP] > 0:
             top = regs[R_TOP]
             name = stack[top, S_LEN]
@@ -410,6 +412,8 @@ def compact(
             _close(data, regs, stack, entries, events, tally)
         if regs[R_PENDING] == 0 and regs[R_ENTRIES] > 0:
             continue  # closing has settled everything: flush first, then take this line
+        if ended:
+            return DONE
         if regs[R_TOP] + size + 2 >= stack.shape[0]:
             return STACK_FULL
         if previous < 0 or common <= regs[R_PAREN]:
@@ -447,9 +451,6 @@ def compact(
         regs[R_PREVIOUS_LEN] = size
         regs[R_LINES] += 1
         regs[R_AT] = fields[F_NEXT]
-    while regs[R_TOP] > 0:
-        _close(data, regs, stack, entries, events, tally)
-    return _flush(data, regs, entries, out, events)
 
 
 @inlined

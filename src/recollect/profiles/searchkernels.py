@@ -20,8 +20,9 @@ from recollect.profiles.words import copy_bytes, high_zeros, kernel, low_zeros, 
 
 NONE, EXACT, WILD = 0, 1, 2
 YES, NO, UNSURE = 0, 1, 2
-SLASH = 1
 UNKNOWN = np.iinfo(np.int64).min
+# Endings of a key. Numbers of NumPy, because Numba compiles a kernel anew for every plain number it is called with.
+ZERO, SLASH, BELOW_PATH, BELOW_HOST = np.int64(0), np.int64(1), np.int64(47), np.int64(44)
 
 
 @kernel
@@ -115,12 +116,12 @@ def _lower_bound(
 def _seek(text: Any, start: Any, stop: Any, near: Any, key: Any, size: Any, end: Any) -> Any:
     """The first line not below the key, searched outwards from the line at `near`, by growing steps."""
     if near < 0:
-        return _lower_bound(text, start, stop, stop, key, size, end, 0, 0)
+        return _lower_bound(text, start, stop, stop, key, size, end, ZERO, ZERO)
     step = 128
     sign = 1
-    shared = 0
+    shared = ZERO
     if near < stop:
-        sign, shared = _order(text, near, stop, key, size, end, 0)
+        sign, shared = _order(text, near, stop, key, size, end, ZERO)
         if sign == 0:
             return near
     if sign < 0:
@@ -128,21 +129,21 @@ def _seek(text: Any, start: Any, stop: Any, near: Any, key: Any, size: Any, end:
         while low + step < stop:
             high = _line_start(text, low + step, low)
             if high > low:
-                sign, shared = _order(text, high, stop, key, size, end, 0)
+                sign, shared = _order(text, high, stop, key, size, end, ZERO)
                 if sign >= 0:
                     return _lower_bound(text, low, high, stop, key, size, end, low_known, shared)
                 low, low_known = high, shared
             step *= 4
-        return _lower_bound(text, low, stop, stop, key, size, end, low_known, 0)
+        return _lower_bound(text, low, stop, stop, key, size, end, low_known, ZERO)
     high, high_known = near, shared
     while high - step > start:
         low = _line_start(text, high - step, start)
-        sign, shared = _order(text, low, stop, key, size, end, 0)
+        sign, shared = _order(text, low, stop, key, size, end, ZERO)
         if sign < 0:
             return _lower_bound(text, low, high, stop, key, size, end, shared, high_known)
         high, high_known = low, shared
         step *= 4
-    return _lower_bound(text, start, high, stop, key, size, end, 0, high_known)
+    return _lower_bound(text, start, high, stop, key, size, end, ZERO, high_known)
 
 
 @kernel
@@ -169,7 +170,7 @@ def _wildcard(text: Any, start: Any, stop: Any, near: Any, key: Any, name: Any, 
         at = memory[name]
         return at >= 0, at if at >= 0 else -1 - at
     at = _seek(text, start, stop, near, key, name, separator)
-    found = at < stop and _order(text, at, stop, key, name, separator, 0)[0] == 0
+    found = at < stop and _order(text, at, stop, key, name, separator, ZERO)[0] == 0
     if name < len(memory):
         memory[name] = at if found else -1 - at
     return found, at
@@ -184,15 +185,15 @@ def search(text: Any, start: Any, stop: Any, near: Any, everything: Any, key: An
     over the beginnings of this key are (or -1 - p if there is none and p is its place), or UNKNOWN; it may be empty.
     An exact key is also tried with a slash at its end, and the root of a host without it, as other makers write them.
     """
-    size = len(key)
-    place = _seek(text, start, stop, near, key, size, 0)
-    shared = 0
+    size = np.int64(len(key))
+    place = _seek(text, start, stop, near, key, size, ZERO)
+    shared = ZERO
     if place < stop:
-        sign, shared = _order(text, place, stop, key, size, 0, 0)
+        sign, shared = _order(text, place, stop, key, size, ZERO, ZERO)
         if sign == 0:
             return place, size, EXACT, place
     if place > start:
-        _, common = _order(text, _line_start(text, place - 1, start), stop, key, size, 0, 0)
+        _, common = _order(text, _line_start(text, place - 1, start), stop, key, size, ZERO, ZERO)
         shared = max(shared, common)
     paren = 0
     while paren < size and key[paren] != 41:
@@ -201,15 +202,15 @@ def search(text: Any, start: Any, stop: Any, near: Any, everything: Any, key: An
     if size == paren + 2 and key[paren + 1] == 47:
         name = paren + 1
     if name <= shared:
-        end = SLASH if name == size else 0
+        end = SLASH if name == size else ZERO
         at = _seek(text, start, stop, place, key, name, end)
-        if at < stop and _order(text, at, stop, key, name, end, 0)[0] == 0:
+        if at < stop and _order(text, at, stop, key, name, end, ZERO)[0] == 0:
             return at, size, EXACT, place
     # Each wider wildcard stands before the narrower one, near the start of a wider range: go on from there.
     at = place
     while name > paren:
         if name <= shared:
-            found, at = _wildcard(text, start, stop, at, key, name, 47, memory)
+            found, at = _wildcard(text, start, stop, at, key, name, BELOW_PATH, memory)
             if found:
                 return at, name, WILD, place
         name -= 1
@@ -219,7 +220,7 @@ def search(text: Any, start: Any, stop: Any, near: Any, everything: Any, key: An
     at = place
     while name > 0:
         if name <= shared and (name == paren or key[name] == 58 or (key[name] == 44 and not lone)):
-            found, at = _wildcard(text, start, stop, at, key, name, 44, memory)
+            found, at = _wildcard(text, start, stop, at, key, name, BELOW_HOST, memory)
             if found:
                 return at, name, WILD, place
         name -= 1
@@ -231,7 +232,7 @@ def search(text: Any, start: Any, stop: Any, near: Any, everything: Any, key: An
 @kernel
 def place(text: Any, start: Any, stop: Any, key: Any) -> Any:
     """Where the first line is whose token is not below the key."""
-    return _seek(text, start, stop, -1, key, len(key), 0)
+    return _seek(text, start, stop, np.int64(-1), key, np.int64(len(key)), ZERO)
 
 
 @kernel
@@ -290,7 +291,7 @@ def search_many(
         common = np.int64(0)
         if i:
             last = order[i - 1]
-            common = _same(keys, offsets[last], offsets[last] + sizes[last], key, 0, sizes[row])
+            common = _same(keys, offsets[last], offsets[last] + sizes[last], key, ZERO, sizes[row])
         for name in range(common + 1, known + 1):
             memory[name] = UNKNOWN
         known = sizes[row]
