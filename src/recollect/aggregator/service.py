@@ -22,7 +22,7 @@ from recollect.aggregator.breaker import Breaker, BreakerState
 from recollect.aggregator.cache import ANSWER_SIZE, Cache, Entry, Kept, now
 from recollect.aggregator.gather import OnOutcome, gather_timegates, gather_timemaps, merged, negotiated
 from recollect.aggregator.maps import Maps
-from recollect.aggregator.routing import Candidate, Decision, Evidence, route
+from recollect.aggregator.routing import USUAL_PROBABILITY, Candidate, Decision, Evidence, route
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.formats.timemap import Mementos, Negotiated
@@ -70,7 +70,7 @@ class World:
     def candidates(self) -> dict[str, Candidate]:
         """Everybody, as if nobody rested."""
         return {
-            a.id: Candidate(a.id, 1.0 if a.probability is None else a.probability)
+            a.id: Candidate(a.id, USUAL_PROBABILITY if a.probability is None else a.probability)
             for a in self.archives
             if has_mementos(a)
         }

@@ -141,7 +141,7 @@ _WORDS = {True: "ask", False: "skip"}
 def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int | None, as_json: bool) -> int:
     """Explain whom a lookup of URI would ask: each archive, the decision, and the key that decided. Asks nobody."""
     from recollect.aggregator.maps import Maps
-    from recollect.aggregator.routing import Candidate, Evidence
+    from recollect.aggregator.routing import USUAL_PROBABILITY, Candidate, Evidence
     from recollect.aggregator.routing import route as decide
     from recollect.archives.registry import load_archives
     from recollect.web.target import clean_uri
@@ -157,7 +157,7 @@ def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int 
             rule = archive.rule(uri_r)
             if rule is not None:
                 evidence[archive.id] = Evidence("no", "rule", rule)
-        candidates = [Candidate(a.id, 1.0 if a.probability is None else a.probability) for a in archives]
+        candidates = [Candidate(a.id, USUAL_PROBABILITY if a.probability is None else a.probability) for a in archives]
         decisions = decide(candidates, evidence, top_k=top_k)
         if as_json:
             told = [{"id": d.archive, "decision": _WORDS[d.ask], **_fields(d)} for d in decisions]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from recollect.aggregator.routing import Candidate, Decision, Evidence, route
 
-THREE = [Candidate("a"), Candidate("b", 0.5), Candidate("c")]
+THREE = [Candidate("a", 1.0), Candidate("b", 0.5), Candidate("c", 1.0)]
 
 
 def asked(decisions: tuple[Decision, ...]) -> list[str]:
