@@ -83,7 +83,7 @@ def _maps(world: World, numbers: Numbers) -> str:
             f'<td><a href="small/{holder.id}.ukvs">small</a></td><td>{index / 1000:,.0f} kB</td><td>{size / 1000:,.1f} kB</td></tr>'
         )
     reports = [(f"report-{holder.id}.html", f"Report: {holder.name}") for holder in world.archives]
-    published = [(f"public/{holder.id}/mementomap/", f"Published: {holder.id}") for holder in world.archives]
+    published = [(f"public/{holder.id}/mementomap/index.json", f"Published: {holder.id}") for holder in world.archives]
     return (
         "<section><h2>1 · What each archive holds</h2><p>Each index became a map, was proven against the index, made small, and "
         "published. A small map still finds everything that is held.</p><table><tr><th>archive</th><th>captures</th><th>keys</th>"
@@ -138,7 +138,7 @@ def _recovery(folder: Path, world: World, numbers: Numbers) -> str:
             ("diagram.svg", "Diagram"),
         )
         + f'</div><div>{diagram}</div></div><iframe title="The recovered site" src="site/{escape(host)}/index.html" '
-        'sandbox="allow-same-origin" loading="lazy"></iframe></section>'
+        'sandbox="allow-same-origin"></iframe></section>'
     )
 
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -73,6 +74,17 @@ def test_every_page_is_in_the_menu() -> None:
     assert [
         str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if f": {page.relative_to(DOCS)}\n" not in menu
     ] == []
+
+
+def test_every_dependency_is_used_and_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [re.match(r"[\w-]+", line)[0] for line in project["dependencies"]]
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    reasons = re.findall(r"^\| ([\w, -]+)", (DOCS / "design.md").read_text(), re.MULTILINE)
+    named = {name.strip() for cell in reasons for name in cell.split(",")}
+    assert [name for name in wanted if name not in named] == [], "docs/design.md gives no reason"
+    used = [name for name in wanted if re.search(rf"(import|from) {name.replace('-', '_')}\b", source)]
+    assert used == wanted
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
