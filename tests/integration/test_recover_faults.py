@@ -272,6 +272,21 @@ def test_quotas_persist_across_runs_and_are_never_exceeded(tmp_path: Path) -> No
     assert len(fake.times) == 14  # a listing, and every page once
 
 
+def test_it_can_wait_for_the_next_period(tmp_path: Path) -> None:
+    paths = [f"/{n}" for n in range(7)]
+    fake = site(*paths)
+    for path in paths:
+        fake.add(path, f"<p>{path}")
+
+    async def run() -> tuple[Finished, dict[str, str]]:
+        async with serving(fake, quota=Rate(4, 1)) as (archive, _):
+            return await crawl(tmp_path, [archive], options(), wait=True)
+
+    finished, ends = asyncio.run(run())
+    assert finished.complete and set(ends.values()) == {"recovered"} and len(fake.times) == 9
+    assert fake.times[4] - fake.times[0] >= 0.9 and fake.times[8] - fake.times[4] >= 0.9
+
+
 def test_a_listing_that_was_cut_off_is_known_as_such(tmp_path: Path) -> None:
     fake = site("/listed", "/unlisted", "/never")
     fake.add("/listed", "<p>listed")

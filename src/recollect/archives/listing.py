@@ -53,7 +53,7 @@ Match = Literal["exact", "prefix", "host", "domain"]
 Dialect = Literal["wayback", "commoncrawl", "plain"]
 
 PAGE_ROWS = 50_000
-MAX_LISTING = 512 * 1024 * 1024
+MAX_LISTING = 128 * 1024 * 1024  # some 400,000 captures; a longer listing comes in pieces
 # Servers cut listings at round numbers (Arquivo.pt at 100,000); a whole listing has one by chance once in a thousand.
 _SUSPICIOUS = 1_000
 _MAX_TIMEMAP_PAGES = 200
@@ -183,8 +183,11 @@ def parse_listing(body: bytes) -> tuple[tuple[Row, ...], str, int]:
     values, resume = _array(text) if text.startswith("[") else _lines(text)
     rows, unread = [], 0
     for value in values:
-        row = _row(value) if value is not None else None
-        if row is None:
+        if value is None:
+            unread += 1
+        elif not _is_of_the_web(value.get("url")):
+            continue  # dns:, ftp:, a header: nothing that could be recovered
+        elif (row := _row(value)) is None:
             unread += 1
         else:
             rows.append(row)
@@ -192,6 +195,12 @@ def parse_listing(body: bytes) -> tuple[tuple[Row, ...], str, int]:
 
 
 Values = list[dict[str, Any] | None]
+
+
+def _is_of_the_web(uri: Any) -> bool:
+    """Is this the address of a web page, or something unreadable, but not of another scheme?"""
+    scheme = re.match(r"([a-z][a-z0-9+-]*):(?!\d)", uri, re.IGNORECASE) if isinstance(uri, str) else None
+    return scheme is None or scheme[1].lower() in ("http", "https")
 
 
 def _array(text: str) -> tuple[Values, str]:
@@ -246,7 +255,8 @@ def _lines(text: str) -> tuple[Values, str]:
             if values and number + 1 < len(lines) and lines[number + 1].strip():
                 return values, unquote_plus(lines[number + 1].strip())
             continue
-        values.append(_line(stripped))
+        if not stripped.startswith(("CDX ", "!", "@")):  # headers
+            values.append(_line(stripped))
     return values, ""
 
 
@@ -276,8 +286,10 @@ def _row(values: dict[str, Any]) -> Row | None:
     except FormatError:
         return None
     uri = values.get("url")
-    if not isinstance(uri, str) or not re.match(r"https?://", uri, re.IGNORECASE):
+    if not isinstance(uri, str) or len(uri) < 4:
         return None
+    if not re.match(r"https?://", uri, re.IGNORECASE):
+        uri = f"http://{uri}"
     media_type = clean_media_type(values.get("media_type")) or ""
     return Row(
         uri,

@@ -149,6 +149,7 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 @click.option("--max-size", default="256MB", show_default=True, metavar="SIZE", help="No resource larger than this.")
 @click.option("--quota", multiple=True, metavar="[ID=]N[/PERIOD]", help="At most N requests per day (hour, min).")
 @click.option("--used", multiple=True, metavar="[ID=]N", help="Requests already made elsewhere in this period.")
+@click.option("--wait", is_flag=True, help="When requests run out, wait for the next period and go on.")
 @click.option("--pause", type=click.FloatRange(0), metavar="SECONDS", help="At least so long between two requests.")
 @click.option(
     "--patience", default=900.0, show_default=True, metavar="SECONDS", help="Longest wait for a busy archive."
@@ -198,7 +199,14 @@ def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **giv
         )
         try:
             result = recover_site(
-                store, archives, options, maps=maps, outputs=outputs, watch=watch, patience=given["patience"]
+                store,
+                archives,
+                options,
+                maps=maps,
+                outputs=outputs,
+                watch=watch,
+                patience=given["patience"],
+                wait=given["wait"],
             )
         except KeyboardInterrupt:
             talk(f"\nwhat came is kept; go on with: recollect recover --resume {folder}")

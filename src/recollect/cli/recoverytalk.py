@@ -145,7 +145,8 @@ def status_words(status: Status) -> str:
     def both(counts: dict[str, int]) -> str:
         return f"{counts.get('page', 0):,} + {counts.get('asset', 0):,}"
 
-    words = [f"pages + assets: found {both(status.recovered)}, left {both(status.queued)}"]
+    begin = "waiting for requests, " if status.stage == "waiting" else ""
+    words = [f"{begin}pages + assets: found {both(status.recovered)}, left {both(status.queued)}"]
     words[0] += f", missing {both(status.missing)}"
     if status.seconds_left is not None:
         words.append(f"{duration(status.seconds_left)} to go")

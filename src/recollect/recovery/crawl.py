@@ -93,6 +93,7 @@ class Crawl:
         may_hold: Callable[[Archive, str], bool] = lambda _archive, _uri: True,
         patience: float = PATIENCE,
         stop: Callable[[], bool] = lambda: False,
+        wait: bool = False,
     ) -> None:
         self.store = store
         self.journal = Journal(store)
@@ -104,6 +105,7 @@ class Crawl:
         self._may_hold = may_hold
         self._patience = patience
         self._stop = stop
+        self._wait = wait  # for the next period, when requests run out
         self._queue: deque[Queued] = deque()
         self._seen: set[str] = set()
         self._listed: set[str] = set()
@@ -140,7 +142,7 @@ class Crawl:
             self._fetching_since = time.monotonic()
             await self._start_pages()
             await self._drain()
-            while self._sweep() and not self._stopped:
+            while self._sweep() or await self._renewed():
                 await self._drain()
         self._show("done", force=True)
         return self._finished()
@@ -179,6 +181,7 @@ class Crawl:
         """Take up the journal's frontier, and put the seeds on it."""
         self._seen = {key for (key,) in self.store.db.execute("SELECT key FROM resource")}
         self._seen |= {key for key, _, _ in self.store.aliases()}
+        self._counts = {"recovered": {}, "queued": {}, "missing": {}}
         for (state, kind), count in self.store.counts().items():
             self._counts[state][kind] = count
         self._queue = deque(self.journal.queue())
@@ -289,6 +292,18 @@ class Crawl:
             # More than the archives take at once: those who wait for a busy one must not keep another idle.
             for _ in range(max(1, min(3 * count, _MAX_WORKERS))):
                 group.create_task(work())
+
+    async def _renewed(self) -> bool:
+        """Wait until there are requests again for what had none; False when nothing waits for that."""
+        lacking = [archive.id for archive in self.archives if self._meter.budget(archive.id) == 0]
+        if not self._wait or not lacking or self._stopped or not self.journal.requeue(["out-of-quota"]):
+            return False
+        until = time.monotonic() + min(self._meter.renewed_in(name) for name in lacking) + 0.1
+        while time.monotonic() < until and not self._should_stop():
+            self._show("waiting", force=True)
+            await asyncio.sleep(min(1.0, max(0.0, until - time.monotonic())))
+        self._load()
+        return not self._stopped
 
     def _should_stop(self) -> bool:
         if not self._stopped and self._stop():

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from recollect.archives.listing import Page, Query, Row, dialect_of, list_captures, list_exact
 from recollect.archives.registry import Archive
-from recollect.errors import ArchiveError, ArchiveTimeout, ArchiveUnreachable, BadURI
+from recollect.errors import ArchiveError, ArchiveTimeout, ArchiveUnreachable, BadAnswer, BadURI
 from recollect.recovery.canonical import Rules, split, visit_key
 from recollect.recovery.choose import Candidate
 from recollect.recovery.journal import Journal, Listing, ListingState
@@ -113,11 +113,13 @@ class Lister:
         cursor = old.cursor if old is not None and old.state == "part" else ""
         count = old.captures if old is not None and cursor else 0
         try:
-            count, cut = await self._pages(archive, site, site.query, cursor, count)
+            count, last = await self._pages(archive, site, site.query, cursor, count)
             if not count and (other := _other_host(site.query)) is not None:
-                count, cut = await self._pages(archive, site, other, "", count)
-            if cut and dialect_of(archive.cdx) == "plain" and site.query.match != "exact":
+                count, last = await self._pages(archive, site, other, "", count)
+            cut = last.cut
+            if cut and dialect_of(archive.cdx) == "plain":
                 count, cut = await self._by_years(archive, site, count, cut)
+            cut = cut or _unread(last)
         except ArchiveError as error:
             self._set(archive, site, "failed", 0, str(error))
             if isinstance(error, (ArchiveTimeout, ArchiveUnreachable)):
@@ -125,7 +127,10 @@ class Lister:
         else:
             self._set(archive, site, "truncated" if cut else "done", count, cut)
 
-    async def _pages(self, archive: Archive, site: SiteQuery, query: Query, cursor: str, count: int) -> tuple[int, str]:
+    async def _pages(
+        self, archive: Archive, site: SiteQuery, query: Query, cursor: str, count: int
+    ) -> tuple[int, Page]:
+        """Page after page into the journal; how many captures came, and the last page."""
         while True:
             page = await list_captures(self.meter, archive, query, cursor)
             with self.journal.db:
@@ -136,14 +141,17 @@ class Lister:
             self.on_page(archive.id, count)
             cursor = page.cursor
             if not cursor:
-                return count, page.cut or _unread(page)
+                return count, page
 
     async def _by_years(self, archive: Archive, site: SiteQuery, count: int, cut: str) -> tuple[int, str]:
         """A listing cut at a limit may come whole in pieces: try by years, those of the captures seen and later."""
         for year in range(FIRST_YEAR, datetime.now(UTC).year + 1):
             start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)
             piece = Query(site.query.uri, site.query.match, start, end)
-            page = await list_captures(self.meter, archive, piece)
+            try:
+                page = await list_captures(self.meter, archive, piece)
+            except BadAnswer:
+                return count, cut  # the server refuses dates (OutbackCDX does)
             if any(not start <= row.captured_at <= end for row in page.rows):
                 return count, cut  # the server takes no notice of dates
             with self.journal.db:

@@ -139,12 +139,13 @@ class Meter:
             except OutOfQuota:
                 raise
             except ArchiveThrottled:
-                pause = max(self._client.pause_left(archive), _FIRST_PAUSE)
+                pause = self._client.pause_left(archive)
                 if waited + pause > self._patience:
                     self.down[archive.id] = f"it asks us to wait {pause / 60:.0f} minutes"
                     raise
+                # Without a pause it is our own rate that leaves no time: that is no reason to lose patience.
                 waited += pause
-                await asyncio.sleep(pause)
+                await asyncio.sleep(max(pause, _FIRST_PAUSE))
             except (ArchiveTimeout, ArchiveUnreachable) as error:
                 tries += 1
                 if tries >= _TRIES or archive.id in self.down:

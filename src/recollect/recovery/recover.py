@@ -149,6 +149,7 @@ def recover_site(
     outputs: Outputs = Outputs(),  # noqa: B008 - frozen
     watch: Watch = Watch(),  # noqa: B008 - frozen
     patience: float = PATIENCE,
+    wait: bool = False,
 ) -> Recovery:
     """Recover into a prepared store, then write everything that is made of it."""
     maps = maps or Maps()
@@ -167,6 +168,7 @@ def recover_site(
         may_hold=maps.may_hold,
         patience=patience,
         stop=watch.stop,
+        wait=wait,
     )
     finished = asyncio.run(crawl.run())
     if finished.stopped == "not wanted":

@@ -69,7 +69,8 @@ def test_revisits_and_places_of_records() -> None:
         (WAYBACK[:-30], 1, 0),  # only the key to go on with is lost
         (WAYBACK[:-70], 0, 1),
         (PYWB.replace(b"20140103030321", b"nonsense"), 0, 1),
-        (PYWB.replace(b"http://example.com/a", b"dns:example.com"), 0, 1),
+        (PYWB.replace(b"http://example.com/a", b"dns:example.com"), 0, 0),  # in order, and nothing for us
+        (b" CDX N b a m s k r M S V g\n" + TEXT, 1, 0),
         (b"[" * 5000, 0, 1),
         (b'[1, {"a": 2}, ["x"]]', 0, 3),
     ],
