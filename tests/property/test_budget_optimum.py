@@ -8,10 +8,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from recollect.profiles.branches import Branches, branches_of
+from recollect.profiles.branchkernels import LEAF
 from recollect.profiles.budget import Case
 from recollect.profiles.budgetlines import lines_of
 from recollect.profiles.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.optimum import Optimiser, Solution, Stakes
+from recollect.profiles.plainmap import plain_of
 from recollect.uris import lookup_keys
 
 # Keys whose subtrees interrupt each other in byte order (`a`, `a-b`, `a/1`), ports and IP addresses among them.
@@ -47,9 +49,11 @@ def tree_for(rows: dict[bytes, bytes]) -> KeyTree:
 
 def branches_for(rows: dict[bytes, bytes], asked: dict[bytes, float]) -> Branches:
     """Branches of a map; leaves below which people ask for something are branches too."""
-    tree = tree_for(rows)
-    nodes = [node for node, key in enumerate(names_of(tree)[1]) if asked[key]]
-    return branches_of(tree, np.array(nodes, np.int32))
+    text = b"".join(b"%b %b\n" % row for row in sorted(rows.items()))
+    branches = branches_of(plain_of(np.frombuffer(text, np.uint8), "map"))
+    plain = np.flatnonzero(branches.rows.role == LEAF)
+    below = [sorted(rows)[row].rstrip(b"/") + b"/new" for row in plain.tolist()]
+    return branches.grown(plain[[asked[key] > 0 for key in below]])
 
 
 def answer(rows: dict[bytes, bytes], key: bytes) -> bool:
@@ -82,13 +86,14 @@ def problems(draw: st.DrawFn) -> tuple[dict[bytes, bytes], dict[bytes, float], f
 
 def stakes_for(branches: Branches, rows: dict[bytes, bytes], asked: dict[bytes, float]) -> Stakes:
     """The lookups of absent URIs at each branch."""
-    own_keys, child_keys, _ = names_of(branches.tree)
+    tree = tree_for(rows)
+    own_keys, child_keys, wildcards = names_of(tree)
     leave, own = np.zeros(len(branches)), np.zeros(len(branches))
-    for node in range(len(branches.tree)):
-        branch = branches.branch_of[node]
-        if branch >= 0 and not answer(rows, child_keys[node]):
+    for branch in range(len(branches)):
+        node = wildcards.index(branches.wildcard(branch))
+        if not answer(rows, child_keys[node]):
             leave[branch] = asked[child_keys[node]]
-        if branch >= 0 and own_keys[node] and not answer(rows, own_keys[node]):
+        if own_keys[node] and not answer(rows, own_keys[node]):
             own[branch] = asked[own_keys[node]]
     return Stakes(branches.up, branches.is_open, leave, own)
 
@@ -112,9 +117,9 @@ def value(rows: dict[bytes, bytes], output: dict[bytes, bytes], asked: dict[byte
     return loss + price * len(output)
 
 
-def best_of_all(rows: dict[bytes, bytes], asked: dict[bytes, float], price: float, branches: Branches) -> float:
+def best_of_all(rows: dict[bytes, bytes], asked: dict[bytes, float], price: float) -> float:
     """The least value over all maps: each wildcard none, yes or void; each own key none or stated as it is."""
-    own, _, wild = names_of(branches.tree)
+    own, _, wild = names_of(tree_for(rows))
     names = [key for key in wild if key != b"*"] + [key for key in own if key]
     options = [3] * (len(wild) - 1) + [2] * (len(names) - len(wild) + 1)
     assume(np.prod(options) <= 300_000)
@@ -141,4 +146,4 @@ def test_no_map_that_loses_nothing_is_better(problem):
     output = written(branches, solution)
     assert solution.cost == len(output)
     assert solution.loss + price * solution.cost == pytest.approx(value(rows, output, asked, price))
-    assert solution.loss + price * solution.cost == pytest.approx(best_of_all(rows, asked, price, branches))
+    assert solution.loss + price * solution.cost == pytest.approx(best_of_all(rows, asked, price))

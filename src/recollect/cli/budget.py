@@ -17,43 +17,34 @@ _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)}
 
 
-class Share(click.ParamType[float]):
+def share(text: str) -> float:
     """`1%`, `0.5 %` or `0.01`."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        text = str(value).strip()
-        try:
-            number = float(text.removesuffix("%"))
-        except ValueError:
-            self.fail(f"{value!r} is no share; write 1% or 0.01", param, ctx)
-        share = number / 100 if text.endswith("%") else number
-        if not 0 < share <= 1:
-            self.fail(f"{value!r} is not above 0% and up to 100%", param, ctx)
-        return share
+    try:
+        number = float(text.strip().removesuffix("%"))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no share; write 1% or 0.01") from None
+    value = number / 100 if text.strip().endswith("%") else number
+    if not 0 < value <= 1:
+        raise click.BadParameter(f"{text!r} is not above 0% and up to 100%")
+    return value
 
 
-class Size(click.ParamType[int]):
+def size(text: str) -> int:
     """`10MB`, `500k`, `2GiB` or a number of bytes."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(value).lower())
-        if match is None or match[2] not in _UNITS:
-            self.fail(f"{value!r} is no size; write 10MB, 500k or 2GiB", param, ctx)
-        return int(float(match[1]) * _UNITS[match[2]])
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", text.lower())
+    if match is None or match[2] not in _UNITS:
+        raise click.BadParameter(f"{text!r} is no size; write 10MB, 500k or 2GiB")
+    return int(float(match[1]) * _UNITS[match[2]])
 
 
 BUDGET_OPTIONS: tuple[Callable[..., Any], ...] = (
-    click.option("--max-cost", type=Share(), metavar="1%", help="At most so many keys per URI-R."),
+    click.option("--max-cost", type=share, metavar="1%", help="At most so many keys per URI-R."),
     click.option("--max-keys", type=click.IntRange(1), metavar="N", help="At most so many keys."),
     click.option(
-        "--max-bytes", type=Size(), metavar="10MB", help="At most so many bytes on disk, compressed if FILE is."
+        "--max-bytes", type=size, metavar="10MB", help="At most so many bytes on disk, compressed if FILE is."
     ),
     click.option(
-        "--min-accuracy", type=Share(), metavar="90%", help="As few keys as answer so many of the lookups right."
+        "--min-accuracy", type=share, metavar="90%", help="As few keys as answer so many of the lookups right."
     ),
     click.option(
         "--lookups",
@@ -89,6 +80,7 @@ def by_budget(
         target,
         Budget(**limits, rollup_tlds=options["rollup_tlds"]),
         lookups=read_lookups(options["lookups"], on_problem) if options["lookups"] else None,
+        threads=options["threads"] or 0,
         on_problem=on_problem,
         progress=progress,
     )

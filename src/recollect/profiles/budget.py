@@ -1,8 +1,8 @@
 """Compaction by budget: the map of at most so many keys or bytes that answers the fewest lookups wrongly.
 
-Hides: the way from a map to its best compaction: table and tree (`keytable`), what must be decided (`branches`), what
-people ask for (`prior`; with a log `demand` and `forecast`), the optimum (`optimum`), and writing (`budgetlines`).
-Everything runs in one thread over arrays, so the same map, log and budget give the same bytes on any machine.
+Hides: the way from a map to its best compaction: what must be decided (`branches`), what people ask for (`prior`;
+with a log `demand` and `forecast`), the optimum (`optimum`), and writing (`budgetlines`). Threads only share out the
+reading, so the same map, log and budget give the same bytes on any machine.
 
 Invariants: no held URI is lost; the result never exceeds its budget; a wildcard's frequency is the inclusive total
 of what it covers. Wildcards of top-level domains, and `*`, are used only when asked for or when the budget cannot
@@ -32,7 +32,6 @@ from recollect.profiles.branches import Branches, branches_of
 from recollect.profiles.budgetlines import lines_of
 from recollect.profiles.demand import Demand, asked_in, demand_over
 from recollect.profiles.forecast import Fit, Smoothing
-from recollect.profiles.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.optimum import Costs, Optimiser, Solution, Stakes
 from recollect.profiles.plainmap import PlainMap, open_plain, tidied
 from recollect.profiles.prior import shares_of, spread
@@ -98,10 +97,11 @@ class Case:
         self.up = branches.up if demand is None else np.concatenate((branches.up, demand.absence_at))
 
     @classmethod
-    def of(cls, tree: KeyTree, lookups: Iterable[LogEntry] | None) -> Case:
+    def of(cls, branches: Branches, lookups: Iterable[LogEntry] | None) -> Case:
+        """The case of a map and, if there is one, its log."""
         if lookups is None:
-            return cls(branches_of(tree))
-        demand = demand_over(tree, asked_in(lookups))
+            return cls(branches)
+        demand = demand_over(branches, asked_in(lookups))
         return cls(demand.branches, demand)
 
     def stakes(self, smoothing: Smoothing) -> Stakes:
@@ -129,19 +129,14 @@ class Case:
         if unit == "novel":
             shared = branches.shared_bytes()
             own = branches.keys - branches.leaves
-            listed = costs.listed - branches.leaves * branches.name_bytes() - own * shared
+            listed = costs.listed - branches.leaves * branches.name_length - own * shared
             costs = Costs(listed, costs.wild - shared, costs.void - shared, costs.zero - shared)
         if self.demand is None:
             return costs
         void = self.demand.log.name_length[self.demand.absence_node].astype(np.int64) + 5
         if unit == "novel":
-            void -= branches.name_bytes()[self.demand.absence_at]
+            void -= branches.name_length[self.demand.absence_at]
         return forecast.with_absences(self.demand, costs, void)
-
-    @property
-    def is_open(self) -> NDArray[np.bool_]:
-        """See `Branches.is_open`."""
-        return np.concatenate((self.branches.is_open, np.zeros(len(self.up) - len(self.branches), np.bool_)))
 
     def may_roll(self, top: int) -> NDArray[np.bool_]:
         """Which branches may have a wildcard; see `Branches.may_roll`."""
@@ -164,15 +159,17 @@ def compact_by_budget(
     budget: Budget,
     *,
     lookups: Iterable[LogEntry] | None = None,
+    threads: int = 0,
     on_problem: OnProblem | None = None,
     progress: ProgressCallback | None = None,
 ) -> BudgetCompaction:
     """Compact a map into another, or into itself, within a budget; `lookups` says what people ask for."""
     if budget.min_accuracy is not None and lookups is None:
         raise UsageError("an accuracy can only be met for known lookups", hint="add --lookups LOG")
-    with opened_tree(source, on_problem, progress) as (plain, tree):
+    _tell(progress, "reading", 0)
+    with opened(source, threads, on_problem) as (plain, branches):
         _tell(progress, "reading lookups", 1)
-        case = Case.of(tree, lookups)
+        case = Case.of(branches, lookups)
         _tell(progress, "choosing", 2)
         if budget.max_bytes is not None:
             return _within_bytes(plain, case, budget, target)
@@ -182,11 +179,11 @@ def compact_by_budget(
 
 
 @contextmanager
-def opened_tree(
-    source: str | os.PathLike[str], on_problem: OnProblem | None = None, progress: ProgressCallback | None = None
-) -> Iterator[tuple[PlainMap, KeyTree]]:
-    """A map and its tree; put in order first if it is not plain, sorted and unique."""
-    _tell(progress, "reading", 0)
+def opened(
+    source: str | os.PathLike[str], threads: int = 0, on_problem: OnProblem | None = None
+) -> Iterator[tuple[PlainMap, Branches]]:
+    """A map and its branches; put in order first if it is not plain, sorted and unique."""
+    threads = threads or os.cpu_count() or 1
     with open_plain(source, on_problem) as plain:
         if plain.header.lists_voids:
             raise RecollectError(
@@ -195,12 +192,12 @@ def opened_tree(
                 hint="merge it into a map of holdings",
             )
         try:
-            table = table_of(plain.data, name=plain.label)
+            branches = branches_of(plain, threads)
         except FormatError:
             with tidied(plain, on_problem) as tidy:
-                yield tidy, tree_of(table_of(tidy.data, name=tidy.label))
+                yield tidy, branches_of(tidy, threads)
             return
-        yield plain, tree_of(table)
+        yield plain, branches
 
 
 def _tell(progress: ProgressCallback | None, stage: str, done: int) -> None:
@@ -219,38 +216,46 @@ def choose(case: Case, budget: Budget, unit: str, limit: int, known: Fit | None 
     """The best decisions within the budget; `known` is a fit to take instead of a new one."""
     costs = case.costs(unit)
     accuracy = budget.min_accuracy
-    rolled_up, may_roll = ("", case.may_roll(2)) if accuracy else _room_to_roll(case, costs, limit, budget)
+    stakes = case.stakes(Smoothing())
+    optimiser = Optimiser(stakes, costs, case.may_roll(1 if budget.rollup_tlds else 2))
+    rolled_up = ""
+    if accuracy is not None:
+        # How large it gets is known only in the end, so the smoothing is fitted at the size of a first attempt.
+        limit = _reaching(case, optimiser, accuracy, 1.0).cost
+    else:
+        rolled_up, optimiser = _room_to_roll(case, optimiser, limit)
+    price = 0.0
 
-    def solve(stakes: Stakes) -> Solution:
-        solution = Optimiser(stakes, costs, may_roll).within(limit)
-        assert solution is not None
-        return solution
+    def solve(stakes: Stakes, *, spend: bool = False) -> Solution:
+        nonlocal price
+        solver = optimiser
+        if stakes is not optimiser.stakes:
+            solver = Optimiser(stakes, costs, optimiser.may_roll, optimiser)
+        found = solver.within(limit, near=price, spend=spend)
+        assert found is not None
+        price = found.price
+        return found
 
-    if case.demand is None:
-        return Choice(solve(case.stakes(Smoothing())), Fit(Smoothing()), rolled_up)
-    if accuracy is None:
+    fit = Fit(Smoothing())
+    if case.demand is not None:
         fit = known or forecast.fit(case.demand, solve)
-        return Choice(solve(case.stakes(fit.smoothing)), fit, rolled_up)
-    # How large it gets is known only in the end, so the smoothing is fitted at the size of a first attempt.
-    may_roll = case.may_roll(1 if budget.rollup_tlds else 2)
-    limit = _reaching(case, Optimiser(case.stakes(Smoothing()), costs, may_roll), accuracy, 1.0).cost
-    fit = forecast.fit(case.demand, solve)
-    optimiser = Optimiser(case.stakes(fit.smoothing), costs, may_roll)
-    return Choice(_reaching(case, optimiser, accuracy, fit.factor), fit, "")
+        stakes = case.stakes(fit.smoothing)
+    if accuracy is not None:
+        optimiser = Optimiser(stakes, costs, optimiser.may_roll, optimiser)
+        return Choice(_reaching(case, optimiser, accuracy, fit.factor), fit, "")
+    return Choice(solve(stakes, spend=True), fit, rolled_up)
 
 
-def _room_to_roll(case: Case, costs: Costs, limit: int, budget: Budget) -> tuple[str, NDArray[np.bool_]]:
-    """How far up wildcards may go: no further than the budget needs."""
-    cheapest = 0
-    nothing = Stakes(case.up, case.is_open, np.zeros(len(case.up)), np.zeros(len(case.up)))
+def _room_to_roll(case: Case, optimiser: Optimiser, limit: int) -> tuple[str, Optimiser]:
+    """Let wildcards go further up, but no further than the budget needs."""
+    needed = 0
     for top, name in ((2, ""), (1, "tlds"), (0, "root")):
-        if budget.rollup_tlds and top == 2:
-            continue
-        may_roll = case.may_roll(top)
-        cheapest = Optimiser(nothing, costs, may_roll).cheapest.cost
-        if cheapest <= limit:
-            return name, may_roll
-    raise RecollectError("no map is that small", why=f"the budget is {limit}, and the smallest map needs {cheapest}")
+        if top < 2:
+            optimiser = Optimiser(optimiser.stakes, optimiser.costs, case.may_roll(top), optimiser)
+        needed = optimiser.cheapest.cost
+        if needed <= limit:
+            return name, optimiser
+    raise RecollectError("no map is that small", why=f"the budget is {limit}, and the smallest map needs {needed}")
 
 
 def _reaching(case: Case, optimiser: Optimiser, accuracy: float, factor: float) -> Solution:
@@ -332,7 +337,7 @@ def _write(
         lookups = int(tally.passing[0])
         wrong = forecast.wrong_answers(demand, tally, solution, case.up) / max(1, lookups)
     return BudgetCompaction(
-        keys_in=len(case.branches.tree.table),
+        keys_in=len(case.branches.rows),
         keys_out=keys,
         wildcards=int(((state == 1) & (above == 0)).sum()),
         voids=int(((state == 0) & (above == 1)).sum() + zero.sum()),

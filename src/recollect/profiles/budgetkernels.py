@@ -1,9 +1,6 @@
-"""Loops of compaction by budget: the branches of a map, the exact optimum for a price, and the written lines.
+"""Loops of compaction by budget: the exact optimum for a price, improvements of it, and the written lines.
 
-Hides Numba. Arrays are indexed by row (a record of the map), by node (of its `KeyTree`) or by branch. A branch is a
-node that the optimum has to decide about: every node but a plain leaf, which is one held exact key with nothing
-below it and no wildcard. Plain leaves are counted at their parent, so that one pass of the optimum touches about a
-tenth of the nodes. A parent's number is smaller than its children's, so a loop backwards goes bottom-up.
+Hides Numba. Arrays are indexed by branch (see `branches`), parents first, or by row.
 
 The optimum. What a URI below a branch is answered by default depends on what stands above: nothing or a void (state
 0, "no") or a wildcard (state 1, "yes"). For a price per unit of cost, and bottom-up,
@@ -24,132 +21,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from recollect.profiles.treekernels import add_counts, stated_total
-
-# Flags of a node.
-HELD, ABSENT, WILD, VOID, CHILD, OPEN, ASKED = 1, 2, 4, 8, 16, 32, 64
+from recollect.profiles.branchkernels import JSON, LEAF, NONE, OWN, ZERO
+from recollect.profiles.treekernels import line_end
+from recollect.profiles.words import kernel
 
 # Decisions about a branch: what to write in state 0, in state 1, and about itself when covered.
 PUT_WILD, PUT_VOID, PUT_ZERO = 1, 2, 4
-
-
-@njit(cache=True, nogil=True)
-def flag_nodes(parent: Any, node_of: Any, wild: Any, void: Any, flags: Any) -> Any:
-    """What the map says of each node; `flags` may already have ASKED. Returns the number of branches."""
-    for row in range(node_of.shape[0]):
-        if wild[row]:
-            flags[node_of[row]] |= VOID if void[row] else WILD
-        else:
-            flags[node_of[row]] |= ABSENT if void[row] else HELD
-    for node in range(parent.shape[0] - 1, 0, -1):
-        flags[parent[node]] |= CHILD
-    branches = 0
-    for node in range(parent.shape[0]):
-        if flags[node] & WILD or (node and flags[parent[node]] & OPEN and not flags[node] & VOID):
-            flags[node] |= OPEN
-        if node == 0 or flags[node] & ~(HELD | OPEN):
-            branches += 1
-    return branches
-
-
-@njit(cache=True, nogil=True)
-def gather_branches(
-    parent: Any,
-    node_of: Any,
-    wild: Any,
-    void: Any,
-    uri_m: Any,
-    uri_r: Any,
-    bounds: Any,
-    line_lens: Any,
-    flags: Any,
-    branch_of: Any,
-    up: Any,
-    node: Any,
-    leaves: Any,
-    kinds: Any,
-    size: Any,
-    keys: Any,
-    room: Any,
-    total: Any,
-    bound: Any,
-) -> Any:
-    """Fill the columns of the branches.
-
-    leaves: held exact keys of plain leaves; kinds: children that hold something; size: held URIs, as far as known;
-    keys, room: number and bytes of the lines of held exact keys at the branch (its own and its leaves'); total,
-    bound: the inclusive frequency (URI-Ms, URI-Rs; bounds packed as in a table). `branch_of` a plain leaf is -1.
-    """
-    count = 0
-    for i in range(parent.shape[0]):
-        if i == 0 or flags[i] & ~(HELD | OPEN):
-            branch_of[i] = count
-            node[count] = i
-            up[count] = -1 if i == 0 else branch_of[parent[i]]
-            count += 1
-        else:
-            branch_of[i] = -1
-    own = np.full((count, 2), -1, np.int64)
-    own_bound = np.zeros(count, np.int64)
-    for row in range(node_of.shape[0]):
-        at = node_of[row]
-        branch = branch_of[at]
-        if branch < 0:
-            branch = branch_of[parent[at]]
-            leaves[branch] += 1
-            kinds[branch] += 1
-        if void[row]:
-            continue
-        if wild[row]:
-            own[branch, 0] = uri_m[row]
-            own[branch, 1] = uri_r[row]
-            own_bound[branch] = bounds[row]
-        else:
-            keys[branch] += 1
-            room[branch] += line_lens[row] + 1
-            size[branch] += 1
-            _add(total, bound, branch, uri_m[row], uri_r[row], bounds[row])
-    for i in range(count - 1, -1, -1):
-        if flags[node[i]] & WILD:
-            m, m_bound = stated_total(own[i, 0], own_bound[i] & 3, total[i, 0], np.int64(bound[i] & 3))
-            r, r_bound = stated_total(own[i, 1], own_bound[i] >> 2, total[i, 1], np.int64(bound[i] >> 2))
-            total[i, 0] = m
-            total[i, 1] = r
-            bound[i] = m_bound | (r_bound << 2)
-            size[i] = max(size[i], np.float64(r if r >= 0 else m), 1.0)
-        if i and size[i] > 0:
-            size[up[i]] += size[i]
-            kinds[up[i]] += 1
-            _add(total, bound, up[i], total[i, 0], total[i, 1], np.int64(bound[i]))
-
-
-@njit(cache=True, nogil=True)
-def _add(total: Any, bound: Any, at: Any, m: Any, r: Any, b: Any) -> Any:
-    m, m_bound = add_counts(total[at, 0], np.int64(bound[at] & 3), m, np.int64(b & 3))
-    r, r_bound = add_counts(total[at, 1], np.int64(bound[at] >> 2), r, np.int64(b >> 2))
-    total[at, 0] = m
-    total[at, 1] = r
-    bound[at] = m_bound | (r_bound << 2)
-
-
-@njit(cache=True, nogil=True)
-def frequency_lengths(total: Any, bound: Any, length: Any) -> Any:
-    """How many bytes the frequency of each branch is written with."""
-    for i in range(length.shape[0]):
-        length[i] = _digits(total[i, 0], bound[i] & 3)
-        if total[i, 1] >= 0 or total[i, 0] < 0:
-            length[i] += 1 + _digits(total[i, 1], bound[i] >> 2)
-
-
-@njit(cache=True, nogil=True)
-def _digits(value: Any, bound: Any) -> Any:
-    if value < 0:
-        return 0
-    digits = 1 if bound == 0 else 2
-    while value >= 10:
-        value //= 10
-        digits += 1
-    return digits
 
 
 @njit(cache=True, nogil=True)
@@ -233,7 +110,7 @@ def weigh(
     return cost[0, 0], loss[0, 0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def differences(up: Any, old: Any, new: Any, state: Any, at: Any) -> Any:
     """The branches whose decision would change, given what stands above them now; returns how many are in `at`."""
     found = 0
@@ -266,7 +143,7 @@ def pick(up: Any, order: Any, at: Any, more: Any, gain: Any, left: Any, chosen: 
             i = up[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def adopt(up: Any, chosen: Any, old: Any, new: Any) -> Any:
     """Take the new decisions in the subtrees that `chosen` marks; the marks spread downwards."""
     for i in range(up.shape[0]):
@@ -276,7 +153,7 @@ def adopt(up: Any, chosen: Any, old: Any, new: Any) -> Any:
             old[i] = new[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def states(up: Any, decide: Any, state: Any) -> Any:
     """What an unlisted URI below each branch is answered: 0 no, 1 yes."""
     for i in range(up.shape[0]):
@@ -287,72 +164,58 @@ def states(up: Any, decide: Any, state: Any) -> Any:
             state[i] = 1 if decide[i] & PUT_WILD else 0
 
 
-@njit(cache=True, nogil=True)
-def keep_rows(
-    parent: Any, node_of: Any, wild: Any, void: Any, branch_of: Any, up: Any, state: Any, decide: Any, keep: Any
-) -> Any:
+@kernel
+def keep_rows(row_branch: Any, role: Any, up: Any, state: Any, decide: Any, keep: Any) -> Any:
     """Which rows stay as they are: held exact keys that nothing covers, and known absences that are worth it."""
-    kept = 0
-    for row in range(node_of.shape[0]):
-        at = node_of[row]
-        branch = branch_of[at]
-        if branch < 0:
-            keep[row] = state[branch_of[parent[at]]] == 0
-        elif wild[row]:
-            above = state[up[branch]] if branch else 0
-            keep[row] = void[row] and above == 1 and state[branch] == 0
-        elif void[row]:
-            keep[row] = state[branch] == 1 and decide[branch] & PUT_ZERO
-        else:
+    for row in range(row_branch.shape[0]):
+        branch = row_branch[row]
+        what = role[row] & ~JSON
+        if what in (LEAF, OWN):
             keep[row] = state[branch] == 0
-        kept += keep[row]
-    return kept
+        elif what == ZERO:
+            keep[row] = state[branch] == 1 and decide[branch] & PUT_ZERO != 0
+        elif what == NONE:
+            keep[row] = state[branch] == 0 and branch > 0 and state[up[branch]] == 1
+        else:
+            keep[row] = False
 
 
-@njit(cache=True, nogil=True)
-def place(data: Any, offsets: Any, key_lens: Any, text: Any, starts: Any, key_ends: Any, before: Any) -> Any:
+@kernel
+def place(data: Any, offsets: Any, text: Any, starts: Any, before: Any) -> Any:
     """For each new line of `text` (sorted by key) the row it comes before."""
     row = 0
     count = offsets.shape[0]
     for i in range(starts.shape[0]):
-        size = key_ends[i] - starts[i]
         low, step = row, 1
-        while low < count and _less(data, offsets[low], key_lens[low], text, starts[i], size):
+        while low < count and _less(data, offsets[low], text, starts[i]):
             row = low + 1
             low += step
             step *= 2
         high = min(low, count)
         while row < high:
             middle = (row + high) // 2
-            if _less(data, offsets[middle], key_lens[middle], text, starts[i], size):
+            if _less(data, offsets[middle], text, starts[i]):
                 row = middle + 1
             else:
                 high = middle
         before[i] = row
 
 
-@njit(cache=True, nogil=True)
-def _less(data: Any, a: Any, a_len: Any, text: Any, b: Any, b_len: Any) -> Any:
-    for i in range(min(a_len, b_len)):
-        if data[a + i] != text[b + i]:
-            return data[a + i] < text[b + i]
-    return a_len < b_len
+@kernel
+def _less(data: Any, a: Any, text: Any, b: Any) -> Any:
+    """Whether the key at a comes before the key at b; both end at a space, which is below all bytes of keys."""
+    i = 0
+    while data[a + i] == text[b + i] and data[a + i] != 32:
+        i += 1
+    return data[a + i] < text[b + i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_lines(
-    data: Any,
-    offsets: Any,
-    line_lens: Any,
-    keep: Any,
-    text: Any,
-    starts: Any,
-    ends: Any,
-    before: Any,
-    at: Any,
-    out: Any,
+    data: Any, offsets: Any, keep: Any, text: Any, starts: Any, ends: Any, before: Any, at: Any, out: Any
 ) -> Any:
-    """Merge kept rows and new lines into `out` from where `at` (row, new line) stands; returns the bytes written."""
+    """Merge kept rows and new lines into `out` from where `at` (row, new line) stands; returns the bytes written, or
+    less than 0, if not even one line fits, the room it needs."""
     size = 0
     row, new = at[0], at[1]
     while True:
@@ -360,20 +223,26 @@ def write_lines(
             length = ends[new] - starts[new]
             if size + length + 1 > out.shape[0]:
                 break
-            out[size : size + length] = text[starts[new] : ends[new]]
+            for i in range(length):
+                out[size + i] = text[starts[new] + i]
             new += 1
         elif row < offsets.shape[0]:
             if not keep[row]:
                 row += 1
                 continue
-            length = np.int64(line_lens[row])
+            start = offsets[row]
+            length = line_end(data, start, data.shape[0]) - start
+            if data[start + length - 1] == 13:
+                length -= 1
             if size + length + 1 > out.shape[0]:
                 break
-            out[size : size + length] = data[offsets[row] : offsets[row] + length]
+            for i in range(length):
+                out[size + i] = data[start + i]
             row += 1
         else:
-            break
+            at[0], at[1] = row, new
+            return size
         out[size + length] = 10
         size += length + 1
     at[0], at[1] = row, new
-    return size
+    return size if size else -(length + 1)

@@ -18,14 +18,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from recollect.errors import BadURI
 from recollect.formats.logs import LogEntry
-from recollect.profiles.branches import Branches, branches_of
+from recollect.profiles import demandkernels as kernels
+from recollect.profiles.branches import Branches
 from recollect.profiles.keytable import KeyTree, table_of, tree_of
-from recollect.profiles.treekernels import PATH
 from recollect.uris import is_surt, key_of_uri, uri_key
 
 Ints = NDArray[np.int64]
@@ -84,55 +83,62 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A log over the branches of a map. Leaves and absences are listed with their branch (`leaf_at`, `absence_at`)."""
+    """A log over the branches of a map. Leaves and absences are listed with their branch (`leaf_at`, `absence_at`) and
+    the node of the log's tree that stands for them."""
 
     branches: Branches
     log: KeyTree
-    match: Nodes
+    branch: Nodes  # of each node of the log's tree; -1 for leaves and what is absent
     leaf_at: Nodes
     leaf_node: Nodes
     absence_at: Nodes
     absence_node: Nodes
     counts: Ints  # two halves for each row of the log
-    requests: int
     unusable: int  # lines of the log that were no URIs of the web
 
     def tally(self, halves: tuple[int, ...] = (0, 1)) -> Tally:
         """The lookups of these halves of the log."""
-        passing = np.zeros(len(self.log), np.int64)
-        np.add.at(passing, self.log.node_of, self.counts[list(halves)].sum(axis=0))
-        stop = passing.copy()
-        _sum_up(self.log.parent, passing)
-        branch = np.where(self.match >= 0, self.branches.branch_of[np.maximum(self.match, 0)], -1)
-        nodes = np.flatnonzero(branch >= 0)
+        stop = np.zeros(len(self.log), np.int64)
+        np.add.at(stop, self.log.node_of, self.counts[list(halves)].sum(axis=0))
+        passing = stop.copy()
+        kernels.sum_up(self.log.parent, passing)
+        nodes = np.flatnonzero(self.branch >= 0)
         by_branch = np.zeros((2, len(self.branches)), np.int64)
-        by_branch[0, branch[nodes]] = passing[nodes]
-        by_branch[1, branch[nodes]] = stop[nodes]
+        by_branch[0, self.branch[nodes]] = passing[nodes]
+        by_branch[1, self.branch[nodes]] = stop[nodes]
         return Tally(by_branch[0], by_branch[1], passing[self.leaf_node], passing[self.absence_node])
 
 
-def demand_over(tree: KeyTree, asked: Asked) -> Demand:
-    """Lay a log over a map's tree; the branches are those of the map and whatever people asked for things below."""
-    log, counts = _log_tree(tree, asked)
-    match = match_nodes(log, tree)
+def demand_over(branches: Branches, asked: Asked) -> Demand:
+    """Lay a log over a map. Leaves below which people asked for something become branches."""
+    log, counts = _log_tree(branches, asked)
+    branch, leaf = match_nodes(log, branches)
     inner = np.unique(log.parent[1:])
-    branches = branches_of(tree, match[inner][match[inner] >= 0])
-    found = match >= 0
-    branch = np.where(found, branches.branch_of[np.maximum(match, 0)], -1)
+    inner = inner[leaf[inner] >= 0]
+    branch[inner] = len(branches) + np.arange(len(inner))
+    branches = branches.grown(leaf[inner])
+    leaf[inner] = -1
     above = np.maximum(log.parent, 0)
-    leaf = np.flatnonzero(found & (branch < 0)).astype(np.int32)
-    leaf_at = branches.branch_of[tree.parent[match[leaf]]]
-    absence = np.flatnonzero(~found & found[above]).astype(np.int32)
-    absence_at = branch[above[absence]].astype(np.int32)
-    known = ~branches.is_open[absence_at]
+    leaf_node = np.flatnonzero(leaf >= 0).astype(np.int32)
+    absent = (branch < 0) & (leaf < 0) & (branch[above] >= 0)
+    absent[absent] = ~branches.is_open[branch[above[absent]]]
+    absence_node = np.flatnonzero(absent).astype(np.int32)
     return Demand(
-        branches, log, match, leaf_at, leaf, absence_at[known], absence[known], counts, asked.requests, asked.unusable
+        branches,
+        log,
+        branch,
+        branches.rows.branch[leaf[leaf_node]],
+        leaf_node,
+        branch[above[absence_node]],
+        absence_node,
+        counts,
+        asked.unusable,
     )
 
 
-def _log_tree(tree: KeyTree, asked: Asked) -> tuple[KeyTree, Ints]:
+def _log_tree(branches: Branches, asked: Asked) -> tuple[KeyTree, Ints]:
     """The tree of the keys that count, and both halves of their counts."""
-    best = _best_spellings(tree, asked)
+    best = _best_spellings(branches, asked)
     counts: dict[bytes, int] = {}
     for first, count in asked.counts.items():
         key = best.get(first, first)
@@ -149,112 +155,39 @@ def _text(keys: list[bytes]) -> NDArray[np.uint8]:
     return np.frombuffer(b"".join(key + b" 1\n" for key in keys), np.uint8)
 
 
-def _best_spellings(tree: KeyTree, asked: Asked) -> dict[bytes, bytes]:
+def _best_spellings(branches: Branches, asked: Asked) -> dict[bytes, bytes]:
     """The keys that go deeper into the map with `www.`, for an index may have kept it."""
     if not asked.kept_www:
         return {}
     keys = sorted({*asked.kept_www, *asked.kept_www.values()})
     log = tree_of(table_of(_text(keys)))
     depth = np.zeros(len(log), np.int64)
-    _depths(log.parent, log.name_length, match_nodes(log, tree), depth)
+    branch, leaf = match_nodes(log, branches)
+    kernels.depths(log.parent, log.name_length, np.maximum(branch, leaf), depth)
     reach = dict(zip(keys, depth[log.node_of].tolist(), strict=True))
     # A host is four bytes longer with `,www`; it counts as deeper only if the map goes on below it.
     return {key: kept for key, kept in asked.kept_www.items() if reach[kept] > reach[key] + 4}
 
 
-def match_nodes(log: KeyTree, tree: KeyTree) -> Nodes:
-    """For each node of the log's tree the node of the map's tree with the same name, or -1."""
-    match = np.full(len(log), -1, np.int32)
-    first = np.zeros(len(log), np.int64)
-    offsets = log.table.offsets[np.maximum(log.row, 0)] if len(log.table) else np.zeros(len(log), np.int64)
-    _match(
+def match_nodes(log: KeyTree, branches: Branches) -> tuple[Nodes, Ints]:
+    """For each node of the log's tree the branch of that name, and the row of a plain leaf of that name; else -1."""
+    branch, leaf = np.full(len(log), -1, np.int32), np.full(len(log), -1, np.int64)
+    rows = branches.rows
+    kernels.match(
         log.table.data,
-        offsets,
+        log.table.offsets[np.maximum(log.row, 0)] if len(log.table) else np.zeros(len(log), np.int64),
         log.name_length,
         log.kind,
         log.parent,
-        tree.table.data,
-        tree.table.offsets,
-        tree.table.key_lengths,
-        tree.node_of,
-        tree.parent,
-        tree.name_length,
-        tree.kind,
-        first,
-        match,
+        branches.data,
+        rows.offset,
+        rows.branch,
+        rows.role,
+        branches.up,
+        branches.name_length,
+        branches.kind,
+        np.zeros(len(log), np.int64),
+        branch,
+        leaf,
     )
-    return match
-
-
-@njit(cache=True, nogil=True)
-def _match(text, starts, lengths, kinds, ups, data, offsets, key_lens, node_of, parent, name_len, kind, first, match):  # type: ignore[no-untyped-def]
-    match[0] = 0
-    for i in range(1, starts.shape[0]):
-        if match[ups[i]] < 0:
-            continue
-        # What may follow a name, in the order of bytes: nothing, then a separator.
-        low = first[ups[i]]
-        for separator in (0, 41, 44, 47, 58):
-            if separator and (separator == 47) != (kinds[i] == PATH):
-                continue
-            row = _find(text, starts[i], lengths[i], separator, data, offsets, key_lens, low)
-            if row < 0:
-                continue
-            node = node_of[row]
-            while node > 0 and name_len[node] > lengths[i]:
-                node = parent[node]
-            if name_len[node] == lengths[i] and kind[node] == kinds[i]:
-                match[i] = node
-                first[i] = row
-                break
-
-
-@njit(cache=True, nogil=True)
-def _find(text, start, length, separator, data, offsets, key_lens, low):  # type: ignore[no-untyped-def]
-    """The first row from `low` on whose key is the name (separator 0), or begins with name and separator; -1 if
-    none."""
-    count = offsets.shape[0]
-    step = 1
-    high = low
-    while high < count and _before(text, start, length, separator, data, offsets[high], key_lens[high]):
-        low = high + 1
-        high += step
-        step *= 2
-    high = min(high, count)
-    while low < high:
-        middle = (low + high) // 2
-        if _before(text, start, length, separator, data, offsets[middle], key_lens[middle]):
-            low = middle + 1
-        else:
-            high = middle
-    if low == count or key_lens[low] < length or (separator == 0 and key_lens[low] != length):
-        return -1
-    for i in range(length):
-        if data[offsets[low] + i] != text[start + i]:
-            return -1
-    if separator and (key_lens[low] == length or data[offsets[low] + length] != separator):
-        return -1
-    return low
-
-
-@njit(cache=True, nogil=True)
-def _before(text, start, length, separator, data, offset, key_len):  # type: ignore[no-untyped-def]
-    """Whether a row's key comes before a name with a separator."""
-    for i in range(min(length, key_len)):
-        if data[offset + i] != text[start + i]:
-            return data[offset + i] < text[start + i]
-    if key_len <= length:
-        return key_len < length or separator != 0
-    return separator != 0 and data[offset + length] < separator
-
-
-@njit(cache=True, nogil=True)
-def _sum_up(parent, passing):  # type: ignore[no-untyped-def]
-    for i in range(parent.shape[0] - 1, 0, -1):
-        passing[parent[i]] += passing[i]
-
-
-@njit(cache=True, nogil=True)
-def _depths(parent, lengths, match, depth):  # type: ignore[no-untyped-def]
-    for i in range(1, parent.shape[0]):
-        depth[i] = lengths[i] if match[i] >= 0 else depth[parent[i]]
+    return branch, leaf

@@ -20,8 +20,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from recollect.profiles import budgetkernels as kernels
 from recollect.profiles.branches import Branches
+from recollect.profiles.branchkernels import ABSENT, HELD, OPEN
+from recollect.profiles.budgetkernels import PUT_ZERO
 from recollect.profiles.demand import Demand, Tally
 from recollect.profiles.optimum import Costs, Solution, Stakes
 from recollect.profiles.prior import Shares, shares_of
@@ -98,12 +99,13 @@ def _forecast(demand: Demand, tally: Tally, shares: Shares) -> tuple[Floats, Flo
     onward = np.concatenate(([0.0], onward))
     _pass_on(branches.up, onward, fresh, shares.weight, shares.stay, shares.leave, leave, mass, own)
     own += mass * stop
-    own[(branches.flags & kernels.HELD) != 0] = 0.0
+    # Held, or perhaps held: below a wildcard of the input only a key that says 0 is known to be absent.
+    own[((branches.flags & HELD) != 0) | ((branches.flags & (OPEN | ABSENT)) == OPEN)] = 0.0
     return leave, own, absent * mass[demand.absence_at]
 
 
 def _levels(branches: Branches) -> NDArray[np.int64]:
-    depth = branches.depth.astype(np.int64)
+    depth = branches.depth
     return np.where(branches.is_path, LEVELS + np.minimum(depth - 1, LEVELS - 1), np.minimum(depth, LEVELS - 1))
 
 
@@ -137,8 +139,8 @@ def wrong_answers(demand: Demand, tally: Tally, solution: Solution, up: NDArray[
     """How many of these lookups a solution answers yes although nothing is held."""
     state = solution.states(up)
     count = len(demand.branches)
-    absent = (demand.branches.flags & (kernels.HELD | kernels.OPEN)) == 0
-    covered = absent & (state[:count] == 1) & ((solution.decide[:count] & kernels.PUT_ZERO) == 0)
+    absent = (demand.branches.flags & (HELD | OPEN)) == 0
+    covered = absent & (state[:count] == 1) & ((solution.decide[:count] & PUT_ZERO) == 0)
     return int(tally.stop[covered].sum() + tally.absence[state[count:] == 1].sum())
 
 

@@ -9,6 +9,7 @@ subtrees: those that still fit are taken, the best ratio first, from ever finer 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,10 @@ Floats = NDArray[np.float64]
 # No price is so small that a key more is for nothing, nor so small that it vanishes beside a loss of 0.
 FREE = 1e-200
 STEPS = 100
-# How much finer the optima get from which what is left of a budget is spent, and how often.
-FINER = (1.0, 0.7, 0.4, 0.1, 0.01, 1e-4)
+# The search ends when what lies between two corners is at most this part of the budget; single subtrees fill it.
+NEAR = 50
+# How much finer the optima get from which what is left of a budget is spent.
+FINER = (0.7, 0.4, 0.1, 0.01, 1e-4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +65,14 @@ class Solution:
 
 
 class Optimiser:
-    """Optima over one tree; holds the work arrays."""
+    """Optima over one tree. `work` is another one over the same tree whose arrays may be used again."""
 
-    def __init__(self, stakes: Stakes, costs: Costs, may_roll: NDArray[np.bool_]) -> None:
+    def __init__(
+        self, stakes: Stakes, costs: Costs, may_roll: NDArray[np.bool_], work: Optimiser | None = None
+    ) -> None:
         self.stakes, self.costs, self.may_roll = stakes, costs, may_roll
-        self._cost = np.zeros((len(stakes.up), 2), np.int64)
-        self._loss = np.zeros((len(stakes.up), 2))
+        self._cost: Ints = work._cost if work else np.empty((len(stakes.up), 2), np.int64)
+        self._loss: Floats = work._loss if work else np.empty((len(stakes.up), 2))
 
     def at_price(self, price: float) -> Solution:
         """The exact optimum for a price per unit of cost."""
@@ -90,72 +95,89 @@ class Optimiser:
         )
         return Solution(price, int(cost), float(loss), decide)
 
-    @property
+    @cached_property
     def cheapest(self) -> Solution:
         """The least that any map without false negatives costs."""
         return self.at_price(2 * self._stake + FREE)
 
-    @property
+    @cached_property
     def _stake(self) -> float:
         return float(self.stakes.leave.sum() + self.stakes.own.sum())
 
-    def within(self, budget: int) -> Solution | None:
-        """The best map of at most this cost; None if there is none."""
-        dear = self.cheapest
-        if dear.cost > budget:
-            return None
-        cheap = self.at_price(FREE)
-        if cheap.cost <= budget:
-            return cheap
+    def within(self, budget: int, *, near: float = 0.0, spend: bool = True) -> Solution | None:
+        """The best map of at most this cost; None if there is none. `near` is a price that may be about right; without
+        `spend` what is left of the budget below the next corner stays."""
+        dear, cheap = self._bracket(budget, near)
+        if dear is None or cheap is None:
+            return dear
         for step in range(STEPS):
-            if dear.cost == budget:
+            if cheap.cost - dear.cost <= max(1, budget // NEAR):
                 break
-            # The slope of the edge between both; in turn with the middle of the bracket, against slow convergence.
+            # The slope of the edge between both finds the next corner; in turn with a guess, against slow convergence.
             slope = (dear.loss - cheap.loss) / (cheap.cost - dear.cost)
-            middle = float(np.sqrt(max(cheap.price, self._stake * 1e-18) * dear.price))
-            price = slope if step % 2 == 0 else middle
+            price = slope if step % 2 and cheap.price < slope < dear.price else self._guess(dear, cheap, budget)
             if not cheap.price < price < dear.price:
-                price = middle
-                if not cheap.price < price < dear.price:
-                    break
+                break
             found = self.at_price(price)
+            ended = price == slope and found.cost in (cheap.cost, dear.cost)
             if found.cost > budget:
-                ended = price == slope and found.cost == cheap.cost
                 cheap = found
             else:
-                ended = price == slope and found.cost == dear.cost
                 dear = found
             if ended:
                 break
-        return self._spend(dear, budget)
+        return self._spend(dear, cheap, budget) if spend else dear
 
-    def _spend(self, solution: Solution, budget: int) -> Solution:
-        """Improve single subtrees of a solution while the budget allows."""
-        for finer in FINER:
+    def _guess(self, dear: Solution, cheap: Solution, budget: int) -> float:
+        """A price between two, as if cost were a power of price."""
+        low, high = np.log(max(cheap.price, self._stake * 1e-18)), np.log(dear.price)
+        share = np.log(cheap.cost / budget) / np.log(cheap.cost / dear.cost) if dear.cost else 0.5
+        return float(np.exp(low + (high - low) * min(max(share, 0.05), 0.95)))
+
+    def _bracket(self, budget: int, near: float) -> tuple[Solution | None, Solution | None]:
+        """A solution within the budget and one beyond it; None for the first if there is none, for the second if
+        everything is within."""
+        dear = cheap = None
+        price = near
+        while price and not (dear and cheap):
+            found = self.at_price(price)
+            if found.cost <= budget:
+                dear, price = found, price / 4
+            else:
+                cheap, price = found, price * 4
+            if not self._stake * 1e-18 < price < 2 * self._stake:
+                break
+        if dear is None and (dear := self.cheapest).cost > budget:
+            return None, None
+        if cheap is None and (cheap := self.at_price(FREE)).cost <= budget:
+            return cheap, None
+        return dear, cheap
+
+    def _spend(self, solution: Solution, beyond: Solution, budget: int) -> Solution:
+        """Improve single subtrees of a solution while the budget allows: as the next one beyond the budget has them,
+        then as ever finer ones have."""
+        for finer in (beyond.price, *(solution.price * factor for factor in FINER)):
             if solution.cost >= budget:
                 break
-            better = self.at_price(solution.price * finer * (1 - 1e-9))
-            solution = self._mixed(solution, better, budget)
+            solution = self._mixed(solution, self.at_price(finer), budget)
         return solution
 
     def _mixed(self, solution: Solution, better: Solution, budget: int) -> Solution:
         """The solution with those subtrees of the better one that fit, the most gain per cost first."""
         up = self.stakes.up
-        new_cost, new_loss = self._cost.copy(), self._loss.copy()  # of `better`, which was solved last
         decide = solution.decide.copy()
-        self._weigh(decide)
         state = solution.states(up)
         at = np.empty(len(up), np.int32)
         at = at[: kernels.differences(up, decide, better.decide, state, at)]
         above = np.where(up[at] >= 0, state[np.maximum(up[at], 0)], 0)
-        more = new_cost[at, above] - self._cost[at, above]
-        gain = self._loss[at, above] - new_loss[at, above]
+        cost, loss = self._cost[at, above], self._loss[at, above]  # of `better`, which was solved last
+        self._weigh(decide)
+        more, gain = cost - self._cost[at, above], self._loss[at, above] - loss
         ratio = np.where(more > 0, gain / np.maximum(more, 1), np.inf)
         chosen = np.zeros(len(up), np.bool_)
         kernels.pick(up, np.lexsort((at, -ratio)), at, more, gain, budget - solution.cost, chosen)
         kernels.adopt(up, chosen, decide, better.decide)
-        cost, loss = self._weigh(decide)
-        return Solution(solution.price, int(cost), float(loss), decide)
+        return Solution(solution.price, *self._weigh(decide), decide)
 
     def _weigh(self, decide: NDArray[np.uint8]) -> tuple[int, float]:
         stakes, costs = self.stakes, self.costs

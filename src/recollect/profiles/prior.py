@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from recollect.profiles import budgetkernels as kernels
+from recollect.profiles import branchkernels as kernels
 from recollect.profiles.branches import Branches
 
 Floats = NDArray[np.float64]
