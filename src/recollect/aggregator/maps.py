@@ -34,6 +34,13 @@ _NAME = re.compile(
 )
 _CHECKED_WHOLE = 64 * 10**6
 _FIRST_RECORDS = 20_000
+# Faults that may hide a held URI from a lookup; others, such as an empty line, harm nobody.
+_FATAL = frozenset(
+    {
+        *("bad-frequency", "bad-key", "bad-quotes", "damaged", "empty-file", "literal-star", "unsorted"),
+        "wrong-field-count",
+    }
+)
 _ANYTHING = 0.5  # what a wildcard without counts makes us expect
 
 
@@ -122,7 +129,7 @@ def _check(path: Path) -> None:
     """Raise FormatError for a map that must not be believed."""
     if path.stat().st_size <= _CHECKED_WHOLE:
         for fault in validate(path):
-            if fault.level == "error":
+            if fault.code in _FATAL:
                 place = f"{path}:{fault.line}" if fault.line else str(path)
                 raise FormatError("not a sound map", where=place, why=fault.reason, hint=f"recollect validate {path}")
     with MapFile(path) as file:

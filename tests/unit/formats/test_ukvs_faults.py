@@ -71,7 +71,6 @@ def test_keys_in_normal_form_are_clean(faults, key):
         (b"*,com 5", "literal-star"),
         (b"com,x)/**  5", "literal-star"),
         (b"com,x 5", "bad-key"),
-        (b"com,x) 5", "bad-key"),
         (b"x 5", "bad-key"),
         (b"/* 5", "bad-key"),
         (b",* 5", "bad-key"),
@@ -114,6 +113,7 @@ def test_every_kind_of_fault_is_named_with_its_line(faults, line, code):
     ("line", "code"),
     [
         (b"com,x)/a/ 5", "trailing-slash"),
+        (b"com,x) 5", "no-slash"),
         (b"com,x)/A 5", "not-normal"),
         (b"com,x)/\xc3\xa9 5", "not-normal"),
         (b"com,x,)/ 5", "not-normal"),
