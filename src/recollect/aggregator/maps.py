@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from recollect.profiles.maptext import MapText
 
 _NAME = re.compile(
-    r"(?P<id>.+?)(?P<voids>\.voids)?(?P<kind>\.ukvs|\.mementomap|\.filter|\.bff)(?:\.(?:gz|bgz|bz2|zst|zstd))?",
-    re.IGNORECASE,
+    r"(?P<id>.+?)(?:\.voids)?\.(?P<kind>ukvs|mementomap|filter)(?:\.(?:gz|bgz|bz2|zst|zstd))?", re.IGNORECASE
 )
 _CHECKED_WHOLE = 64 * 10**6
 _FIRST_RECORDS = 20_000
@@ -97,7 +96,7 @@ class Maps:
                 said = one.nothing
             else:
                 lookup = one.holdings.lookup(uri_r)
-                said = one.nothing if lookup.frequency is None else _evidence(one, lookup)
+                said = one.nothing if lookup.key is None else _evidence(one, lookup)
             if known is None or said.answer == "no" or known.answer == "unknown":
                 found[one.archive] = said
         return found
@@ -139,8 +138,10 @@ def _check(path: Path) -> None:
 
 
 def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
-    assert lookup.frequency is not None
-    key = lookup.key.decode("utf-8", "replace") if lookup.key is not None else ""
+    assert lookup.key is not None
+    key = lookup.key.decode("utf-8", "replace")
+    if lookup.frequency is None:  # a filter counts nothing
+        return Evidence(lookup.answer, one.source, key)
     expected = _expected(lookup.frequency, wild=key.endswith("*")) if lookup.answer == "yes" else 1.0
     return Evidence(lookup.answer, one.source, key, str(lookup.frequency), expected)
 

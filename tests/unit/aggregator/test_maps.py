@@ -1,0 +1,120 @@
+"""What the maps of a directory say about a URI, for each archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.aggregator.maps import Maps, stamp_of
+from recollect.archives.registry import Archive
+from recollect.cli.main import run
+from recollect.errors import RecollectError
+from recollect.uris import key_of_uri, policy_key
+
+HEAD = '!context ["https://git.io/mementomap"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n'
+VOIDS = '!meta {"scope": "voids"}\n'
+
+
+def archives(*names: str) -> list[Archive]:
+    return [Archive(name, timemap="http://127.0.0.1/") for name in names]
+
+
+def test_maps_voids_filters_and_policies(tmp_path: Path) -> None:
+    (tmp_path / "a.ukvs").write_text(HEAD + "com,example)/ 7/1\ncom,example)/a/* 40/10\ncom,example)/a/b/* 0\n")
+    (tmp_path / "b.voids.ukvs").write_text(HEAD + VOIDS + "com,example)/a/* 0\n")
+    by_domain = policy_key(b"com,example)/", "H1P0").decode()
+    (tmp_path / "p.ukvs").write_text(HEAD + '!meta {"policy": "H1P0"}\n' + f"{by_domain} 9/3\n")
+    (tmp_path / "list.ukvs").write_text(HEAD + "com,example)/ 7/1\n")
+    assert run(["filter", str(tmp_path / "list.ukvs"), "-o", str(tmp_path / "f.filter"), "-q"]) == 0
+    (tmp_path / "list.ukvs").unlink()
+    maps = Maps.open(tmp_path, archives("a", "b", "f", "p"))
+    assert maps.problems == ()
+    assert maps.describe() == {"a": "map", "b": "voids", "f": "filter", "p": "map"}
+
+    def said(uri: str) -> dict[str, tuple[str, str]]:
+        return {archive: (found.answer, found.key) for archive, found in maps.evidence(uri).items()}
+
+    home = said("http://www.example.com/")
+    assert home["a"] == ("yes", "com,example)/")
+    assert home["b"] == ("unknown", "")
+    assert home["f"] == ("yes", "com,example)/")
+    assert home["p"][0] == "yes"
+    deep = said("http://example.com/a/b/c")
+    assert deep["a"] == ("no", "com,example)/a/b/*")
+    assert deep["b"] == ("no", "com,example)/a/*")
+    assert deep["f"] == ("no", "no key")
+    assert said("http://example.org/")["p"][0] == "no"
+    assert maps.evidence("dns:example.com") == {}
+
+
+def test_expectations_order_exact_keys_before_wildcards(tmp_path: Path) -> None:
+    (tmp_path / "a.ukvs").write_text(HEAD + "com,example)/ 7/1\ncom,example)/* 40/10\norg,* 5+\n")
+    maps = Maps.open(tmp_path, archives("a"))
+    assert maps.evidence("http://example.com/")["a"].expected == 7
+    assert maps.evidence("http://example.com/x")["a"].expected == 2
+    assert maps.evidence("http://example.org/x")["a"].expected == 0.5
+
+
+def test_one_no_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "a.ukvs").write_text(HEAD + "com,* 100\n")
+    (tmp_path / "a.voids.ukvs").write_text(HEAD + VOIDS + "com,example,* 0\n")
+    maps = Maps.open(tmp_path, archives("a"))
+    assert maps.evidence("http://example.com/")["a"].answer == "no"
+    assert maps.evidence("http://other.com/")["a"].answer == "yes"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "hello\n", HEAD + "com,b)/ 1\ncom,a)/ 1\n", HEAD + "com,a)/?x=1 1\n", HEAD + "com,a)/ many\n"],
+)
+def test_maps_that_could_hide_something_are_left_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.ukvs").write_text(text)
+    maps = Maps.open(tmp_path, archives("a"))
+    assert len(maps.problems) == 1 and "a.ukvs" in maps.problems[0]
+    assert maps.evidence("http://a.com/") == {}
+
+
+def test_maps_of_other_makers_are_believed(tmp_path: Path) -> None:
+    (tmp_path / "a.ukvs").write_text("com,example) 3\ncom,example)/Raw/ 1\n\n")
+    maps = Maps.open(tmp_path, archives("a"))
+    assert maps.problems == ()
+    assert maps.evidence("http://example.com/")["a"].answer == "yes"
+
+
+def test_names_that_belong_to_nobody_are_told(tmp_path: Path) -> None:
+    (tmp_path / "stranger.ukvs").write_text(HEAD + "com,a)/ 1\n")
+    (tmp_path / "README").write_text("maps")
+    maps = Maps.open(tmp_path, archives("a"))
+    assert [problem for problem in maps.problems if "stranger" in problem]
+    with pytest.raises(RecollectError, match="no directory"):
+        Maps.open(tmp_path / "nowhere", archives("a"))
+
+
+def test_a_stamp_changes_with_the_files(tmp_path: Path) -> None:
+    known = archives("a", "b")
+    (tmp_path / "a.ukvs").write_text(HEAD + "com,a)/ 1\n")
+    before = stamp_of(tmp_path, known)
+    assert stamp_of(tmp_path, known) == before
+    (tmp_path / "b.ukvs").write_text(HEAD + "com,a)/ 1\n")
+    assert stamp_of(tmp_path, known) != before
+
+
+hosts = st.sampled_from(["a.com", "www.b.com", "c.org", "a.com:8080"])
+paths = st.lists(st.sampled_from(["x", "Y", "z%20", "é", "a//b", ""]), max_size=3).map("/".join)
+
+
+@given(st.lists(st.tuples(hosts, paths), min_size=1, max_size=8))
+def test_what_went_into_a_map_is_asked_for(
+    tmp_path_factory: pytest.TempPathFactory, held: list[tuple[str, str]]
+) -> None:
+
+    folder = tmp_path_factory.mktemp("maps")
+    uris = [f"http://{host}/{path}" for host, path in held]
+    lines = sorted({key_of_uri(uri) for uri in uris})
+    (folder / "a.ukvs").write_bytes(HEAD.encode() + b"".join(line + b" 1/1\n" for line in lines))
+    maps = Maps.open(folder, archives("a"))
+    assert maps.problems == ()
+    assert all(maps.evidence(uri)["a"].answer == "yes" for uri in uris)
