@@ -22,7 +22,7 @@ Afterwards send the Link header of mementomap/link.txt with every answer of the 
 
 
 @click.command(epilog=EPILOG)
-@click.argument("map_path", metavar="MAP", type=click.Path(exists=True, dir_okay=False))
+@click.argument("map_path", metavar="MAP", type=click.Path(exists=True))
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="The web root to write into.")
 @click.option("--base-uri", default="", help="Where that root is served, for an absolute Link header.")
 @click.option("--page-keys", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="Keys in a page.")

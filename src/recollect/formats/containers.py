@@ -313,8 +313,9 @@ def open_input(path: str | os.PathLike[str], on_problem: OnProblem | None = None
     name = os.fspath(path)
     if name == "-":
         return InputStream(_Raw(sys.stdin.buffer, "<stdin>", on_problem, owned=False))
+    handle: Any
     try:
-        handle = open(name, "rb", buffering=0)  # noqa: PTH123, SIM115 - owned by the stream
+        handle = _parts(name) or open(name, "rb", buffering=0)  # noqa: PTH123, SIM115 - owned by the stream
     except IsADirectoryError as error:
         raise RecollectError("a folder where a file is expected", where=name, hint=f"try {name}/*") from error
     try:
@@ -322,6 +323,15 @@ def open_input(path: str | os.PathLike[str], on_problem: OnProblem | None = None
     except BaseException:
         handle.close()
         raise
+
+
+def _parts(name: str) -> Any:
+    """The text of a folder that is a map in parts; None for everything else."""
+    if not Path(name).is_dir():
+        return None
+    from recollect.formats.parts import JoinedParts, is_parted
+
+    return JoinedParts(Path(name)) if is_parted(Path(name)) else None
 
 
 def whole_lines(stream: InputStream, on_problem: OnProblem | None = None, *, size: int = BUFFER) -> Iterator[bytes]:

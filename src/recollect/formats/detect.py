@@ -23,6 +23,7 @@ from recollect.errors import FormatError, RecollectError
 from recollect.formats.cdx import Layout, parse_layout, usual_layout
 from recollect.formats.containers import InputStream, open_input
 from recollect.formats.logs import NoLookup, parse_entry
+from recollect.formats.parts import is_parted, parted_size
 from recollect.formats.zipnum import lacks_newlines
 from recollect.model import Problem
 from recollect.uris import is_surt
@@ -96,7 +97,7 @@ def find_sources(
 def _files(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
     for given in paths:
         name = os.fspath(given)
-        if name == "-" or Path(name).is_file() or Path(name).is_fifo():
+        if name == "-" or Path(name).is_file() or Path(name).is_fifo() or is_parted(Path(name)):
             yield name
         elif Path(name).is_dir():
             yield from _in_folder(name)
@@ -150,6 +151,9 @@ def inspect(path: str) -> Source:
     if path == "-" or Path(path).is_fifo():
         stream = open_input(path, lambda _damage: None)
         return replace(inspect_stream(stream, path), stream=stream)
+    if is_parted(Path(path)):
+        with open_input(path) as stream:
+            return inspect_stream(stream, path, parted_size(Path(path)))
     size = Path(path).stat().st_size
     with Path(path).open("rb") as raw:
         magic = raw.read(4)

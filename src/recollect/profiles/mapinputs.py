@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 from recollect.errors import FormatError, UsageError
 from recollect.formats.containers import OnProblem
+from recollect.formats.parts import is_parted, parted_size
 from recollect.formats.ukvs import Header, MapFile, Record, lenient, open_map
 from recollect.formats.ukvs.records import parse_line, shown
 from recollect.model import Problem, Progress, ProgressCallback
@@ -62,7 +63,8 @@ class MapInput:
             elif not Path(path).is_file() and not Path(path).is_dir():
                 with Path(path).open("rb") as pipe:
                     self._files[label] = self._spool(pipe)
-            self.size += Path(self._files[label]).stat().st_size
+            file = Path(self._files[label])
+            self.size += parted_size(file) if is_parted(file) else file.stat().st_size
         return self
 
     def _spool(self, pipe: BinaryIO) -> str:

@@ -9,7 +9,6 @@ Memory: nothing of a mapped file is loaded; of a compressed one a few blocks of 
 
 from __future__ import annotations
 
-import json
 import weakref
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
@@ -20,8 +19,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import FormatError, RecollectError
+from recollect.errors import RecollectError
 from recollect.formats.blocks import BlockFile
+from recollect.formats.parts import part_names
 from recollect.formats.ukvs import Header, open_map
 from recollect.profiles import searchkernels as kernels
 from recollect.profiles.plainmap import open_plain, plain_of, tidied
@@ -169,10 +169,26 @@ class MappedText:
             size *= 4
 
     def close(self) -> None:
-        # The area is unmapped with the last array over it, so that a search in another thread is never cut off.
-        self.data = np.zeros(0, np.uint8)
-        self.start = self.stop = 0
-        self.everything = -1
+        """The area is unmapped with the last array over it, so that a search in another thread is never cut off."""
+
+
+class ClosedText:
+    """What is left of a map after it was closed: no text, so no answers. Saying "no" would be a lie."""
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+
+    def find(self, key: bytes) -> Hit | None:
+        raise RecollectError("the map has been closed")
+
+    def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
+        raise RecollectError("the map has been closed")
+
+    def lines_under(self, start: bytes) -> Iterator[bytes]:
+        raise RecollectError("the map has been closed")
+
+    def close(self) -> None:
+        """It is."""
 
 
 def _array(key: bytes) -> NDArray[np.uint8]:
@@ -224,11 +240,14 @@ class PartedText:
     """A folder whose files together are one sorted map, such as `part-00000.ukvs`, ..."""
 
     def __init__(self, path: str) -> None:
-        names = _part_names(Path(path))
+        names = part_names(Path(path))
         if not names:
             raise RecollectError("no map in this folder", where=path, hint="expected part-*.ukvs, or a manifest.json")
         self._parts: list[MapText] = [open_text(str(name)) for name in names]
         self.header = self._parts[0].header
+        for part in self._parts:
+            # Only the first part says what the columns are.
+            part.header = self.header
 
     def find(self, key: bytes) -> Hit | None:
         best: Hit | None = None
@@ -260,17 +279,3 @@ def _wins(new: bytes, old: bytes) -> bool:
     """Of two lookup keys of one URI: an exact key beats a wildcard, a longer wildcard a shorter one."""
     new_exact, old_exact = not new.endswith(b"*"), not old.endswith(b"*")
     return new_exact > old_exact or (new_exact == old_exact and len(new) > len(old))
-
-
-def _part_names(folder: Path) -> list[Path]:
-    manifest = folder / "manifest.json"
-    if manifest.is_file():
-        try:
-            listed = json.loads(manifest.read_bytes())["parts"]
-            names = [
-                one if isinstance(one, str) else one.get("path") or one.get("file") or one["name"] for one in listed
-            ]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise FormatError("a manifest that names no parts", where=str(manifest), why=repr(error)) from error
-        return [folder / name for name in names]
-    return sorted(one for one in folder.glob("part-*") if one.suffix in (".ukvs", ".gz", ".zst", ".bgz"))

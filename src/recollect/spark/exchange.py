@@ -23,13 +23,20 @@ from numpy.typing import NDArray
 
 from recollect.profiles.mergekernels import HEADER, _compare_records, _size
 
-BLOCK = 1 << 20
-# Of records; a range of this size is sorted in memory.
-RANGE = 64 << 20
-SMALLEST_RANGE = 4 << 20
 SAMPLES = 1 << 16
 _HEAD = struct.Struct("<iiiiq")
 Border = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """In bytes, of what the work is cut into; results are the same whatever they are."""
+
+    split: int = 128 << 20  # of input for a task, if there is much of it
+    smallest_split: int = 8 << 20
+    block: int = 1 << 20  # of records that travel together
+    range: int = 64 << 20  # of records for a task that writes, which are sorted in memory
+    smallest_range: int = 4 << 20
 
 
 @njit("int64(uint8[::1], int64, uint8[::1])", cache=True, nogil=True)
@@ -52,21 +59,27 @@ def first_of(records: NDArray[np.uint8]) -> Border:
 
 @dataclass(slots=True)
 class Sample:
-    """Places in the order of records, each standing for `weight` bytes; never more than `limit` places."""
+    """Places in the order of records, one for every so many blocks; never more than `limit` places."""
 
     limit: int
-    weight: int = BLOCK
+    block: int
+    every: int = 1
     places: list[Border] = field(default_factory=list)
     _seen: int = 0
 
+    @property
+    def weight(self) -> int:
+        """What each place stands for."""
+        return self.every * self.block
+
     def add(self, block: NDArray[np.uint8]) -> None:
-        """Take note of a block of about BLOCK bytes."""
-        if self._seen % (self.weight // BLOCK) == 0:
+        """Take note of a block."""
+        if self._seen % self.every == 0:
             self.places.append(first_of(block))
         self._seen += 1
         if len(self.places) > self.limit:
             self.places = self.places[::2]
-            self.weight *= 2
+            self.every *= 2
 
 
 def borders_of(samples: Iterable[tuple[Border, int]], ranges: int) -> list[Border]:
@@ -87,9 +100,9 @@ def borders_of(samples: Iterable[tuple[Border, int]], ranges: int) -> list[Borde
     return borders
 
 
-def ranges_for(size: int, parallelism: int) -> int:
+def ranges_for(size: int, parallelism: int, sizes: Sizes) -> int:
     """Into how many ranges so many bytes of records are cut."""
-    return max(1, -(-size // RANGE), min(parallelism, -(-size // SMALLEST_RANGE)))
+    return max(1, -(-size // sizes.range), min(parallelism, -(-size // sizes.smallest_range)))
 
 
 def cut(blocks: Iterable[Any], borders: Sequence[Border]) -> Iterator[tuple[int, bytes]]:

@@ -22,10 +22,9 @@ from recollect.formats.detect import Kind, Source, find_sources, inspect
 from recollect.formats.parquet import found_columns
 from recollect.model import Problem
 from recollect.profiles.scan import LINE_KINDS, Piece, ScanOptions, scan, scan_range, scan_text
+from recollect.spark.exchange import Sizes
 from recollect.spark.files import HadoopFiles, is_url
 
-SPLIT = 128 << 20
-SMALLEST_SPLIT = 8 << 20
 HEAD = 1 << 18
 Work = Callable[[Any], Any]
 # The number of a source, and where in it a split begins.
@@ -83,10 +82,10 @@ def _inspected(head: bytes, url: str, name: str, size: int) -> Source:
         return replace(inspect(file.name), path=url, size=size)
 
 
-def splits_of(sources: Sequence[tuple[int, Source]], parallelism: int) -> list[Split]:
+def splits_of(sources: Sequence[tuple[int, Source]], parallelism: int, sizes: Sizes) -> list[Split]:
     """Local sources cut up: plain files of lines by ranges, others whole."""
     total = sum(source.size or 0 for _, source in sources)
-    size = max(SMALLEST_SPLIT, min(SPLIT, total // max(3 * parallelism, 1)))
+    size = max(sizes.smallest_split, min(sizes.split, total // max(3 * parallelism, 1)))
     splits: list[Split] = []
     for number, source in sources:
         if source.kind in LINE_KINDS and source.container == "plain" and source.size:
@@ -101,14 +100,14 @@ def splits_of(sources: Sequence[tuple[int, Source]], parallelism: int) -> list[S
 Task = Callable[[Place, Callable[[Work], Pieces]], Iterator[bytes]]
 
 
-def blocks_of(spark: Any, inputs: Sequence[tuple[Source, bool]], task: Task) -> Any:
+def blocks_of(spark: Any, inputs: Sequence[tuple[Source, bool]], task: Task, sizes: Sizes) -> Any:
     """An RDD of what `task` makes of every split."""
     context = spark.sparkContext
     local = [(number, source) for number, (source, remote) in enumerate(inputs) if not remote]
     remote = [(number, source) for number, (source, remote) in enumerate(inputs) if remote]
     found = []
     if local:
-        splits = splits_of(local, context.defaultParallelism)
+        splits = splits_of(local, context.defaultParallelism, sizes)
         found.append(context.parallelize(splits, min(len(splits), 20_000)).flatMap(_Local(task)))
     lines = [one for one in remote if one[1].kind in LINE_KINDS]
     for (kind, layout), some in _grouped(lines, lambda source: (source.kind, source.layout)):
@@ -168,7 +167,7 @@ class _Whole:
 
 
 def _text_blocks(spark: Any, sources: Sequence[tuple[int, Source]], like: Source, task: Task) -> Any:
-    numbers = {source.path: number for number, source in sources}
+    numbers = {_spelling(source.path): number for number, source in sources}
     # Only `\n` ends a line, as everywhere here; each line gets it back, so that a column's buffer is the text.
     frame = spark.read.option("lineSep", "\n").text([source.path for _, source in sources])
     frame = frame.selectExpr(
@@ -191,7 +190,7 @@ def _parquet_blocks(spark: Any, one: tuple[int, Source], task: Task) -> Any:
         "_metadata.file_path as path",
         "_metadata.file_block_start as start",
     )
-    return frame.mapInArrow(_Lines(task, {source.path: number}, like), "block binary").rdd.map(_only)
+    return frame.mapInArrow(_Lines(task, {_spelling(source.path): number}, like), "block binary").rdd.map(_only)
 
 
 def _field(letter: str, column: str, kind: str) -> str:
@@ -204,6 +203,11 @@ def _field(letter: str, column: str, kind: str) -> str:
     else:
         text = f"regexp_replace(cast({name} as string), '[\\\\t\\\\r\\\\n]', ' ')"
     return f"coalesce(nullif({text}, ''), '-')"
+
+
+def _spelling(url: str) -> str:
+    """`file:///a` and `file:/a` are one."""
+    return "file:" + url.removeprefix("file://") if url.startswith("file:///") else url
 
 
 def _only(row: Any) -> bytes:
@@ -230,7 +234,7 @@ class _Lines:
             def read(work: Work, source: Source = source, chunks: Iterator[bytes] = chunks) -> Pieces:
                 return scan_text(source, chunks, work, self.options)
 
-            for block in self.task((self.numbers[path], start), read):
+            for block in self.task((self.numbers[_spelling(path)], start), read):
                 yield pa.RecordBatch.from_pydict({"block": pa.array([block], pa.binary())})
 
 

@@ -39,7 +39,7 @@ from recollect.profiles.select import Filter
 from recollect.profiles.sinks import Totals
 from recollect.profiles.sorting import SortingSink
 from recollect.spark import exchange
-from recollect.spark.exchange import BLOCK, Border, Sample
+from recollect.spark.exchange import Border, Sample, Sizes
 from recollect.spark.files import target_of
 from recollect.spark.inputs import Place, blocks_of, find_inputs
 from recollect.spark.parts import Range, assemble, in_chunks, write_texts
@@ -53,9 +53,9 @@ TASK_MEMORY = 128 << 20
 class SplitNote:
     """What a task tells of a split."""
 
-    tally: Tally = field(default_factory=Tally)
+    sample: Sample
     size: int = 0
-    sample: Sample = field(default_factory=lambda: Sample(8))
+    tally: Tally = field(default_factory=Tally)
 
 
 def profile(
@@ -64,6 +64,7 @@ def profile(
     *,
     cluster: Cluster | None = None,
     parts: bool = False,
+    sizes: Sizes | None = None,
     progress: ProgressCallback | None = None,
     **options: Any,
 ) -> ProfileResult:
@@ -75,17 +76,18 @@ def profile(
     names = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     target = None if output is None else os.fspath(output)
     with session(cluster or Cluster()) as spark:
-        return _Job(spark, chosen, progress).run(names, target, parts or (target or "").endswith("/"))
+        return _Job(spark, chosen, sizes or Sizes(), progress).run(names, target, parts or (target or "").endswith("/"))
 
 
 class _Job:
     """One run."""
 
-    def __init__(self, spark: Any, options: Options, progress: ProgressCallback | None) -> None:
+    def __init__(self, spark: Any, options: Options, sizes: Sizes, progress: ProgressCallback | None) -> None:
         from recollect.spark.notes import notes
 
         self._spark = spark
         self._options = options
+        self._sizes = sizes
         self._progress = progress
         self._splits = notes(spark)
         self._ranges = notes(spark)
@@ -119,8 +121,9 @@ class _Job:
         """Sorted, summed records of every split, in blocks on the workers' disks."""
         from pyspark import StorageLevel
 
-        task = _ScanTask(self._options, self._splits, max(8, exchange.SAMPLES // max(len(inputs), 1000)))
-        blocks = blocks_of(self._spark, inputs, task).persist(StorageLevel.DISK_ONLY)
+        samples = max(8, exchange.SAMPLES // max(len(inputs), 1000))
+        task = _ScanTask(self._options, self._splits, samples, self._sizes.block)
+        blocks = blocks_of(self._spark, inputs, task, self._sizes).persist(StorageLevel.DISK_ONLY)
         with progress_of(self._spark, "reading", self._progress):
             # Counted on the Java side: the blocks stay where they are.
             blocks._jrdd.count()
@@ -146,12 +149,12 @@ class _Job:
 
     def _borders(self) -> list[Border]:
         notes: Iterable[SplitNote] = self._splits.value.values()
-        ranges = exchange.ranges_for(self._size(), self._spark.sparkContext.defaultParallelism)
+        ranges = exchange.ranges_for(self._size(), self._spark.sparkContext.defaultParallelism, self._sizes)
         places = ((place, note.sample.weight) for note in notes for place in note.sample.places)
         return exchange.borders_of(places, ranges)
 
     def _write(self, blocks: Any, borders: list[Border], target: Any) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
-        task = _RangeTask(self._options, self._ranges, borders)
+        task = _RangeTask(self._options, self._ranges, borders, self._sizes.block)
         cut = blocks.mapPartitions(_CutTask(borders)).partitionBy(len(borders) + 1, exchange.itself)
         with progress_of(self._spark, "writing", self._progress):
             write_texts(self._spark, cut.mapPartitionsWithIndex(task), target)
@@ -186,11 +189,11 @@ def _add(total: Tally, part: Tally, lines: int, label: str) -> None:
         total.problems.append(replace(problem, file=label, line=(problem.line or 0) + lines))
 
 
-def _sink(options: Options, budget: int) -> tuple[SortingSink, RunStore]:
+def _sink(options: Options, block: int) -> tuple[SortingSink, RunStore]:
     """What sorts records and makes lines of them, for one task."""
     folder = options.temp_dir or os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
     folder = folder if folder and Path(folder).is_dir() else None
-    store = RunStore(budget, folder, piece=BLOCK)
+    store = RunStore(TASK_MEMORY, folder, piece=block)
     chosen, rekey = Filter(options.chosen), rekeying(options.policy)
     if options.by:
         sink: SortingSink = DecomposingSink(
@@ -208,10 +211,11 @@ class _ScanTask:
     options: Options
     notes: Any
     samples: int
+    block: int
 
     def __call__(self, place: Place, read: Callable[[Any], Iterator[Any]]) -> Iterator[bytes]:
-        note = SplitNote(sample=Sample(self.samples))
-        sink, store = _sink(self.options, TASK_MEMORY)
+        note = SplitNote(Sample(self.samples, self.block))
+        sink, store = _sink(self.options, self.block)
         with closing(sink):
             for piece in read(sink.work):
                 note.tally.lines += piece.lines
@@ -247,10 +251,11 @@ class _RangeTask:
     options: Options
     notes: Any
     borders: list[Border]
+    block: int
 
     def __call__(self, number: int, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
         note = Range()
-        sink, store = _sink(self.options, TASK_MEMORY)
+        sink, store = _sink(self.options, self.block)
         with closing(sink):
             for _, block in pieces:
                 store.add(np.frombuffer(bytearray(block), np.uint8))
