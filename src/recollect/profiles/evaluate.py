@@ -20,7 +20,7 @@ Pure functions over arrays come first (`judge`), the command's work with files a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from math import sqrt
@@ -38,8 +38,10 @@ from recollect.formats.detect import Kind, inspect
 from recollect.formats.logs import read_lookups
 from recollect.formats.ukvs import open_map as open_records
 from recollect.model import Problem, Progress, ProgressCallback
+from recollect.profiles import searchkernels as kernels
 from recollect.profiles.lookup import Holdings, MementoMap, keys_of, open_map
-from recollect.uris import is_surt, surt
+from recollect.profiles.maptext import MappedText
+from recollect.uris import is_surt, surt, uri_key
 
 Z95 = 1.959963984540054
 _STEP = 1 << 14
@@ -128,17 +130,47 @@ def judge(asked: NDArray[np.bool_], held: NDArray[np.bool_], counts: NDArray[np.
     return Confusion(tp, fp, fn, tn, float(weight.sum()) ** 2 / squares if squares else 0.0)
 
 
-def asked_by(holdings: Holdings, uris: Iterable[str]) -> NDArray[np.bool_]:
-    """For each URI or SURT whether a map would have the archive asked."""
-    return np.fromiter((found.answer != "no" for found in holdings.lookup_many(uris)), np.bool_)
-
-
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """Different URIs that were looked up, and how often."""
+    """Different URIs that were looked up, and how often. Their keys, of all spellings, lie one behind the other in
+    `buffer`: key i of `sizes[i]` bytes at `offsets[i]`, of URI `owners[i]`."""
 
     uris: tuple[str, ...]
     counts: NDArray[np.int64]
+    buffer: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    owners: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, uris: Sequence[str], counts: Sequence[int]) -> Lookups:
+        """Lookups of URIs or SURTs, whose keys are made once for all maps; raises BadURI."""
+        spelled = [keys_of(uri) for uri in uris]
+        keys = [key for several in spelled for key in several]
+        sizes = np.fromiter(map(len, keys), np.int64, len(keys))
+        owners = np.repeat(np.arange(len(uris)), [len(several) for several in spelled])
+        buffer = np.frombuffer(b"".join(keys), np.uint8)
+        return cls(tuple(uris), np.asarray(counts, np.int64), buffer, np.cumsum(sizes) - sizes, sizes, owners)
+
+
+def asked_by(holdings: Holdings, lookups: Lookups) -> NDArray[np.bool_]:
+    """For each lookup whether a map would have the archive asked."""
+    if isinstance(holdings, MementoMap) and holdings.is_simple and isinstance(holdings.text, MappedText):
+        return _asked_in_bulk(holdings.text, lookups)
+    return np.fromiter((found.answer != "no" for found in holdings.lookup_many(lookups.uris)), np.bool_)
+
+
+def _asked_in_bulk(text: MappedText, lookups: Lookups) -> NDArray[np.bool_]:
+    positions, _, _ = text.search_many(lookups.buffer, lookups.offsets, lookups.sizes)
+    answers = np.full(len(positions), kernels.NO, np.int64)
+    kernels.answers_at(text.data, text.stop, positions, answers)
+    asked = np.zeros(len(lookups.uris), np.bool_)
+    asked[lookups.owners[answers != kernels.NO]] = True  # of several spellings, what holds something wins
+    if text.header.lists_voids:
+        named = np.zeros(len(lookups.uris), np.bool_)
+        named[lookups.owners[positions >= 0]] = True
+        asked |= ~named
+    return asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +245,8 @@ def evaluate(
     tell = progress or (lambda _progress: None)
     lookups = gather([os.fspath(path) for path in logs], on_problem, tell)
     with _truth(holdings, truth, on_problem, tell) as (known, keys, uri_rs):
-        held = asked_by(known, _counted(lookups.uris, "looking up the truth", tell))
+        tell(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
+        held = asked_by(known, lookups)
     results = tuple(_evaluate(os.fspath(path), lookups, held, uri_rs, tell) for path in maps)
     return Report(
         truth, uri_rs, keys, len(lookups.uris), int(lookups.counts.sum()), int(np.count_nonzero(held)), results
@@ -228,7 +261,7 @@ def gather(logs: Sequence[str], on_problem: OnProblem | None, tell: ProgressCall
             tell(Progress("reading lookups", number, None, "lines"))
         try:
             canonical = entry.uri if is_surt(entry.uri) else surt(entry.uri)
-            keys_of(entry.uri)
+            uri_key(canonical.encode("utf-8", "surrogateescape"))
         except BadURI as error:
             if on_problem is None:
                 raise
@@ -238,8 +271,7 @@ def gather(logs: Sequence[str], on_problem: OnProblem | None, tell: ProgressCall
         found[canonical] = first, count + entry.count
     if not found:
         raise UsageError("no lookups", where=", ".join(logs), why="the logs name no URI")
-    counts = np.fromiter((count for _, count in found.values()), np.int64, len(found))
-    return Lookups(tuple(uri for uri, _ in found.values()), counts)
+    return Lookups.of([uri for uri, _ in found.values()], [count for _, count in found.values()])
 
 
 @contextmanager
@@ -285,7 +317,8 @@ def _survey(path: str) -> tuple[int, int]:
 
 def _evaluate(path: str, lookups: Lookups, held: NDArray[np.bool_], uri_rs: int, tell: ProgressCallback) -> Evaluation:
     opened = open_map(path)
-    asked = asked_by(opened, _counted(lookups.uris, f"looking up in {Path(path).name}", tell))
+    tell(Progress(f"looking up in {Path(path).name}", 0, len(lookups.uris), "lookups"))
+    asked = asked_by(opened, lookups)
     missed = np.flatnonzero(held & ~asked)[:20]
     keys, size, packed = _sizes(path, opened)
     return Evaluation(
@@ -299,13 +332,6 @@ def _evaluate(path: str, lookups: Lookups, held: NDArray[np.bool_], uri_rs: int,
         requests=judge(asked, held, lookups.counts),
         missed=tuple(lookups.uris[row] for row in missed.tolist()),
     )
-
-
-def _counted(uris: Sequence[str], stage: str, tell: ProgressCallback) -> Iterator[str]:
-    for number, uri in enumerate(uris):
-        if not number % _STEP:
-            tell(Progress(stage, number, len(uris), "lookups"))
-        yield uri
 
 
 def _sizes(path: str, opened: Holdings) -> tuple[int, int, int]:

@@ -30,7 +30,7 @@ from recollect.formats.frequency import VOID, Frequency, merge
 from recollect.formats.ukvs import Header, lenient
 from recollect.formats.ukvs.periods import Period
 from recollect.formats.ukvs.records import Record, parse_line
-from recollect.profiles.maptext import MappedText, MapText, open_text
+from recollect.profiles.maptext import ClosedText, MappedText, MapText, open_text
 from recollect.uris import is_surt, key_of_uri, policy_key, spellings, surt
 from recollect.uris.keys import encode_query
 
@@ -73,7 +73,7 @@ class MementoMap:
     def __init__(self, text: MapText, path: str) -> None:
         self.path = path
         self.header = text.header
-        self.text = text
+        self.text: MapText = text
         self._policy = "" if self.header.policy == "HxPx" else self.header.policy
         self._nothing: Answer = "unknown" if self.header.lists_voids else "no"
         self._columns = self.header.keys == ("surt",) and self.header.values == ("frequency",)
@@ -94,7 +94,8 @@ class MementoMap:
 
     def close(self) -> None:
         """Let go of the file at once, instead of when nobody refers to the map any more."""
-        self.text.close()
+        text, self.text = self.text, ClosedText(self.header)
+        text.close()
 
     def __enter__(self) -> MementoMap:
         return self

@@ -185,7 +185,7 @@ def search(text: Any, start: Any, stop: Any, near: Any, everything: Any, key: An
     over the beginnings of this key are (or -1 - p if there is none and p is its place), or UNKNOWN; it may be empty.
     An exact key is also tried with a slash at its end, and the root of a host without it, as other makers write them.
     """
-    size = np.int64(len(key))
+    size: Any = np.int64(len(key))
     place = _seek(text, start, stop, near, key, size, ZERO)
     shared = ZERO
     if place < stop:
@@ -420,6 +420,14 @@ def _verdict(text: Any, at: Any, stop: Any) -> Any:
     elif end == start or (end == start + 1 and text[start] in (45, 47)):
         answer = UNSURE
     return answer, key_end, start, end
+
+
+@kernel
+def answers_at(text: Any, stop: Any, positions: Any, answers: Any) -> Any:
+    """The answers (YES, NO, UNSURE) of the lines at some positions; those of negative ones are left as they are."""
+    for row in range(len(positions)):
+        if positions[row] >= 0:
+            answers[row] = _verdict(text, positions[row], stop)[0]
 
 
 @kernel

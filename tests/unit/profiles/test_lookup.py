@@ -181,6 +181,18 @@ def test_a_broken_new_version_leaves_the_old_one_in_place(tmp_path: Path) -> Non
     assert maps.lookup("http://x.com/")["a"].answer == "yes"
 
 
+@pytest.mark.parametrize("suffix", ["", ".zst"])
+def test_a_closed_map_does_not_answer(tmp_path: Path, suffix: str) -> None:
+    with atomic_output(tmp_path / f"m.ukvs{suffix}") as out:
+        out.write(b"com,x)/ 1\n")
+    with MementoMap.open(tmp_path / f"m.ukvs{suffix}") as opened:
+        assert opened.lookup("http://x.com/").answer == "yes"
+    with pytest.raises((RecollectError, OSError)):
+        opened.lookup("http://x.com/")
+    with pytest.raises((RecollectError, OSError)):
+        list(opened.lookup_many(["http://x.com/"]))
+
+
 def test_threads_and_tasks_may_share_a_map(tmp_path: Path) -> None:
     lines = "".join(f"com,x)/{number:05} {number + 1}\n" for number in range(20_000))
     write(tmp_path / "m.ukvs", lines)
