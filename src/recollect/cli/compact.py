@@ -141,7 +141,10 @@ def _by_weights(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         on_problem=job.on_problem,
         progress=job.progress,
     )
-    return {"by": "weights", **asdict(result)}
+    report = asdict(result)
+    # JSON has no infinity.
+    report["weights"] = {name: "inf" if value == float("inf") else value for name, value in report["weights"].items()}
+    return {"by": "weights", **report}
 
 
 def _weights(options: dict[str, Any], rollup_tlds: bool) -> Weights:
@@ -173,8 +176,8 @@ def _summarise(report: dict[str, Any], output: str) -> None:
     if report["by"] == "weights":
         weights = report["weights"]
         talk(
-            f"{report['rollups']:,} wildcards made; weights {weights['host_weight']:g} for hosts "
-            f"(a {weights['host_a']:.3f}, k {weights['host_k']:.3f}) and {weights['path_weight']:g} for paths "
+            f"{report['rollups']:,} wildcards made; weights {weights['host_weight']} for hosts "
+            f"(a {weights['host_a']:.3f}, k {weights['host_k']:.3f}) and {weights['path_weight']} for paths "
             f"(a {weights['path_a']:.3f}, k {weights['path_k']:.3f})"
         )
     else:
