@@ -48,14 +48,14 @@ th:first-child, td:first-child { text-align: left } .links { display: flex; flex
 .pair { display: grid; grid-template-columns: 1fr auto; gap: 1.5rem; align-items: center } svg.bars { width: 100%; height: auto }
 svg.bars text { fill: var(--ink); font: 14px system-ui, sans-serif } .b1 { fill: var(--pale) } .b2 { fill: var(--bar) }
 pre { overflow: auto; max-height: 28rem; padding: 1rem; background: var(--ground); border-radius: 8px; font-size: .8rem }
-iframe { width: 100%; height: 26rem; border: 1px solid var(--line); border-radius: 8px; background: #fff }
+iframe { margin-top: 1rem; width: 100%; height: 26rem; border: 1px solid var(--line); border-radius: 8px; background: #fff }
 @media (max-width: 40rem) { .pair { grid-template-columns: 1fr } }
 """
 
 
 def write_page(folder: Path, world: World, numbers: Numbers) -> Path:
     """Write index.html into the demo's folder."""
-    parts = [_maps(world, numbers), _requests(numbers), _recovery(folder, world, numbers), _transcript(folder)]
+    parts = [_maps(folder, world, numbers), _requests(numbers), _recovery(folder, world, numbers), _transcript(folder)]
     path = folder / "index.html"
     path.write_text(
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
@@ -72,7 +72,7 @@ def _links(*links: tuple[str, str]) -> str:
     return '<p class="links">' + "".join(f'<a href="{escape(to)}">{escape(text)}</a>' for to, text in links) + "</p>"
 
 
-def _maps(world: World, numbers: Numbers) -> str:
+def _maps(folder: Path, world: World, numbers: Numbers) -> str:
     rows = []
     for holder in world.archives:
         full, small = numbers.keys[holder.id]
@@ -83,6 +83,7 @@ def _maps(world: World, numbers: Numbers) -> str:
             f'<td><a href="small/{holder.id}.ukvs">small</a></td><td>{index / 1000:,.0f} kB</td><td>{size / 1000:,.1f} kB</td></tr>'
         )
     reports = [(f"report-{holder.id}.html", f"Report: {holder.name}") for holder in world.archives]
+    tradeoff = [("tradeoff.html", "Cost against accuracy")] if (folder / "tradeoff.html").exists() else []
     published = [(f"public/{holder.id}/mementomap/index.json", f"Published: {holder.id}") for holder in world.archives]
     return (
         "<section><h2>1 · What each archive holds</h2><p>Each index became a map, was proven against the index, made small, and "
@@ -90,7 +91,7 @@ def _maps(world: World, numbers: Numbers) -> str:
         "<th></th><th>keys, small</th><th></th><th>index</th><th>small map</th></tr>"
         + "".join(rows)
         + "</table>"
-        + _links(*reports, ("tradeoff.html", "Cost against accuracy"), *published)
+        + _links(*reports, *tradeoff, *published)
         + "</section>"
     )
 
@@ -137,8 +138,8 @@ def _recovery(folder: Path, world: World, numbers: Numbers) -> str:
             ("site/recovered.wacz", "WACZ"),
             ("diagram.svg", "Diagram"),
         )
-        + f'</div><div>{diagram}</div></div><iframe title="The recovered site" src="site/{escape(host)}/index.html" '
-        'sandbox="allow-same-origin"></iframe></section>'
+        + f'</div><div>{diagram}</div></div><iframe title="The recovered site" src="site/{escape(host)}/index.html"'
+        '></iframe></section>'
     )
 
 
