@@ -18,6 +18,8 @@ from isal import igzip_lib
 from recollect.model import Problem
 
 _READ = 1 << 18
+# Blocks have some thousand lines; whatever is longer is no ZipNum file.
+_LARGEST_BLOCK = 1 << 23
 # The library's types say that its error is no class.
 _ISAL_ERRORS = (cast(type[Exception], igzip_lib.IsalError), EOFError)
 _WHOLE_LINE = re.compile(rb"\S+[ \t]\d{4,20}(?:[ \t]\S+|[ \t]\{.*\})+\s*")
@@ -26,7 +28,7 @@ _WHOLE_LINE = re.compile(rb"\S+[ \t]\d{4,20}(?:[ \t]\S+|[ \t]\{.*\})+\s*")
 def lacks_newlines(path: str) -> bool:
     """Whether the first two members of a gzip file are blocks of lines without a newline between them."""
     try:
-        members = _members(path)
+        members = _members(path, _LARGEST_BLOCK)
         first, second = next(members, b""), next(members, b"")
     except _Damage:
         return False
@@ -49,14 +51,19 @@ class _Damage(Exception):
     pass
 
 
-def _members(path: str) -> Iterator[bytes]:
-    """The text of each gzip member. A member that breaks off is left out: half a line is another key."""
+def _members(path: str, largest: int | None = None) -> Iterator[bytes]:
+    """The text of each gzip member; stops before one that is longer than `largest`.
+
+    A member that breaks off is left out: half a line is another key.
+    """
     with Path(path).open("rb", buffering=0) as file:
         rest = file.read(_READ)
         while rest:
             decoder = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-            parts = []
+            parts: list[bytes] = []
             while not decoder.eof:
+                if largest is not None and sum(map(len, parts)) > largest:
+                    return
                 if not rest and not (rest := file.read(_READ)):
                     raise _Damage("gzip data is cut off")
                 try:

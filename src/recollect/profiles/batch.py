@@ -10,6 +10,7 @@ the SURT, so that (key, rest) is the same exactly when the SURT is.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ from recollect.uris import uri_key
 BATCH_LINES = 1 << 16
 _METADATA_TYPES = ("text/anvl", "application/warc-fields")
 _KINDS = {Kind.CDX: kernels.CDX, Kind.CDXJ: kernels.CDXJ, Kind.SURTS: kernels.SURT_LIST, Kind.URLS: kernels.SURT_LIST}
+# The path and query of a SURT whose path needs no encoding.
+_PLAIN_PATH = re.compile(rb"(/[!\"$-)+->@\[-~]*)(?:\?.*)?", re.DOTALL)
 Parser = Callable[[str], Capture]
 Ints = NDArray[Any]
 
@@ -85,7 +88,7 @@ class Columns:
         self.media_at = np.empty(kernels.MAX_MEDIA, np.int32)
         self.media_length = np.empty(kernels.MAX_MEDIA, np.int32)
         self.counts = np.empty(5, np.int64)
-        self.spans, self.known = np.empty(16, np.int64), np.empty(10, np.int64)
+        self.spans, self.known, self.marks = (np.empty(size, np.int64) for size in (16, 10, 3))
 
     def parse(self, text: NDArray[np.uint8], spec: Ints) -> None:
         """Fill the columns from a text of whole lines; `counts` says how far it came."""
@@ -96,7 +99,7 @@ class Columns:
             text, spec, kernels.ORDINARY,
             self.starts, self.run_of, self.times, self.statuses, self.media, self.states,
             self.surt_at, self.surt_length, self.key_length,
-            self.slots, self.media_at, self.media_length, self.counts, self.spans, self.known,
+            self.slots, self.media_at, self.media_length, self.counts, self.spans, self.known, self.marks,
         )  # fmt: skip
 
 
@@ -189,10 +192,11 @@ class _Mender:
         batch = self._batch
         batch.key_at, batch.key_length = batch.key_at.copy(), batch.key_length.copy()
         hopeless = np.zeros(len(batch.surt_at), np.bool_)
+        same_host = _SameHost()
         for run in odd_runs.tolist():
             surt = batch.surt(run)
             try:
-                key = uri_key(surt)
+                key = same_host.key(surt)
             except BadURI:
                 hopeless[run] = True
                 continue
@@ -268,6 +272,21 @@ class _Mender:
                     found &= batch.statuses == 0
                 batch.left_out["dns" if name == "text/dns" else "metadata"] += int(found.sum())
                 batch.alive &= ~found
+
+
+class _SameHost:
+    """Keys of SURTs of which many follow each other with one odd host (an IP address), made from the first one's."""
+
+    def __init__(self) -> None:
+        self._host = self._made = b"\0"
+
+    def key(self, surt: bytes) -> bytes:
+        """The same as `uri_key`."""
+        if surt.startswith(self._host) and (path := _PLAIN_PATH.fullmatch(surt, len(self._host))):
+            return self._made + (path[1].rstrip(b"/") or b"/")
+        key = uri_key(surt)
+        self._host, self._made = surt[: surt.find(b")") + 1], key[: key.find(b")") + 1]
+        return key
 
 
 def foreign_key(surt: bytes) -> bytes:

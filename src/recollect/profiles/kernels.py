@@ -46,7 +46,7 @@ from recollect.profiles.kernelfields import (
     TIME,
     URL,
 )
-from recollect.profiles.words import word_at
+from recollect.profiles.words import low_zeros, word_at
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -62,7 +62,7 @@ SIGNATURES = {
     "parse": (
         "void(uint8[::1], int64[::1], uint8[::1], int32[::1], int32[::1], int64[::1], int16[::1], int16[::1],"
         " uint8[::1], int32[::1], int32[::1], int32[::1], int16[::1], int32[::1], int32[::1], int64[::1], int64[::1],"
-        " int64[::1])"
+        " int64[::1], int64[::1])"
     ),
     "block": (
         "void(uint8[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64[::1], uint8[::1],"
@@ -96,33 +96,75 @@ def _compare(base: Any, a: Any, a_length: Any, b: Any, b_length: Any) -> Any:
 
 
 @_part
-def _scan_surt(buf: Any, begin: Any, end: Any, delimiter: Any, ordinary: Any) -> Any:
-    """(end of the SURT, end of its key); the key's end is -1 if the SURT is out of the ordinary."""
+def _common(buf: Any, base: Any, a: Any, b: Any, limit: Any) -> Any:
+    """How many bytes the texts at a and b share, up to `limit`."""
+    count = np.int64(0)
+    while count + 8 <= limit:
+        differ = word_at(np.uintp(base), np.uintp(a + count)) ^ word_at(np.uintp(base), np.uintp(b + count))
+        if differ:
+            return count + np.int64(low_zeros(differ) >> np.uint64(3))
+        count += 8
+    while count < limit and buf[a + count] == buf[b + count]:
+        count += 1
+    return count
+
+
+@_part
+def _scan_host(buf: Any, begin: Any, end: Any, ordinary: Any) -> Any:
+    """Where the path of a SURT begins, behind `)/`; -1 if its host is out of the ordinary.
+
+    An ordinary host is of bytes with bit 1 in `ordinary`, then perhaps a port, with no comma before either. A dot in a
+    host that begins with a digit may be an address, which is turned around.
+    """
     i = begin
-    key_end = np.int64(-1)
-    # Host: `ordinary` bit 1, then perhaps a port, then `)/`, with no comma before. A dot in a host that begins with a
-    # digit may be an address, which is turned around.
     dotted = False
     while i < end and ordinary[buf[i]] & 1:
         dotted |= buf[i] == 46
         i += 1
-    if begin < i < end and buf[i - 1] != 44 and not (dotted and buf[begin] < 58):
-        if buf[i] == 58:
-            port = i + 1
-            i = port
-            while i < end and 48 <= buf[i] <= 57:
-                i += 1
-            if i == port:
-                i = begin
-        if i + 1 < end and i > begin and buf[i] == 41 and buf[i + 1] == 47:
-            root = i + 2
-            i = root
-            while i < end and ordinary[buf[i]] & 2:
-                i += 1
-            if i == end or buf[i] == delimiter or buf[i] == 63:
-                key_end = i
-                while key_end > root and buf[key_end - 1] == 47:
-                    key_end -= 1
+    if i == begin or i >= end or buf[i - 1] == 44 or (dotted and buf[begin] < 58):
+        return np.int64(-1)
+    if buf[i] == 58:
+        port = i + 1
+        i = port
+        while i < end and 48 <= buf[i] <= 57:
+            i += 1
+        if i == port:
+            return np.int64(-1)
+    return i + 2 if i + 1 < end and buf[i] == 41 and buf[i + 1] == 47 else np.int64(-1)
+
+
+@_part
+def _scan_surt(
+    buf: Any, base: Any, begin: Any, end: Any, delimiter: Any, ordinary: Any, before: Any, length: Any, marks: Any
+) -> Any:
+    """(end of the SURT at `begin`, end of its key or -1 if it is out of the ordinary).
+
+    The SURT before, at `before`, is mostly the same for some way. `marks` says how far it was ordinary: where its path
+    began and where its path ended, counted from its start (0: not at all), and where its key ended; and then the same
+    of this one.
+    """
+    i = begin
+    root, stop = np.int64(0), np.int64(0)
+    key_end = np.int64(-1)
+    common = _common(buf, base, before, begin, min(length, end - begin)) if marks[0] > 0 else np.int64(0)
+    if marks[0] > 0 and common >= marks[0]:
+        root = begin + marks[0]
+        if common > marks[1]:  # the same path and the beginning of a query
+            stop, key_end = begin + marks[1], begin + marks[2]
+        i = begin + common
+    else:
+        path = _scan_host(buf, begin, end, ordinary)
+        if path >= 0:
+            root = i = path
+    if root > 0 and key_end < 0:
+        while i < end and ordinary[buf[i]] & 2:
+            i += 1
+        if i == end or buf[i] == delimiter or buf[i] == 63:
+            stop = key_end = i
+            while key_end > root and buf[key_end - 1] == 47:
+                key_end -= 1
+    marks[0] = root - begin if key_end >= 0 else 0
+    marks[1], marks[2] = stop - begin, key_end - begin
     while i < end and buf[i] != delimiter:
         i += 1
     return i, key_end
@@ -364,7 +406,7 @@ def parse(
     buf: Any, spec: Any, ordinary: Any,
     starts: Any, run_of: Any, times: Any, statuses: Any, media: Any, states: Any,
     surt_at: Any, surt_length: Any, key_length: Any,
-    slots: Any, media_at: Any, media_length: Any, counts: Any, spans: Any, known: Any,
+    slots: Any, media_at: Any, media_length: Any, counts: Any, spans: Any, known: Any, marks: Any,
 ) -> None:  # fmt: skip
     """Lines to columns, until the text ends or the columns are full; `counts` says how far it came."""
     base = buf.ctypes.data
@@ -372,6 +414,7 @@ def parse(
     kind = spec[KIND]
     delimiter = spec[DELIMITER]
     known[LEARNT] = 0
+    marks[0] = 0
     line = np.int64(0)
     run = np.int64(-1)
     p = np.int64(0)
@@ -389,7 +432,9 @@ def parse(
         ):
             i = p + surt_length[run]
         else:
-            i, key_end = _scan_surt(buf, p, stop, delimiter, ordinary)
+            before = surt_at[run] if run >= 0 else p
+            length = surt_length[run] if run >= 0 else 0
+            i, key_end = _scan_surt(buf, base, p, stop, delimiter, ordinary, before, length, marks)
             run += 1
             surt_at[run] = p
             surt_length[run] = i - p

@@ -144,6 +144,8 @@ class _Reader(Generic[T]):
         self._work = work
         self._options = options
         self._local = threading.local()
+        # Room for pieces is used again: memory freed and taken in such amounts falls into bits that fit nothing.
+        self._rooms: deque[NDArray[np.uint8]] = deque()
 
     def tasks(self, sources: Sequence[Source]) -> Iterator[Callable[[], Piece[T]]]:
         for source in sources:
@@ -204,7 +206,7 @@ class _Reader(Generic[T]):
         problems: list[Problem] = []
         stream = source.stream or open_input(source.path, problems.append)
         with stream:
-            for text in _pieces(stream, self._options.piece, problems):
+            for text in _pieces(stream, self._options.piece, problems, self._rooms):
                 yield partial(self._stream_piece, source, text, stream.consumed)
         if stream.damage and not problems:
             problems.append(Problem(source.label, None, stream.damage))
@@ -237,6 +239,8 @@ class _Reader(Generic[T]):
     def _stream_piece(self, source: Source, text: NDArray[np.uint8], consumed: int) -> Piece[T]:
         piece = self._lines(source, text)
         piece.consumed = consumed
+        if isinstance(text.base, np.ndarray):
+            self._rooms.append(text.base)
         return piece
 
     def _lines(self, source: Source, text: NDArray[np.uint8]) -> Piece[T]:
@@ -334,11 +338,13 @@ def _newline(text: NDArray[np.uint8], begin: int, end: int) -> int:
     return -1
 
 
-def _pieces(stream: InputStream, size: int, problems: list[Problem]) -> Iterator[NDArray[np.uint8]]:
-    """The stream in pieces of whole lines, each in an array of its own."""
+def _pieces(
+    stream: InputStream, size: int, problems: list[Problem], rooms: deque[NDArray[np.uint8]]
+) -> Iterator[NDArray[np.uint8]]:
+    """The stream in pieces of whole lines, each the beginning of an array taken from `rooms` if one is free."""
     rest: NDArray[np.uint8] = np.empty(0, np.uint8)
     while True:
-        text = np.empty(max(size, 2 * len(rest)), np.uint8)
+        text = rooms.popleft() if rooms and size >= 2 * len(rest) else np.empty(max(size, 2 * len(rest)), np.uint8)
         text[: len(rest)] = rest
         filled = len(rest)
         view = text.data

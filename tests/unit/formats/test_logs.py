@@ -33,7 +33,7 @@ MORNING = datetime(2019, 1, 16, 12, 0, 0, tzinfo=UTC)
             LogEntry("http://example.com/", MORNING, 200),
         ),
         (
-            '1.2.3.4 - u n [16/Jan/2019:12:00:00 +0000] "GET /timemap/link/http://a.b/c HTTP/1.1" 404 - "-" "a \\"x\\""',
+            '1.2.3.4 - u [16/Jan/2019:12:00:00 +0000] "GET /timemap/link/http://a.b/c HTTP/1.1" 404 - "-" "a \\"x\\""',
             LogEntry("http://a.b/c", MORNING, 404),
         ),
         (
