@@ -52,6 +52,7 @@ _PUBLIC: dict[str, str] = {
     "surt": "recollect.uris",
     "survey_site": "recollect.recovery.recover",
     "TimeMap": "recollect.formats.timemap",
+    "tradeoff": "recollect.profiles.tradeoff",
     "uri_key": "recollect.uris",
     "validate": "recollect.formats.ukvs",
     "verify": "recollect.profiles.verify",

@@ -58,6 +58,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "survey": ("recollect.cli.recover", "survey", "show what archives hold of a lost website"),
     "timegate": ("recollect.cli.memento", "timegate", "find the memento closest to a datetime"),
     "timemap": ("recollect.cli.memento", "timemap", "list the mementos of a page in all archives"),
+    "tradeoff": ("recollect.cli.tradeoff", "tradeoff", "picture cost against accuracy for every size of a map"),
     "validate": ("recollect.cli.maps", "validate", "name every fault of a map"),
     "verify": ("recollect.cli.profile", "verify", "prove that a map holds everything in the indexes"),
     "voids": ("recollect.cli.derived", "voids", "state what is asked for and not held, so that nobody asks"),

@@ -171,15 +171,16 @@ class Optimiser:
         at = at[: kernels.differences(up, decide, better.decide, state, at)]
         above = np.where(up[at] >= 0, state[np.maximum(up[at], 0)], 0)
         cost, loss = self._cost[at, above], self._loss[at, above]  # of `better`, which was solved last
-        self._weigh(decide)
+        self.weigh(decide)
         more, gain = cost - self._cost[at, above], self._loss[at, above] - loss
         ratio = np.where(more > 0, gain / np.maximum(more, 1), np.inf)
         chosen = np.zeros(len(up), np.bool_)
         kernels.pick(up, np.lexsort((at, -ratio)), at, more, gain, budget - solution.cost, chosen)
         kernels.adopt(up, chosen, decide, better.decide)
-        return Solution(solution.price, *self._weigh(decide), decide)
+        return Solution(solution.price, *self.weigh(decide), decide)
 
-    def _weigh(self, decide: NDArray[np.uint8]) -> tuple[int, float]:
+    def weigh(self, decide: NDArray[np.uint8]) -> tuple[int, float]:
+        """What given decisions cost and lose."""
         stakes, costs = self.stakes, self.costs
         cost, loss = kernels.weigh(
             stakes.up,

@@ -1,0 +1,80 @@
+"""`recollect tradeoff`: cost against accuracy, as a picture, a page or numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recollect.cli.console import emit_json, json_option, progress_bar, talk
+from recollect.errors import FormatError, UsageError
+from recollect.model import Problem
+
+TRADEOFF_EPILOG = """\b
+Examples:
+  recollect tradeoff map.ukvs -o tradeoff.svg
+  recollect tradeoff map.ukvs --lookups access.log.gz -o tradeoff.html       picture and table
+  recollect tradeoff map.ukvs --lookups urls.txt -o tradeoff.json
+  recollect tradeoff map.ukvs --lookups urls.txt --json | jq .knee
+
+\b
+The line is compaction by budget at many sizes, the diamonds are the 36 pairs of weights of the MementoMap paper. With
+a log, maps learn from one half of it and are judged by the other. MAP must not have been compacted before.
+"""
+
+
+@click.command(epilog=TRADEOFF_EPILOG)
+@click.argument("source", metavar="MAP")
+@click.option("-o", "--output", metavar="FILE", help="A file that ends in .svg, .html or .json.")
+@click.option("--lookups", multiple=True, metavar="LOG", help="What people ask for; repeatable.  [default: a guess]")
+@click.option("--sizes", type=click.IntRange(3, 1000), default=40, show_default=True, help="How many budgets to try.")
+@click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: the cores there are]")
+@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+def tradeoff(source: str, output: str | None, **options: Any) -> int:
+    """Show how accurate a map would be at every size, and where its knee is."""
+    kind = Path(output).suffix.lower() if output else ""
+    if kind not in ("", ".svg", ".html", ".htm", ".json") or (output and not kind):
+        raise UsageError("no picture of that kind", where=str(output), hint="end the name in .svg, .html or .json")
+    if not output and not options["as_json"]:
+        raise UsageError("nowhere to draw", hint="give -o tradeoff.svg, or --json")
+    from recollect.formats.containers import atomic_output
+    from recollect.formats.logs import read_lookups
+    from recollect.profiles import tradeoff as measure
+    from recollect.profiles import tradeoffplot
+
+    problems: list[Problem] = []
+    on_problem = _stop_at_once if options["strict"] else problems.append
+    with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
+        result = measure.tradeoff(
+            source,
+            lookups=read_lookups(options["lookups"], on_problem) if options["lookups"] else None,
+            sizes=options["sizes"],
+            threads=options["threads"] or 0,
+            on_problem=on_problem,
+            progress=progress,
+        )
+    numbers = tradeoffplot.as_json(result)
+    if output:
+        if kind == ".svg":
+            text = tradeoffplot.as_svg(result)
+        elif kind == ".json":
+            text = json.dumps(numbers, indent=2) + "\n"
+        else:
+            text = tradeoffplot.as_html(result)
+        with atomic_output(output) as out:
+            out.write(text.encode())
+    if options["as_json"]:
+        emit_json(numbers)
+    elif not options["quiet"]:
+        talk(tradeoffplot.sentence(result))
+        for problem in problems[:5]:
+            talk(f"skipped: {problem}")
+    return 3 if problems else 0
+
+
+def _stop_at_once(problem: Problem) -> None:
+    raise FormatError(problem.reason, where=f"{problem.file}:{problem.line}", why=problem.excerpt)
