@@ -34,7 +34,6 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 from demo_page import Numbers, write_page  # noqa: E402 - found by the line above
 from demo_world import World, make_world  # noqa: E402
 from pywb_archive import PYWB_PYTHON, PywbArchive, pywb_archives  # noqa: E402
-from recollect.cli.main import COMMANDS  # noqa: E402
 from websites import write_warc  # noqa: E402
 
 ASKED = 150
@@ -244,8 +243,7 @@ def describe(story: Story, world: World) -> None:
             show=3,
         )
     first = world.archives[0].id
-    if "tradeoff" in COMMANDS:
-        story.run("tradeoff", f"full/{first}.ukvs", "--lookups", "lookups.txt", "-o", "tradeoff.html", show=6)
+    story.run("tradeoff", f"full/{first}.ukvs", "--lookups", "lookups.txt", "-o", "tradeoff.html", show=6)
 
 
 def compare(story: Story, servers: ExitStack, world: World, numbers: Numbers) -> str:

@@ -55,7 +55,7 @@ iframe { margin-top: 1rem; width: 100%; height: 26rem; border: 1px solid var(--l
 
 def write_page(folder: Path, world: World, numbers: Numbers) -> Path:
     """Write index.html into the demo's folder."""
-    parts = [_maps(folder, world, numbers), _requests(numbers), _recovery(folder, world, numbers), _transcript(folder)]
+    parts = [_maps(world, numbers), _requests(numbers), _recovery(folder, world, numbers), _transcript(folder)]
     path = folder / "index.html"
     path.write_text(
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
@@ -72,7 +72,7 @@ def _links(*links: tuple[str, str]) -> str:
     return '<p class="links">' + "".join(f'<a href="{escape(to)}">{escape(text)}</a>' for to, text in links) + "</p>"
 
 
-def _maps(folder: Path, world: World, numbers: Numbers) -> str:
+def _maps(world: World, numbers: Numbers) -> str:
     rows = []
     for holder in world.archives:
         full, small = numbers.keys[holder.id]
@@ -83,7 +83,6 @@ def _maps(folder: Path, world: World, numbers: Numbers) -> str:
             f'<td><a href="small/{holder.id}.ukvs">small</a></td><td>{index / 1000:,.0f} kB</td><td>{size / 1000:,.1f} kB</td></tr>'
         )
     reports = [(f"report-{holder.id}.html", f"Report: {holder.name}") for holder in world.archives]
-    tradeoff = [("tradeoff.html", "Cost against accuracy")] if (folder / "tradeoff.html").exists() else []
     published = [(f"public/{holder.id}/mementomap/index.json", f"Published: {holder.id}") for holder in world.archives]
     return (
         "<section><h2>1 · What each archive holds</h2><p>Each index became a map, was proven against the index, made small, and "
@@ -91,7 +90,7 @@ def _maps(folder: Path, world: World, numbers: Numbers) -> str:
         "<th></th><th>keys, small</th><th></th><th>index</th><th>small map</th></tr>"
         + "".join(rows)
         + "</table>"
-        + _links(*reports, *tradeoff, *published)
+        + _links(*reports, ("tradeoff.html", "Cost against accuracy"), *published)
         + "</section>"
     )
 
@@ -139,7 +138,7 @@ def _recovery(folder: Path, world: World, numbers: Numbers) -> str:
             ("diagram.svg", "Diagram"),
         )
         + f'</div><div>{diagram}</div></div><iframe title="The recovered site" src="site/{escape(host)}/index.html"'
-        '></iframe></section>'
+        "></iframe></section>"
     )
 
 

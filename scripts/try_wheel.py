@@ -19,7 +19,9 @@ def main() -> int:
     command = [str(Path(sys.executable).parent / "recollect")]
     with tempfile.TemporaryDirectory() as folder:
         index, full, small = (Path(folder, name) for name in ("index.cdxj", "map.ukvs", "small.ukvs"))
-        lines = [f'{key} 2015010100{number % 60:02d}00 {{"status": "200"}}\n' for number, key in enumerate(sorted(PAGES))]
+        lines = [
+            f'{key} 2015010100{number % 60:02d}00 {{"status": "200"}}\n' for number, key in enumerate(sorted(PAGES))
+        ]
         index.write_text("".join(lines))
         made = recollect.profile([index], full)
         kept = recollect.compact_by_budget(full, small, recollect.Budget(max_cost=0.1))
@@ -29,7 +31,12 @@ def main() -> int:
             assert held.lookup("http://elsewhere.example/").answer == "no"
         recollect.write_report([index], Path(folder, "report.html"))
         assert recollect.load_archives(), "the list of archives is missing in the wheel"
-        for args in (["--version"], ["lookup", str(small), "http://example.com/"], ["serve", "--help"], ["recover", "--help"]):
+        for args in (
+            ["--version"],
+            ["lookup", str(small), "http://example.com/"],
+            ["serve", "--help"],
+            ["recover", "--help"],
+        ):
             subprocess.run([*command, *args], check=True, stdout=subprocess.DEVNULL)
         print(f"{installed.parent}: {made.totals.keys} keys became {kept.keys_out}, everything held is found")
     return 0

@@ -1,7 +1,7 @@
 """An archive's holdings on one page: HTML with its style and charts inside, readable without script or network.
 
 Hides: what is computed for which input. Indexes give everything; a map has lost times and statuses, so its page has
-fewer sections, and says so. The numbers are those of `stats` and `overlap`; the layout is in
+fewer sections, and says so. The numbers are those of `stats`, `tradeoff` and `overlap`; the layout is in
 `reportsections`. Everything that came from an index or a log is escaped.
 """
 
@@ -17,13 +17,17 @@ from tempfile import TemporaryDirectory
 from recollect import __version__
 from recollect.formats.containers import atomic_output
 from recollect.formats.detect import Kind, find_sources
-from recollect.model import Progress, ProgressCallback
+from recollect.formats.logs import read_lookups
+from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles import reportsections as sections
 from recollect.profiles.overlap import Overlap, overlap
 from recollect.profiles.profile import profile
 from recollect.profiles.stats import Stats, stats
+from recollect.profiles.tradeoff import Tradeoff, tradeoff
 
 _MAPS = (Kind.MAP, Kind.PROFILE)
+TREE_KEYS = 20_000_000
+"""Above so many keys the tradeoff is left to `recollect tradeoff`: it holds the whole tree in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class ReportData:
 
     stats: Stats
     inputs: tuple[str, ...]
+    tradeoff: Tradeoff | None
     overlap: Overlap | None
     is_map: bool
 
@@ -61,13 +66,25 @@ def collect(
     is_map = any(source.kind in _MAPS for source in find_sources(inputs))
     found = stats(inputs, top=chosen.top, sample=chosen.sample, seed=chosen.seed, temp_dir=temp_dir, progress=progress)
     with TemporaryDirectory(dir=temp_dir) as folder:
-        by_uri = inputs[0]
-        if accesses and not is_map:
-            by_uri = str(Path(folder, "uris.ukvs"))
-            profile(inputs, by_uri, policy="URIR", temp_dir=temp_dir)
+        keys = by_uri = inputs[0]
+        if not is_map:
+            keys, by_uri = str(Path(folder, "keys.ukvs")), str(Path(folder, "uris.ukvs"))
+            _tell(progress, "making the map")
+            profile(inputs, keys, temp_dir=temp_dir)
+            if accesses:
+                profile(inputs, by_uri, policy="URIR", temp_dir=temp_dir)
+        curve = None
+        if 0 < found.overview.keys <= TREE_KEYS:
+            # What cannot be read of the log is counted by `overlap`.
+            lookups = read_lookups([os.fspath(path) for path in accesses], _pass_over) if accesses else None
+            curve = tradeoff(keys, lookups=lookups, on_problem=_pass_over, progress=progress)
         _tell(progress, "comparing with accesses")
         matrix = overlap(by_uri, accesses, temp_dir=temp_dir) if accesses else None
-    return ReportData(found, tuple(inputs), matrix, is_map)
+    return ReportData(found, tuple(inputs), curve, matrix, is_map)
+
+
+def _pass_over(_problem: Problem) -> None:
+    """Counted elsewhere."""
 
 
 def _tell(progress: ProgressCallback | None, stage: str) -> None:
@@ -88,6 +105,7 @@ def page_of(data: ReportData, options: ReportOptions | None = None) -> str:
         sections.distribution(data.stats),
         sections.shape(data.stats),
         sections.policies(data.stats),
+        sections.prices(data.tradeoff),
         sections.accessed(data.overlap),
         sections.sample(data.stats, chosen.replay),
         sections.faults(data.stats),

@@ -15,6 +15,7 @@ from html import escape
 from recollect.profiles.charts import Axis, Series, curves, percent, ranked, stacked
 from recollect.profiles.overlap import Overlap
 from recollect.profiles.stats import Overview, Stats
+from recollect.profiles.tradeoff import Point, Tradeoff
 
 _KINDS = 7
 _STATUSES = ("2xx", "3xx", "4xx", "5xx", "none")
@@ -274,6 +275,61 @@ def policies(found: Stats) -> tuple[str, str] | None:
     chart = ranked(costs, x, title="Relative cost of policies", left=70)
     rows = [(name, f"{cost:.6f}") for name, cost in costs]
     return "What a profile costs, by policy", say + chart + _table(("policy", "φ"), rows, "Costs as a table")
+
+
+def prices(found: Tradeoff | None) -> tuple[str, str] | None:
+    """Figure 9: relative cost against accuracy, by budget and by the paper's weights."""
+    if found is None or not found.budget:
+        return None
+    points = [*found.budget, *found.weights]
+    lowest = min(point.cost for point in points)
+    x = Axis(
+        "keys per URI-R, logarithmic",
+        10 ** math.floor(math.log10(lowest)),
+        max(1.0, found.budget[-1].cost),
+        log=True,
+        words=percent,
+    )
+    low = min(point.accuracy for point in points)
+    y = Axis("lookups answered right", max(0.0, math.floor(low * 20) / 20), 1.0, words=percent)
+    series = [
+        Series("by budget", [(point.cost, point.accuracy) for point in found.budget]),
+        Series(
+            "by weights, as published",
+            [(point.cost, point.accuracy) for point in found.weights],
+            marks=True,
+            titles=[
+                f"weights {_weights(point)}: {percent(point.cost)}, {percent(point.accuracy)}"
+                for point in found.weights
+            ],
+        ),
+    ]
+    judged = (
+        f"{found.lookups:,} lookups of the log"
+        if found.lookups
+        else "lookups as the built-in guess expects them (give --accesses)"
+    )
+    say = f"Size and accuracy of smaller maps, judged by {judged}. Nothing held is missed by any of them."
+    if found.knee is not None:
+        cost, right = _shares(found.knee)
+        say += f" A good compromise: {found.knee.keys:,} keys ({cost}), {right} right."
+        series.append(Series("knee", [(found.knee.cost, found.knee.accuracy)], marks=True))
+    rows = [
+        ("budget" if point.host_weight is None else f"weights {_weights(point)}", point.keys, *_shares(point))
+        for point in points
+    ]
+    chart = curves(series, x, y, title="Relative cost against accuracy", height=340)
+    return "The price of a smaller map", f'<p class="say">{say}</p>{chart}' + _table(
+        ("map", "keys", "cost", "right"), rows, "The points as a table"
+    )
+
+
+def _weights(point: Point) -> str:
+    return f"{point.host_weight:g} / {point.path_weight:g}"
+
+
+def _shares(point: Point) -> tuple[str, str]:
+    return f"{point.cost:.3%}", f"{point.accuracy:.2%}"
 
 
 def accessed(found: Overlap | None) -> tuple[str, str] | None:

@@ -62,10 +62,10 @@ def test_an_index_gives_every_section_and_only_links_lead_out(index: Path, tmp_p
     assert seen.open == [] and "script" not in seen.tags and "link" not in seen.tags
     assert all(address.startswith(("#", "https://replay.example/web/http://")) for address in seen.addresses)
     titles = re.findall(r"<h2>(.*?)</h2>", page)
-    assert len(titles) == 9, titles
+    assert len(titles) == 10, titles
     assert "A &amp; &lt;B&gt;" in page and "<B>" not in page and "text/&lt;b&gt;" in page
     assert data.stats.overview.captures == 5 and data.overlap is not None and data.overlap.accessed_and_held == 1
-    for series in ("Lorenz", "Growth", "Relative cost", "Reduction"):
+    for series in ("Lorenz", "Growth", "Relative cost of", "Relative cost against", "Reduction"):
         assert f'aria-label="{series}' in page
 
 
