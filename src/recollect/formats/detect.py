@@ -31,6 +31,7 @@ from recollect.uris import is_surt
 HEAD = 1 << 16
 _SAMPLE = 40
 _USUAL_LAYOUT = Layout()
+_SHARD_SUFFIXES = (".gz", ".cdx.gz", ".cdxj.gz")
 _TIME = re.compile(r"\d{4,20}", re.ASCII)
 _FREQUENCY = re.compile(r"(?:\d+[-+~]?)?(?:/(?:\d+[-+~]?)?)?", re.ASCII)
 
@@ -115,11 +116,16 @@ def _in_folder(folder: str) -> Iterator[str]:
         os.path.join(where, file)  # noqa: PTH118 - os.walk's strings
         for where, _, files in os.walk(folder)
         for file in files
-        if not file.startswith(".")
+        if not file.startswith(".") and not (file.endswith(".loc") and _has_index(files))
     ]
     if not names:
         raise RecollectError("an empty folder", where=folder, hint="name a folder with index files in it")
     yield from sorted(names, key=os.fsencode)
+
+
+def _has_index(files: list[str]) -> bool:
+    """Whether a folder has a ZipNum index, whose `.loc` files tell places and no URLs."""
+    return any(file.endswith(".idx") for file in files)
 
 
 def _resolved(name: str, on_problem: Callable[[Problem], None] | None) -> list[Source]:
@@ -284,7 +290,7 @@ def _shards(index: str) -> Iterator[tuple[str, str | None]]:
                 named.setdefault(os.fsdecode(cells[1]))
     places = _locations(Path(index).parent)
     for shard in named:
-        yield shard, _shard_path(shard, Path(index), places)
+        yield shard, _shard_path(shard, Path(index), places.get(shard, []), alone=len(named) == 1)
 
 
 def _locations(folder: Path) -> dict[str, list[str]]:
@@ -297,14 +303,10 @@ def _locations(folder: Path) -> dict[str, list[str]]:
     return places
 
 
-def _shard_path(shard: str, index: Path, places: dict[str, list[str]]) -> str | None:
-    candidates = [Path(place) for place in places.get(shard, [])]
-    base = index.parent / shard
-    candidates += [base, *(base.with_name(base.name + suffix) for suffix in (".gz", ".cdx.gz", ".cdxj.gz"))]
-    # One shard beside an index of the same name, as small clusters have it.
-    candidates += [index.with_suffix(suffix) for suffix in (".cdx.gz", ".cdxj.gz", ".gz")]
-    for candidate in candidates:
-        path = candidate if candidate.is_absolute() else index.parent / candidate
-        if path.is_file():
-            return str(path)
-    return None
+def _shard_path(shard: str, index: Path, places: list[str], *, alone: bool) -> str | None:
+    # What is relative is relative to the folder of the index.
+    candidates = [index.parent / place for place in places]
+    candidates += [index.parent / (shard + suffix) for suffix in ("", *_SHARD_SUFFIXES)]
+    if alone:  # beside an index of the same name, as small clusters have it
+        candidates += [index.with_suffix(suffix) for suffix in _SHARD_SUFFIXES]
+    return next((str(path) for path in candidates if path.is_file()), None)

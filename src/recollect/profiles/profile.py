@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import recollect
 from recollect.datetimes import format_iso
-from recollect.errors import NotSorted, ResourceError, UsageError
+from recollect.errors import FormatError, NotSorted, ResourceError, UsageError
 from recollect.formats.containers import atomic_output
 from recollect.formats.detect import Kind, Source, find_sources
 from recollect.formats.ukvs import Header
@@ -206,6 +206,10 @@ def profile(
     target = None if output is None else os.fspath(output)
     found: list[Problem] = []
     sources = find_sources(_listed(paths), None if strict else found.append)
+    if found and not sources:
+        # A map of nothing would say that the archive holds nothing, perhaps in the place of one that knows better.
+        hint = "see `recollect profile --help` for the kinds of input"
+        raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason, hint=hint)
     return _Job(sources, options, found, progress or (lambda _progress: None)).run(target)
 
 

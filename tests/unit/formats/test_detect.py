@@ -95,6 +95,16 @@ def test_a_zipnum_index_stands_for_its_shards(tmp_path: Path) -> None:
     assert "part-2" in problems[0].reason
 
 
+def test_the_places_of_shards_are_relative_to_their_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cluster").mkdir()
+    (tmp_path / "cluster/cluster.idx").write_text("com,a)/ 20140103030321\tpart-0\t0\t9\t1\n")
+    (tmp_path / "cluster/cluster.loc").write_text("part-0\t/moved/part-0.gz\n")
+    (tmp_path / "cluster/part-0.gz").write_bytes(gzip.compress(CDX.encode()))
+    monkeypatch.chdir(tmp_path)
+    for named in ("cluster/cluster.idx", "cluster"):
+        assert [source.path for source in find_sources([named])] == ["cluster/part-0.gz"]
+
+
 def test_what_is_missing_or_unknown_is_told(tmp_path: Path) -> None:
     with pytest.raises(RecollectError, match="no such file"):
         find_sources([tmp_path / "none"])
