@@ -181,3 +181,13 @@ def test_a_plan_ends_tries_each_capture_once_and_finds_what_can_be_had(
     else:
         raise AssertionError("no end")
     assert (had is not None) == bool(good)
+
+
+@given(st.text(alphabet="/.ab?#=", max_size=20))
+def test_joining_is_as_the_standard_library_has_it(reference: str) -> None:
+    from urllib.parse import urldefrag, urljoin
+
+    base = "http://a.example/b/c?d"
+    found = resolve(base, reference)
+    if found is not None:
+        assert visit_key(found) == visit_key(urldefrag(urljoin(base, reference)).url)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urljoin
 
@@ -61,6 +62,7 @@ _SESSION_PARAMETER = re.compile(
 _SESSION_PATH = re.compile(r";jsessionid=[^/;?]*", re.I)
 _ASPX_PATH = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\))+\)(?=/)|/\([0-9a-z]{24}\)(?=/)", re.I)
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_ORIGIN = re.compile(r"https?://[^/?#]+", re.I)
 _BLANKS = re.compile(r"[\t\r\n]")
 _OTHER_INDEX = re.compile(
     r"/(?:index|default|home|welcome|main)\.(?:php[345]?|aspx?|jspx?|cfm|cgi|pl|s?html?|xhtml)$", re.I
@@ -78,6 +80,8 @@ def canonical(uri: str, rules: Rules = DEFAULT_RULES) -> str:
     return result.lower() if rules.ignore_case else result
 
 
+# A site repeats its links on every page.
+@lru_cache(maxsize=1 << 16)
 def visit_key(uri: str, rules: Rules = DEFAULT_RULES) -> str:
     """The key under which a URL counts as visited: canonical, under one scheme and one host."""
     text = canonical(uri, rules)
@@ -188,11 +192,18 @@ def resolve(base: str, reference: str) -> str | None:
     if re.fullmatch(r"(?:https?:)?/*", before, re.I) and before.count("/") != 1 and before:
         return None  # a scheme without a host
     try:
-        joined = urljoin(base, before.replace("\\", "/") + mark + after)
+        joined = _joined(base, before.replace("\\", "/") + mark + after)
         split(joined)
     except (ValueError, BadURI):
         return None
     return joined.replace(" ", "%20")
+
+
+def _joined(base: str, reference: str) -> str:
+    # Most links of most sites are absolute paths, which need no more than the origin.
+    if reference[:1] == "/" and reference[:2] != "//" and "/." not in reference and (origin := _ORIGIN.match(base)):
+        return origin[0] + reference
+    return urljoin(base, reference)
 
 
 @dataclass(slots=True)
