@@ -124,7 +124,7 @@ def compact_by_weights(
             return _compact_columns(plain, target, weights, fit, threads, on_problem)
         try:
             return _compact(plain, target, weights, fit, threads, progress)
-        except _NeedsTidying:
+        except NeedsTidying:
             with tidied(plain, on_problem) as tidy:
                 return _compact(tidy, target, weights, fit, threads, progress)
 
@@ -151,9 +151,18 @@ def _compact_columns(
 
 def fit_weights(plain: PlainMap, weights: Weights, threads: int = 0) -> Weights:
     """The weights with a and k fitted to the mean number of children by depth, as the published ones were."""
-    everything = replace(weights, host_weight=np.inf, path_weight=np.inf)
-    tally = sum(result.tally for result in _run_all(plain, everything, threads, None))
+    tally = sum(result.tally for result in run_all(plain, without_rollups(weights), threads, None))
     assert isinstance(tally, np.ndarray)
+    return fitted_to(tally, weights)
+
+
+def without_rollups(weights: Weights) -> Weights:
+    """Weights under which nothing rolls up, so that every node and its children are counted."""
+    return replace(weights, host_weight=np.inf, path_weight=np.inf)
+
+
+def fitted_to(tally: NDArray[np.int64], weights: Weights) -> Weights:
+    """The weights with a and k fitted to counts of nodes and children by depth."""
     host = _fitted(tally[0, 2:], 2)
     path = _fitted(tally[1, 1:], 1)
     if host is not None:
@@ -189,7 +198,7 @@ def _compact(
         head = header.encode()
         out.write(head)
         size = len(head)
-        for result in _run_all(plain, weights, threads, progress):
+        for result in run_all(plain, weights, threads, progress):
             counts += result.counts
             size += result.copy_to(out)
     keys_in, keys_out, rollups = (int(count) for count in counts)
@@ -211,7 +220,7 @@ def _finite(weight: float) -> float | str:
     return weight if weight < np.inf else "inf"
 
 
-class _NeedsTidying(Exception):
+class NeedsTidying(Exception):
     """The map is not plain, sorted and unique after all."""
 
 
@@ -233,7 +242,7 @@ class _Result:
         return size
 
 
-def _run_all(plain: PlainMap, weights: Weights, threads: int, progress: ProgressCallback | None) -> Iterator[_Result]:
+def run_all(plain: PlainMap, weights: Weights, threads: int, progress: ProgressCallback | None) -> Iterator[_Result]:
     """The results of all tasks in the order of the map, a few ahead of the reader."""
     threads = threads or os.cpu_count() or 1
     data = plain.data
@@ -276,7 +285,7 @@ def _tasks(plain: PlainMap, weights: Weights, size: int) -> Iterator[tuple[int, 
     while start < end:
         stop = int(kernels.safe_cut(data, start, end, min(start + size, end), weights.rollup_tlds))
         if stop < end and not kernels.lines_rise(data, start, stop, end):
-            raise _NeedsTidying
+            raise NeedsTidying
         yield start, stop
         start = stop
 
@@ -320,7 +329,7 @@ def _run(data: Bytes, start: int, stop: int, weights: Weights) -> _Result:
             counts = regs[[kernels.R_LINES, kernels.R_WRITTEN, kernels.R_ROLLUPS]]
             return _Result(counts, tally, text)
         if status in (ODD, kernels.UNSORTED):
-            raise _NeedsTidying
+            raise NeedsTidying
         if status == kernels.PAUSED:
             regs[kernels.R_PAUSE] += PIECE
         elif status == kernels.STACK_FULL:

@@ -1,0 +1,127 @@
+"""Compaction by weights on Spark: `recollect.profiles.weights` on ranges of hosts; the same bytes out.
+
+A range holds whole domains (with `--rollup-tlds` whole top-level domains), so every node that may roll up is decided in
+one task, as it would be in one process. Only a and k of `--fit` are of the whole map: the counts of children by depth
+are added up over all ranges in a first pass.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recollect.errors import FormatError, UsageError
+from recollect.formats.ukvs import Header
+from recollect.model import ProgressCallback
+from recollect.profiles.plainmap import open_plain
+from recollect.profiles.weights import (
+    Compaction,
+    NeedsTidying,
+    Weights,
+    compaction_header,
+    fitted_to,
+    run_all,
+    without_rollups,
+)
+from recollect.spark.exchange import Sizes
+from recollect.spark.files import target_of
+from recollect.spark.maps import DOMAIN, TOP, find_map, in_ranges, plain_header, spooled
+from recollect.spark.parts import Range, assemble, in_chunks, write_texts
+from recollect.spark.session import Cluster, progress_of, session
+
+
+def compact_by_weights(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    weights: Weights | None = None,
+    *,
+    fit: bool = False,
+    cluster: Cluster | None = None,
+    parts: bool = False,
+    sizes: Sizes | None = None,
+    progress: ProgressCallback | None = None,
+) -> Compaction:
+    """Compact a map into another, or into itself, on Spark."""
+    from recollect.spark.notes import notes
+
+    weights, output = weights or Weights(), os.fspath(target)
+    with session(cluster or Cluster()) as spark:
+        one = find_map(spark, os.fspath(source))
+        if len(one.header.keys) > 1 or one.header.style != "ukvs":
+            raise UsageError(
+                "a map with more columns than a key and a frequency", where=one.name, hint="--engine embedded"
+            )
+        whole = weights.rollup_tlds
+        ranged = in_ranges(spark, [one], sizes or Sizes(), lambda _widest: TOP if whole else DOMAIN, progress)
+        place = target_of(spark, output, None)
+        try:
+            header = plain_header(one.header)
+            if fit:
+                with progress_of(spark, "fitting", progress):
+                    counting = _CompactTask(header, without_rollups(weights), None, one.name)
+                    tally = ranged.texts.mapPartitionsWithIndex(counting.tally).reduce(np.add)
+                weights = fitted_to(tally, weights)
+            told = notes(spark)
+            with progress_of(spark, "compacting", progress):
+                write_texts(
+                    spark, ranged.texts.mapPartitionsWithIndex(_CompactTask(header, weights, told, one.name)), place
+                )
+            done = told.value
+            head = compaction_header(one.header, weights).encode()
+            ranges = {number: found for number, (found, _) in done.items()}
+            size = assemble(place, head, ranges, {}, as_parts=parts or output.endswith("/"))
+        finally:
+            ranged.blocks.unpersist()
+            place.discard()
+        counts = sum((counts for _, counts in done.values()), np.zeros(3, np.int64))
+        keys_in, keys_out, rollups = (int(count) for count in counts)
+        return Compaction(keys_in, keys_out, rollups, len(one.header.encode()) + ranged.size, size, weights)
+
+
+@dataclass(frozen=True, slots=True)
+class _CompactTask:
+    """Compacts a range."""
+
+    header: Header
+    weights: Weights
+    told: Any
+    name: str
+
+    def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
+        note, counts = Range(), np.zeros(3, np.int64)
+        for text in in_chunks(self._texts(pieces, counts)):
+            note.saw(text)
+            yield text
+        note.keys = int(counts[1])
+        self.told.add({number: (note, counts)})
+
+    def _texts(self, pieces: Iterable[Any], counts: Any) -> Iterator[bytes]:
+        for result in self._results(pieces):
+            counts += result.counts
+            result.text.seek(0)
+            with closing(result.text) as text:
+                while piece := text.read(1 << 20):
+                    # Chunks must end with a line.
+                    yield piece if piece.endswith(b"\n") else piece + text.readline()
+
+    def tally(self, _number: int, pieces: Iterable[Any]) -> Iterator[Any]:
+        """How many nodes there are at each depth, and how many children they have."""
+        for result in self._results(pieces):
+            result.text.close()
+            yield result.tally
+
+    def _results(self, pieces: Iterable[Any]) -> Iterator[Any]:
+        with spooled(pieces, [self.header]) as files, open_plain(files[0]) as plain:
+            try:
+                yield from run_all(plain, self.weights, 1, None)
+            except NeedsTidying:
+                raise FormatError(
+                    "a map that is not plain, sorted and unique",
+                    where=self.name,
+                    hint=f"recollect merge {self.name} -o tidy.ukvs, then compact that",
+                ) from None

@@ -1,0 +1,129 @@
+"""Merging maps on Spark: `recollect.profiles.merge` on ranges of hosts; the same bytes out.
+
+A range holds whole domains of all maps, so what a wildcard covers is in its range. Wildcards of top-level domains (and
+`*`) reach further: then ranges are of whole top-level domains (or there is one).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import FormatError, UsageError
+from recollect.formats.containers import OnProblem, open_input, whole_lines
+from recollect.formats.ukvs import Header
+from recollect.model import Problem, ProgressCallback
+from recollect.profiles.merge import MergeOptions, MergeResult, merge_maps
+from recollect.profiles.mergehead import Part, merged_header
+from recollect.spark.exchange import Sizes
+from recollect.spark.files import target_of
+from recollect.spark.maps import find_map, in_ranges, plain_header, spooled, without_header
+from recollect.spark.parts import Range, assemble, in_chunks, write_texts
+from recollect.spark.session import Cluster, progress_of, session
+
+MAX_PROBLEMS = 100
+
+
+def merge(
+    paths: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    options: MergeOptions | None = None,
+    *,
+    cluster: Cluster | None = None,
+    parts: bool = False,
+    sizes: Sizes | None = None,
+    on_problem: OnProblem | None = None,
+    progress: ProgressCallback | None = None,
+) -> MergeResult:
+    """Merge maps into one on Spark. Each task tells of its first problems only."""
+    from recollect.spark.notes import notes
+
+    options, target = options or MergeOptions(), os.fspath(output)
+    if not paths:
+        raise UsageError("nothing to merge", hint="recollect merge MAP... -o OUT")
+    with session(cluster or Cluster()) as spark:
+        maps = [find_map(spark, os.fspath(path)) for path in paths]
+        for one in maps:
+            if "frequency" not in one.header.values and one.header.style != "cdxj":
+                raise FormatError("a map without frequencies cannot be merged", where=one.name)
+        header = merged_header(
+            [Part(Path(one.name).name, one.size, one.header) for one in maps],
+            archive=options.archive,
+            updated_at=options.updated_at,
+            disjoint=options.disjoint,
+            style=options.style,
+        )
+        ranged = in_ranges(spark, maps, sizes or Sizes(), lambda widest: widest, progress)
+        place, told = target_of(spark, target, None), notes(spark)
+        try:
+            names = tuple(one.name for one in maps)
+            headers = tuple(plain_header(one.header) for one in maps)
+            task = _MergeTask(names, headers, replace(options, style=header.style), told)
+            with progress_of(spark, "merging", progress):
+                write_texts(spark, ranged.texts.mapPartitionsWithIndex(task), place)
+            done: dict[int, tuple[Range, MergeResult, list[Problem]]] = told.value
+            result = _total(len(maps), done, on_problem)
+            ranges = {number: found for number, (found, _, _) in done.items()}
+            assemble(place, header.encode(), ranges, {}, as_parts=parts or target.endswith("/"))
+        finally:
+            ranged.blocks.unpersist()
+            place.discard()
+        return result
+
+
+def _total(maps: int, done: dict[int, tuple[Range, MergeResult, list[Problem]]], tell: OnProblem | None) -> MergeResult:
+    total = MergeResult(maps)
+    for _, (_, one, problems) in sorted(done.items()):
+        for problem in problems:
+            if tell is None:
+                raise FormatError(problem.reason, where=problem.file, why=problem.excerpt)
+            tell(problem)
+        total.records += one.records
+        total.keys += one.keys
+        total.duplicates += one.duplicates
+        total.voids_dropped += one.voids_dropped
+        total.conflicts += one.conflicts
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _MergeTask:
+    """Merges a range."""
+
+    names: tuple[str, ...]
+    headers: tuple[Header, ...]
+    options: MergeOptions
+    told: Any
+
+    def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
+        note, problems = Range(), list[Problem]()
+        with spooled(pieces, self.headers) as files:
+            merged = f"{files[0]}.merged"
+            labels = dict(zip(files, self.names, strict=True))
+
+            def tell(problem: Problem) -> None:
+                if len(problems) < MAX_PROBLEMS:
+                    # The line is that of the range, of which nobody knows; the text of the line is in the problem.
+                    problems.append(replace(problem, file=labels.get(problem.file, problem.file), line=None))
+
+            result = merge_maps(files, merged, replace(self.options, temp_dir=None), on_problem=tell)
+            with open_input(merged) as stream:
+                for text in in_chunks(_body(whole_lines(stream))):
+                    note.saw(text)
+                    yield text
+        note.keys = result.keys
+        self.told.add({number: (note, result, problems)})
+
+
+def _body(texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines without the header."""
+    header = True
+    for text in texts:
+        if header:
+            text = without_header(text)
+            header = not text
+        if text:
+            yield text
