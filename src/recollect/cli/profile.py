@@ -180,11 +180,12 @@ def _moment(text: str | None) -> datetime:
 def _summarize(result: ProfileResult, seconds: float) -> None:
     totals, tally = result.totals, result.tally
     size = sum(source.size or 0 for source in result.sources)
-    files = f"{len(result.sources):,} file{'' if len(result.sources) == 1 else 's'}"
+    files = _some(len(result.sources), "file")
     gamma = "" if totals.gamma is None else f" (γ {totals.gamma:.2f})"
     span = f", {_day(tally.first_time)} to {_day(tally.last_time)}" if tally.first_time else ""
     target = "" if result.output in (None, "-") else f"{result.output}: "
-    talk(f"{target}{totals.keys:,} keys, {totals.captures:,} captures of {totals.uri_rs:,} URI-Rs{gamma}{span}")
+    held = f"{_some(totals.captures, 'capture')} of {_some(totals.uri_rs, 'URI-R')}"
+    talk(f"{target}{_some(totals.keys, 'key')}, {held}{gamma}{span}")
     rate = f"{tally.lines / max(seconds, 0.001):,.0f} lines/s"
     how = "already sorted" if result.was_sorted else "sorted here"
     spilled = f", {human_bytes(result.spilled)} on disk" if result.spilled else ""
@@ -207,6 +208,10 @@ def _summarize(result: ProfileResult, seconds: float) -> None:
         talk(f"    {problem}")
     for problem in tally.damaged:
         talk(f"  damaged  {problem}")
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _day(time14: int) -> str:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect.errors import BadURI
 from recollect.formats.detect import Kind, find_sources
@@ -44,6 +44,12 @@ BUCKETS = (
 ROLLED_UP = "Rolled up"
 _MAPS = (Kind.MAP, Kind.PROFILE)
 _BATCH = 1 << 14
+
+
+class _Asked(NamedTuple):
+    key: bytes
+    times: int
+    uri: str
 
 
 @dataclass(slots=True)
@@ -133,23 +139,28 @@ def _sort_lookups(accesses: Iterable[str | os.PathLike[str]], result: Overlap, s
         except BadURI as error:
             note(Problem("accesses", None, str(error), entry.uri[:100]))
             continue
-        sorter.add(b"%b %d" % (key, entry.count))
+        # The URI itself is kept, for it may be in the map under another spelling.
+        sorter.add(b"%b\0%d\0%b" % (key, entry.count, entry.uri.encode("utf-8", "surrogateescape")))
 
 
-def _counted(sorter: LineSorter) -> Iterator[tuple[bytes, int]]:
-    """Each key that was asked for, and how often, in order."""
-    for key, lines in groupby(sorter, key=lambda line: line.rpartition(b" ")[0]):
-        yield key, sum(int(line.rpartition(b" ")[2]) for line in lines)
+def _counted(sorter: LineSorter) -> Iterator[_Asked]:
+    """Each key that was asked for, how often, and one URI of it, in order."""
+    for key, lines in groupby(sorter, key=lambda line: line.partition(b"\0")[0]):
+        count, uri = 0, b""
+        for line in lines:
+            _, times, uri = line.split(b"\0", 2)
+            count += int(times)
+        yield _Asked(key, count, uri.decode("utf-8", "surrogateescape"))
 
 
-def _join(path: str, opened: Holdings, asked: Iterator[tuple[bytes, int]], result: Overlap) -> None:
+def _join(path: str, opened: Holdings, asked: Iterator[_Asked], result: Overlap) -> None:
     """Walk map and lookups side by side; what the map lacks as it is spelled is looked up as anybody would."""
-    unmatched: list[tuple[bytes, int]] = []
+    unmatched: list[_Asked] = []
     found_otherwise: Counter[bytes] = Counter()
 
     def settle() -> None:
-        answers = opened.lookup_many([key.decode("ascii", "replace") for key, _ in unmatched])
-        for (_, count), answer in zip(unmatched, answers, strict=True):
+        answers = opened.lookup_many([one.uri for one in unmatched])
+        for (_, count, _), answer in zip(unmatched, answers, strict=True):
             if answer.answer != "yes" or answer.key is None or answer.frequency is None:
                 result.add(BUCKETS[0], bucket(count))
                 continue
@@ -163,7 +174,7 @@ def _join(path: str, opened: Holdings, asked: Iterator[tuple[bytes, int]], resul
 
     with open_records(path) as records:
         held = (record for record in records.records(ordered=True) if _is_whole(record))
-        for record, request in _side_by_side(held, asked, lambda record: record.key):
+        for record, request in _side_by_side(held, asked):
             if request is not None:
                 result.accessed_keys += 1
             if record is not None:
@@ -172,7 +183,7 @@ def _join(path: str, opened: Holdings, asked: Iterator[tuple[bytes, int]], resul
                 if request is None:
                     result.add(bucket(mementos), BUCKETS[0])
                 else:
-                    result.add(bucket(mementos), bucket(request[1]))
+                    result.add(bucket(mementos), bucket(request.times))
                     result.accessed_and_held += not record.frequency.is_void
             elif request is not None:
                 unmatched.append(request)
@@ -186,15 +197,13 @@ def _is_whole(record: Record) -> bool:
     return not record.key.endswith(b"*") and all(part in (b":", b"-") for part in record.more_keys)
 
 
-def _side_by_side(
-    held: Iterator[Record], asked: Iterator[tuple[bytes, int]], key_of: Callable[[Record], bytes]
-) -> Iterator[tuple[Record | None, tuple[bytes, int] | None]]:
+def _side_by_side(held: Iterator[Record], asked: Iterator[_Asked]) -> Iterator[tuple[Record | None, _Asked | None]]:
     record, request = next(held, None), next(asked, None)
     while record is not None or request is not None:
-        if request is None or (record is not None and key_of(record) < request[0]):
+        if request is None or (record is not None and record.key < request.key):
             yield record, None
             record = next(held, None)
-        elif record is None or request[0] < key_of(record):
+        elif record is None or request.key < record.key:
             yield None, request
             request = next(asked, None)
         else:

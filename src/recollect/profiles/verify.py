@@ -87,9 +87,10 @@ def verify(
 ) -> VerifyResult:
     """Look up everything in `paths` in the map, then compare the counts."""
     result = VerifyResult()
-    sources = find_sources(paths, result.problems.append)
-    if any(source.stream is not None for source in sources):
+    named = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    if any(name == "-" or Path(name).is_fifo() for name in named):
         raise UsageError("cannot verify against a pipe", why="the input is read twice", hint="save it to a file first")
+    sources = find_sources(named, result.problems.append)
     holdings = open_map(map_path)
     try:
         chosen = Selection.from_meta(holdings.header.meta.get("filters"))
