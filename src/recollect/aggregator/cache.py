@@ -29,6 +29,7 @@ _COMPRESS_FROM = 1000
 _ENTRY, _HELD, _NONE, _PER_MEMENTO = 700, 700, 170, 220
 ANSWER_SIZE = 2500
 _FLUSH_SECONDS = 0.5
+_STORE_REST = 5.0
 _MOST_RENDERED = 4
 
 
@@ -98,6 +99,7 @@ class Cache:
         self._dirty: dict[str, Entry] = {}
         self._flusher: asyncio.Task[None] | None = None
         self._on_problem = on_problem or (lambda _: None)
+        self._store_rests_until = 0.0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -112,12 +114,14 @@ class Cache:
     async def get(self, uri_r: str) -> Entry | None:
         """The entry, from memory or from the store."""
         entry = self.peek(uri_r)
-        if entry is not None or self._store is None:
+        if entry is not None or self._store is None or now() < self._store_rests_until:
             return entry
         try:
             data = await self._store.get(uri_r)
         except Exception as error:  # whatever a store raises, the archives can still be asked
             self._on_problem(f"the cache cannot be read: {error}")
+            # A server that does not answer would otherwise make every lookup wait for it.
+            self._store_rests_until = now() + _STORE_REST
             return None
         entry = _decode(data) if data else None
         if entry is not None:

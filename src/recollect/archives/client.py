@@ -39,6 +39,7 @@ USER_AGENT = f"recollect/{__version__} (web archive client)"
 MAX_BODY = 64 * 1024 * 1024
 MAX_HOPS = 5
 _IDLE_SECONDS = 30.0
+_MOST_SPELLINGS = 1000  # of an archive's own hosts, in upper and lower case
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -183,19 +184,23 @@ class ArchiveClient:
         decode: bool = True,
         method: str = "GET",
         replay: bool = False,
+        before: Callable[[], None] | None = None,
     ) -> Response:
         """The whole answer to a request.
 
         `follow` is the number of redirects to follow (True: the usual 5). With `partial`, a body cut short by the
         archive, by the deadline or by `max_bytes` is returned as far as it came, with `truncated` set; else that is
         an error. With `decode=False` the body stays as the archive encoded it. `replay` says that a memento is
-        asked for, not the index: archives limit the two apart.
+        asked for, not the index: archives limit the two apart. `before` is called when it is our turn, just before
+        the request is sent; what it raises ends it there.
         """
         started = self._loop.time()
         peer = self._peer(archive)
         until = self._until(archive, started, deadline)
         await peer.gate.enter(min(until, started + self._patience), peer.paces[replay])
         try:
+            if before is not None:
+                before()
             sink, final = await self._follow(
                 peer, url, headers, until, _hops(follow), lambda: Whole(self._loop, max_bytes, partial), method
             )
@@ -221,6 +226,7 @@ class ArchiveClient:
         follow: int | bool = MAX_HOPS,
         method: str = "GET",
         replay: bool = False,
+        before: Callable[[], None] | None = None,
     ) -> AsyncIterator[StreamedResponse]:
         """An answer whose body is read as it comes, in bounded memory, still encoded as the archive sent it."""
         peer = self._peer(archive)
@@ -229,6 +235,8 @@ class ArchiveClient:
         await peer.gate.enter(min(until, started + self._patience), peer.paces[replay])
         sink: Streamed | None = None
         try:
+            if before is not None:
+                before()
             sink, final = await self._follow(
                 peer, url, headers, until, _hops(follow), lambda: Streamed(self._loop, max_bytes), method
             )
@@ -400,6 +408,8 @@ class ArchiveClient:
         scheme, authority, target = match.groups()
         known = peer.origins.get(f"{scheme}://{authority}")
         if known is None:
+            if len(peer.origins) > _MOST_SPELLINGS:
+                peer.origins.clear()
             known = peer.origins[f"{scheme}://{authority}"] = self._allow(peer, scheme.lower(), authority)
         if _UNSAFE.search(target):
             target = _UNSAFE.sub(_percent, target)

@@ -1,18 +1,22 @@
 """The access log: one JSON object a line (docs/aggregator.md, section Access log).
 
 Hides: buffering, and reopening after rotation. Lines are whole: several workers may write to one file, because each
-write is one system call in append mode.
+write is one system call in append mode. A log that cannot be written (a full disk) loses lines and says so, once; it
+never fails a request.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from datetime import UTC, datetime
 from typing import Any
 
 from recollect.aggregator.service import Answer
+
+log = logging.getLogger("recollect.web")
 
 _FLUSH_BYTES = 32 * 1024
 
@@ -24,6 +28,7 @@ class AccessLog:
         self._path = path
         self._lines: list[str] = []
         self._size = 0
+        self._failed = False
         self._fd = self._open()
 
     def _open(self) -> int:
@@ -54,10 +59,18 @@ class AccessLog:
             self.flush()
 
     def flush(self) -> None:
-        if self._lines:
-            data = "".join(self._lines).encode()
-            self._lines, self._size = [], 0
-            os.write(self._fd, data)
+        if not self._lines:
+            return
+        data, lines = "".join(self._lines).encode(), len(self._lines)
+        self._lines, self._size = [], 0
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+            self._failed = False
+        except OSError as error:
+            if not self._failed:
+                log.error("the access log loses lines (%d so far): %s: %s", lines, self._path, error.strerror)
+            self._failed = True
 
     def reopen(self) -> None:
         """After the file was moved away (log rotation)."""
