@@ -130,8 +130,8 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(world: World, tmp_path: Pa
         content = {r.uri: store.content(r) for r in store.recovered(redirects=False)}
     final = world.site.final()
     assert set(content) == set(final)
-    # What was on its way when it was killed is asked for again, nothing else: 72 workers, three kills.
-    assert fetched <= len(final) + 10 + 3 * 72 and listed <= 6
+    # What was on its way when it was killed is asked for again, nothing else: 24 connections, three kills.
+    assert fetched <= len(final) + 10 + 3 * 24 and listed <= 6
     assert list((out / ".recollect" / "tmp").iterdir()) == []
 
 

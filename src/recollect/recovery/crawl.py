@@ -265,7 +265,7 @@ class Crawl:
             self.store.set_meta("ended_at", format_timestamp(min(after)))
 
     async def _drain(self) -> None:
-        count = sum(archive.concurrency or _DEFAULT_CONCURRENCY for archive in self.archives)
+        count = sum(_workers_for(archive) for archive in self.archives)
         busy = 0
         wake = asyncio.Event()
 
@@ -289,8 +289,7 @@ class Crawl:
                     wake.set()
 
         async with asyncio.TaskGroup() as group:
-            # More than the archives take at once: those who wait for a busy one must not keep another idle.
-            for _ in range(max(1, min(3 * count, _MAX_WORKERS))):
+            for _ in range(max(1, min(count, _MAX_WORKERS))):
                 group.create_task(work())
 
     async def _renewed(self) -> bool:
@@ -408,6 +407,13 @@ class Crawl:
         self.store.set_meta("finished_at", format_timestamp(now_utc()))
         self.store.set_meta("requests", sum(usage.requests for usage in self.journal.usages().values()))
         return Finished(not (rows or retry or failed), self._stopped, time.monotonic() - self._began)
+
+
+def _workers_for(archive: Archive) -> int:
+    """More than an archive takes at once, so that those who wait for a busy one do not keep another idle; but no more
+    than its rate lets through in half a minute, so that nobody's time is over before it is their turn."""
+    limit = 3 * (archive.concurrency or _DEFAULT_CONCURRENCY)
+    return min(limit, max(1, int(30 * archive.replay_rate.per_second))) if archive.replay_rate else limit
 
 
 def _event(result: Had | Missing) -> Event:

@@ -248,13 +248,6 @@ class Journal:
                 (archive, now, period),
             )
 
-    def uncount_request(self, archive: str, kind: Literal["listed", "fetched"]) -> None:
-        """Take back a request that was counted and, for want of time, not sent."""
-        with self.db:
-            self.db.execute(
-                f"UPDATE usage SET {kind} = {kind} - 1, in_period = in_period - 1 WHERE archive = ?", (archive,)
-            )
-
     def charge(self, archive: str, requests: int, now: float | None = None) -> None:
         """Count requests made elsewhere in this period (Warrick's --initial-used-queries)."""
         now = time.time() if now is None else now

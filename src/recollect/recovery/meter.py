@@ -2,8 +2,8 @@
 
 Hides: at most L requests to an archive in a period P (dissertation, V.1), over all runs into the same folder; waiting
 when an archive asks for it; trying again after a broken line; and giving an archive up that only fails. Rates and
-concurrency are the client's. Invariants: a request is counted in the journal before it is sent; without requests left
-none is sent.
+concurrency are the client's. Invariants: a request is counted in the journal just before it is sent; without requests
+left none is sent.
 """
 
 from __future__ import annotations
@@ -97,12 +97,7 @@ class Meter:
         """A listing or a TimeMap; waits and repeats when the archive says it is too busy."""
 
         async def ask() -> Response:
-            self._count(archive, "listed")
-            try:
-                response = await self._client.get(archive, url, **options)
-            except ArchiveThrottled:
-                self._journal.uncount_request(archive.id, "listed")
-                raise
+            response = await self._client.get(archive, url, before=lambda: self._count(archive, "listed"), **options)
             if response.status == 429 or (response.status == 503 and "retry-after" in response.headers):
                 raise ArchiveThrottled("the archive asked us to wait", where=url, why=f"status {response.status}")
             return response
@@ -112,16 +107,10 @@ class Meter:
     @asynccontextmanager
     async def stream(self, archive: Archive, url: str, **options: Any) -> AsyncIterator[StreamedResponse]:
         """A capture; repeat with `patiently`."""
-        self._count(archive, "fetched")
-        sent = False
-        try:
-            async with self._client.stream(archive, url, **options) as response:
-                sent = True
-                yield response
-        except ArchiveThrottled:
-            if not sent:
-                self._journal.uncount_request(archive.id, "fetched")
-            raise
+        async with self._client.stream(
+            archive, url, before=lambda: self._count(archive, "fetched"), **options
+        ) as response:
+            yield response
 
     def _count(self, archive: Archive, kind: Literal["listed", "fetched"]) -> None:
         if self.budget(archive.id) == 0:
