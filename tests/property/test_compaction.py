@@ -50,7 +50,7 @@ def test_the_result_does_not_depend_on_partitions_or_threads(
         with open_plain(source) as plain:
             pieces = []
             for start, stop in module._tasks(plain, weights, size):
-                result = module._run(plain.data, start, stop, weights)
+                result = module._run(plain, start, stop, weights)
                 result.text.seek(0)
                 pieces.append(result.text.read())
         whole = (Path(folder) / "one.ukvs").read_bytes()

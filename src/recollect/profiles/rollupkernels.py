@@ -24,6 +24,7 @@ from recollect.profiles.treekernels import (
     F_NEXT,
     F_R,
     F_TAIL,
+    HEADER,
     HOST,
     ODD,
     PATH,
@@ -393,7 +394,7 @@ def compact(
             if previous >= 0:
                 common = common_bytes(data, previous, at, min(regs[R_PREVIOUS_LEN], stop - at))
             line = parse_line(data, at, stop, common, fields)
-            if line == ODD:
+            if line in (ODD, HEADER):  # headers stand before all records
                 return ODD
             if line != RECORD:
                 regs[R_AT] = fields[F_NEXT]

@@ -80,11 +80,13 @@ def _parse_count(data: Any, at: Any, end: Any) -> Any:
     bound = EXACT
     digits = 0
     while at < end and 48 <= data[at] <= 57:
-        value = (value if digits else 0) * 10 + (data[at] - 48)
+        digit = np.int64(data[at]) - 48
+        value = value if digits else np.int64(0)
+        if value > (LARGEST - digit) // 10:
+            return np.int64(-2), bound, at
+        value = value * 10 + digit
         digits += 1
         at += 1
-    if digits > 18:
-        return np.int64(-2), bound, at
     if digits and at < end:
         if data[at] == 43:
             bound = AT_LEAST

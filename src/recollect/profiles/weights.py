@@ -33,7 +33,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import UsageError
+from recollect.errors import FormatError, UsageError
 from recollect.formats.containers import OnProblem, atomic_output
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header
@@ -42,7 +42,7 @@ from recollect.profiles import rollupkernels as kernels
 from recollect.profiles.fit import fit_power_law
 from recollect.profiles.jsonmerge import merged_block
 from recollect.profiles.plainmap import PlainMap, open_plain, tidied
-from recollect.profiles.treekernels import N_FIELDS, ODD
+from recollect.profiles.treekernels import N_FIELDS, ODD, count_lines
 
 Bytes = NDArray[np.uint8]
 
@@ -220,8 +220,12 @@ def _finite(weight: float) -> float | str:
     return weight if weight < np.inf else "inf"
 
 
-class NeedsTidying(Exception):
-    """The map is not plain, sorted and unique after all."""
+class NeedsTidying(FormatError):
+    """The map is not plain, sorted and unique after all. If a tidied map raises it, a key is quoted."""
+
+    def __init__(self, plain: PlainMap, at: int) -> None:
+        line = int(count_lines(plain.data, 0, at)) + 1
+        super().__init__("a line that cannot be compacted", where=f"{plain.label}:{line}", why="its key is quoted")
 
 
 @dataclass(slots=True)
@@ -248,7 +252,7 @@ def run_all(plain: PlainMap, weights: Weights, threads: int, progress: ProgressC
     data = plain.data
     if threads == 1:
         for start, stop in _tasks(plain, weights, PIECE):
-            yield _run(data, start, stop, weights)
+            yield _run(plain, start, stop, weights)
             _tell(progress, stop, len(data))
         return
     # Small maps are still shared out evenly; tasks of less than this are not worth a thread.
@@ -257,7 +261,7 @@ def run_all(plain: PlainMap, weights: Weights, threads: int, progress: ProgressC
     pool = ThreadPoolExecutor(threads, "recollect-compact")
     try:
         for start, stop in _tasks(plain, weights, size):
-            waiting.append((stop, pool.submit(_run, data, start, stop, weights)))
+            waiting.append((stop, pool.submit(_run, plain, start, stop, weights)))
             while len(waiting) > 2 * threads:
                 yield from _next(waiting, progress, len(data))
         while waiting:
@@ -285,13 +289,14 @@ def _tasks(plain: PlainMap, weights: Weights, size: int) -> Iterator[tuple[int, 
     while start < end:
         stop = int(kernels.safe_cut(data, start, end, min(start + size, end), weights.rollup_tlds))
         if stop < end and not kernels.lines_rise(data, start, stop, end):
-            raise NeedsTidying
+            raise NeedsTidying(plain, stop)
         yield start, stop
         start = stop
 
 
-def _run(data: Bytes, start: int, stop: int, weights: Weights) -> _Result:
+def _run(plain: PlainMap, start: int, stop: int, weights: Weights) -> _Result:
     """Compact one range."""
+    data = plain.data
     regs = np.zeros(kernels.N_REGISTERS, np.int64)
     regs[kernels.R_AT] = start
     regs[kernels.R_PREVIOUS] = -1
@@ -329,7 +334,7 @@ def _run(data: Bytes, start: int, stop: int, weights: Weights) -> _Result:
             counts = regs[[kernels.R_LINES, kernels.R_WRITTEN, kernels.R_ROLLUPS]]
             return _Result(counts, tally, text)
         if status in (ODD, kernels.UNSORTED):
-            raise NeedsTidying
+            raise NeedsTidying(plain, int(regs[kernels.R_AT]))
         if status == kernels.PAUSED:
             regs[kernels.R_PAUSE] += PIECE
         elif status == kernels.STACK_FULL:

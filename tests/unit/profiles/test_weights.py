@@ -152,6 +152,29 @@ def test_columns_below_a_wildcard_of_the_input_are_not_added_again(tmp_path: Pat
     assert records(source) == ["com,x)/* 2014 10/10", "com,x)/* 2015 2/2", "com,x)/void 2014 0"]
 
 
+def test_the_largest_counts_are_read_and_their_sum_is_a_lower_bound(tmp_path: Path) -> None:
+    source = write(tmp_path / "m.ukvs", "com,x)/a 9223372036854775807", "com,x)/b 1")
+    compact_by_weights(source, tmp_path / "o.ukvs", Weights())
+    assert records(tmp_path / "o.ukvs") == records(source)
+    compact_by_weights(source, tmp_path / "o.ukvs", Weights(path_weight=0))
+    assert records(tmp_path / "o.ukvs") == ["com,x)/* 9223372036854775807+"]
+
+
+def test_a_header_among_the_records_is_named(tmp_path: Path) -> None:
+    source = write(tmp_path / "m.ukvs", "com,a)/ 1", "!meta {}", "com,b)/ 1")
+    problems: list[Problem] = []
+    compact_by_weights(source, tmp_path / "o.ukvs", Weights(), on_problem=problems.append)
+    assert records(tmp_path / "o.ukvs") == ["com,a)/ 1", "com,b)/ 1"]
+    assert [problem.file for problem in problems] == [str(source)]
+    assert "header" in problems[0].reason
+
+
+def test_a_quoted_key_is_an_error_with_its_line(tmp_path: Path) -> None:
+    source = write(tmp_path / "m.ukvs", '"com,a)/ with space" 1', "com,b)/ 1")
+    with pytest.raises(FormatError, match="cannot be compacted"):
+        compact_by_weights(source, tmp_path / "o.ukvs", Weights())
+
+
 def test_a_map_with_more_value_columns_is_refused_with_its_columns_named(tmp_path: Path) -> None:
     source = write(
         tmp_path / "m.ukvs", '!fields {"keys": ["surt"], "values": ["frequency", "colour"]}', "com,a)/ 5 red"
