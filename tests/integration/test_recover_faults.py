@@ -485,6 +485,29 @@ def test_redirects_lead_on_near_their_time_and_dead_ends_are_taken_back(tmp_path
         assert dead is not None and store.content(dead) == b"<p>alive once"
 
 
+def test_what_pages_embed_from_other_hosts_and_folders_is_listed_once(tmp_path: Path) -> None:
+    pictures = [f"http://static.lost.example/i/{n}.png" for n in range(20)]
+    pictures += [f"http://lost.example/img/{n}.png" for n in range(20)] + ["http://lost.example/logo.png"]
+    fake = Fake()
+    markup = "".join(f"<img src='{uri}'>" for uri in pictures) + "<a href='/elsewhere.html'>not ours</a>"
+    fake.add("/~joe/", f"<title>Joe</title>{markup}<img src='http://static.lost.example/i/gone.png'>")
+    for uri in pictures:
+        fake.add(uri, uri, media_type="image/png")
+
+    async def run() -> None:
+        async with serving(fake) as (archive, _):
+            chosen = Options(Scope(("http://lost.example/~joe/",)))
+            with Store.create(tmp_path) as store:
+                prepare(store, chosen, resuming=False)
+                await Crawl(store, [archive], chosen).run()
+                assert {r.uri for r in store.recovered()} == {"http://lost.example/~joe/", *pictures}
+                assert [m.reason for m in store.missing()] == ["never-archived"]
+
+    asyncio.run(run())
+    # Three listings (the site, its images, the other host), one question for the logo, and everything once.
+    assert len(fake.times) == 3 + 1 + 1 + len(pictures)
+
+
 def test_an_archive_with_only_timemaps(tmp_path: Path) -> None:
     fake = site("/a", "/b")
     fake.add("/a", "<p>a")

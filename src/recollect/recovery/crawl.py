@@ -28,7 +28,7 @@ from recollect.recovery.canonical import Harmony, visit_key
 from recollect.recovery.choose import Candidate
 from recollect.recovery.journal import Journal, Queued, now_utc
 from recollect.recovery.links import Link
-from recollect.recovery.lister import Lister, site_queries
+from recollect.recovery.lister import Lister, SiteQuery, side_query, site_queries
 from recollect.recovery.meter import PATIENCE, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.plan import Attempt
@@ -39,6 +39,7 @@ _MAX_WORKERS = 96
 _DEFAULT_CONCURRENCY = 8
 _UNLINKED = ("/favicon.ico", "/robots.txt", "/sitemap.xml")  # fetched by browsers and crawlers without a link
 _STATUS_EVERY = 0.2
+_MAX_BESIDE = 50  # other hosts and folders that are listed
 # Taken up again by a later run: these can change without the archives' listings changing.
 RETRIED = ("failed", "out-of-quota")
 
@@ -106,6 +107,8 @@ class Crawl:
         self._patience = patience
         self._stop = stop
         self._wait = wait  # for the next period, when requests run out
+        self._queries: list[SiteQuery] = []
+        self._beside: dict[str, asyncio.Future[None]] = {}
         self._queue: deque[Queued] = deque()
         self._seen: set[str] = set()
         self._listed: set[str] = set()
@@ -124,7 +127,7 @@ class Crawl:
             self._client = client
             quotas = quotas_of(self.archives, self.options.quotas)
             self._meter = Meter(client, self.journal, quotas, patience=self._patience)
-            lister = Lister(self._meter, self.journal, self.options.rules, self._page_listed)
+            lister = self._lister = Lister(self._meter, self.journal, self.options.rules, self._page_listed)
             self._acquirer = Acquirer(
                 self.store,
                 self.journal,
@@ -157,8 +160,14 @@ class Crawl:
         start = self.options.scope.start
         await asyncio.gather(lister.list_site(self.archives, queries), lister.ask_front(self.archives, start))
         self._acquirer.empty = {archive.id for archive in self.archives if lister.holds_no_front(archive, start)}
+        self._acquirer.front = frozenset(visit_key(uri, self.options.rules) for uri in start)
+        self._learn(queries)
+
+    def _learn(self, queries: Sequence[SiteQuery]) -> None:
+        """Take in what was listed: who listed everything, which keys there are, which bytes are many pages'."""
+        self._queries += queries
         states = self.journal.listings()
-        self._acquirer.done_queries = [
+        self._acquirer.done_queries += [
             (archive.id, query)
             for archive in self.archives
             for query in queries
@@ -168,8 +177,21 @@ class Crawl:
         content, redirects = self.journal.listed_keys()
         self._listed = content | redirects
         self._acquirer.listed = content
-        self._acquirer.front = frozenset(visit_key(uri, self.options.rules) for uri in start)
         self._harmony.learn_from(content, redirects)
+
+    async def _list_beside(self, key: str) -> None:
+        """What pages embed from elsewhere (a CDN, another folder) is listed when it is first met: one request for each
+        archive instead of one for each resource."""
+        if self.options.policy == "naive" or any(query.covers(key) for query in self._queries):
+            return
+        query = side_query(key, self.options.scope)
+        if query is None or (query.name not in self._beside and len(self._beside) >= _MAX_BESIDE):
+            return
+        if query.name not in self._beside:
+            self._beside[query.name] = asyncio.ensure_future(self._lister.list_site(self.archives, [query]))
+        await self._beside[query.name]
+        if query not in self._queries:
+            self._learn([query])
 
     def _page_listed(self, archive: str, captures: int) -> None:
         self._captures += captures
@@ -315,6 +337,7 @@ class Crawl:
         return self.options.limit is not None and self._kept + under_way >= self.options.limit
 
     async def _one(self, item: Queued) -> None:
+        await self._list_beside(item.key)
         result = await self._acquirer.acquire(item)
         with self.journal.db:
             if isinstance(result, Had):

@@ -32,6 +32,7 @@ class SiteQuery:
     name: str
     query: Query
     prefix: str
+    is_site: bool = True  # not something beside it, for which one spelling of the host will do
 
     def covers(self, key: str) -> bool:
         """Would this listing hold the key, if the archive does?"""
@@ -57,6 +58,23 @@ def site_queries(scope: Scope) -> list[SiteQuery]:
         address = f"{scheme}://{host}{path.rstrip('/') or '/'}"
         queries.setdefault(prefix, SiteQuery(f"prefix {prefix}", Query(address, "prefix"), prefix))
     return list(queries.values())
+
+
+def side_query(key: str, scope: Scope) -> SiteQuery | None:
+    """The listing for what pages embed from beside the site: another host, or another folder of the same host.
+
+    None for what lies in the root of the site's own host: that would list everything of a host that is not wanted.
+    """
+    origin, _, path = key.partition("://")[2].partition("/")
+    base = key[: key.index("://") + 3] + origin
+    hosts = {prefix.partition("://")[2].partition("/")[0] for prefix in scope.prefixes}
+    if origin not in hosts:
+        return SiteQuery(f"prefix {base}/", Query(f"{base}/", "prefix"), f"{base}/", is_site=False)
+    folder, slash, _ = path.partition("?")[0].partition("/")
+    if not slash:
+        return None
+    prefix = f"{base}/{folder}/"
+    return SiteQuery(f"prefix {prefix}", Query(prefix[:-1], "prefix"), prefix, is_site=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +132,7 @@ class Lister:
         count = old.captures if old is not None and cursor else 0
         try:
             count, last = await self._pages(archive, site, site.query, cursor, count)
-            if not count and (other := _other_host(site.query)) is not None:
+            if not count and site.is_site and (other := _other_host(site.query)) is not None:
                 count, last = await self._pages(archive, site, other, "", count)
             cut = last.cut
             if cut and dialect_of(archive.cdx) == "plain":
