@@ -36,6 +36,8 @@ from demo_world import World, make_world  # noqa: E402
 from pywb_archive import PYWB_PYTHON, PywbArchive, pywb_archives  # noqa: E402
 from websites import write_warc  # noqa: E402
 
+MARK = ".made-by-demo"
+"""A file that says that the folder may be removed."""
 ASKED = 150
 """Lookups sent through the aggregator, once with and once without maps."""
 
@@ -103,13 +105,15 @@ def main() -> int:
     options.add_argument("--into", default="demo", help="folder to write (made anew)")
     given = options.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every server is ended
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started us in the background
     folder = Path(given.into).resolve()
-    if folder.exists() and any(folder.iterdir()) and not (folder / "archives.json").exists():
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         raise SystemExit(f"{folder} is there and was not made by this demo; --into another folder")
     if not PYWB_PYTHON.exists():
         raise SystemExit(f"{PYWB_PYTHON} is missing: make demo installs it")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    (folder / MARK).touch()
     story = Story(folder)
     try:
         with ExitStack() as servers:
