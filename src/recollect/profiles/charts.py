@@ -49,8 +49,8 @@ class Axis:
         """Round numbers within the axis, about six."""
         if self.log:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
-            step = max(1, (last - first) // 6 + (1 if (last - first) % 6 and last - first > 6 else 0))
-            return [10.0**power for power in range(first, last + 1, step)] or [self.low, self.high]
+            every = max(1, math.ceil((last - first) / 6))
+            return [10.0**power for power in range(first, last + 1, every)] or [self.low, self.high]
         step = nice_step(self.high - self.low)
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor((self.high - first * step) / step + 1e-9)

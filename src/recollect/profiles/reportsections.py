@@ -136,13 +136,13 @@ def media(found: Stats) -> tuple[str, str] | None:
 
 def _grid(found: Stats) -> str:
     classes = sorted({status[0] for row in found.media_by_status.values() for status in row})
-    rows = []
+    rows: list[tuple[str, list[int]]] = []
     for kind, row in found.media_by_status.items():
         by_class = [sum(count for status, count in row.items() if status[0] == first) for first in classes]
-        rows.append((kind, sum(by_class), *by_class))
-    rows.sort(key=lambda row: -row[1])
+        rows.append((kind, [sum(by_class), *by_class]))
+    rows.sort(key=lambda row: -row[1][0])
     head = ("media type", "captures", *("none" if first == "-" else f"{first}xx" for first in classes))
-    return _table(head, rows[:60], "Media types and statuses")
+    return _table(head, [(kind, *counts) for kind, counts in rows[:60]], "Media types and statuses")
 
 
 def places(found: Stats) -> tuple[str, str] | None:
