@@ -41,7 +41,7 @@ demo-serve: $(STAMP) $(PYWB_STAMP)  ## the same, and the servers stay up until C
 	$(BIN)/python scripts/demo.py --serve
 
 test: $(STAMP) $(PYWB_STAMP)  ## run the tests
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup
 
 check: $(STAMP)  ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .

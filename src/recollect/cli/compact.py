@@ -12,11 +12,13 @@ import click
 
 from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, by_budget, summarise_budget
 from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
+from recollect.cli.engines import engine_options, taken_engine
 from recollect.errors import FormatError, UsageError
 from recollect.model import Problem, ProgressCallback
 
 if TYPE_CHECKING:
     from recollect.profiles.weights import Weights
+    from recollect.spark.session import Cluster
 
 COMPACT_EPILOG = """\b
 Examples:
@@ -82,6 +84,8 @@ class Job:
     threads: int
     on_problem: Callable[[Problem], None]
     progress: ProgressCallback
+    cluster: Cluster | None
+    parts: bool
 
 
 @click.command(epilog=COMPACT_EPILOG)
@@ -91,6 +95,7 @@ class Job:
 @click.option("--rollup-tlds", is_flag=True, help="Let top-level domains roll up too (com,*).")
 @click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: the cores there are]")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@engine_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def compact(source: str, output: str, **options: Any) -> int:
@@ -102,6 +107,7 @@ def compact(source: str, output: str, **options: Any) -> int:
     if options["as_json"] and output == "-":
         raise UsageError("the map and the JSON report cannot both go to stdout", hint="give -o FILE")
     problems: list[Problem] = []
+    cluster, parts = taken_engine(options, output)
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         job = Job(
             source,
@@ -110,6 +116,8 @@ def compact(source: str, output: str, **options: Any) -> int:
             options["threads"] or os.cpu_count() or 1,
             _stop_at_once if options["strict"] else problems.append,
             progress,
+            cluster,
+            parts,
         )
         started = time.monotonic()
         way = _by_budget if any(options[name] for name in BUDGET_NAMES) else _by_weights
@@ -130,17 +138,31 @@ def _stop_at_once(problem: Problem) -> None:
 
 def _by_weights(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """Compaction as published."""
-    from recollect.profiles.weights import compact_by_weights
+    weights = _weights(options, job.rollup_tlds)
+    if job.cluster is not None:
+        from recollect.spark import compact as spark
 
-    result = compact_by_weights(
-        job.source,
-        job.target,
-        _weights(options, job.rollup_tlds),
-        fit=options["fit"],
-        threads=job.threads,
-        on_problem=job.on_problem,
-        progress=job.progress,
-    )
+        result = spark.compact_by_weights(
+            job.source,
+            job.target,
+            weights,
+            fit=options["fit"],
+            cluster=job.cluster,
+            parts=job.parts,
+            progress=job.progress,
+        )
+    else:
+        from recollect.profiles.weights import compact_by_weights
+
+        result = compact_by_weights(
+            job.source,
+            job.target,
+            weights,
+            fit=options["fit"],
+            threads=job.threads,
+            on_problem=job.on_problem,
+            progress=job.progress,
+        )
     report = asdict(result)
     # JSON has no infinity.
     report["weights"] = {name: "inf" if value == float("inf") else value for name, value in report["weights"].items()}
@@ -163,6 +185,8 @@ def _by_budget(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         raise UsageError(
             "a budget and weights are two ways", why=f"--{mixed[0].replace('_', '-')}", hint="give one or the other"
         )
+    if job.cluster is not None:
+        raise UsageError("a budget is met on one machine", hint="leave out --engine spark, or compact by weights there")
     return by_budget(job.source, job.target, options, job.on_problem, job.progress)
 
 

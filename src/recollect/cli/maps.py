@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_json_line, emit_line, emit_table, json_option, progress_bar, talk
+from recollect.cli.engines import engine_options, taken_engine
 from recollect.errors import UsageError
 from recollect.formats.ukvs import Fault, Header, Record
 from recollect.formats.ukvs import validate as faults_of
@@ -140,6 +141,7 @@ _SHOWN_PROBLEMS = 10
 )
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
 @click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]")
+@engine_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet: bool, **options: Any) -> int:
@@ -153,6 +155,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     if as_json and output == "-":
         raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
     problems = Problems(strict)
+    cluster, parts = taken_engine(options, output)
     how = MergeOptions(
         disjoint=options["disjoint"],
         spread=options["spread"],
@@ -163,7 +166,14 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     )
     started = time.monotonic()
     with progress_bar(quiet=quiet or as_json) as progress:
-        result = merge_maps(maps, output, how, on_problem=problems.told, progress=progress)
+        if cluster is None:
+            result = merge_maps(maps, output, how, on_problem=problems.told, progress=progress)
+        else:
+            from recollect.spark.merge import merge as merge_on_spark
+
+            result = merge_on_spark(
+                maps, output, how, cluster=cluster, parts=parts, on_problem=problems.told, progress=progress
+            )
     seconds = time.monotonic() - started
     if as_json:
         emit_json({**result.as_dict(), "skipped": problems.count, "seconds": round(seconds, 3)})

@@ -60,7 +60,7 @@ class HadoopFiles:
     def _below(self, system: Any, status: Any) -> Iterator[Listed]:
         name = status.getPath().getName()
         if status.isFile():
-            yield Listed(status.getPath().toUri().toString(), name, int(status.getLen()))
+            yield Listed(status.getPath().toString(), name, int(status.getLen()))
             return
         for child in system.listStatus(status.getPath()):
             if not child.getPath().getName().startswith((".", "_")):
@@ -68,7 +68,7 @@ class HadoopFiles:
 
     def head(self, url: str, size: int) -> bytes:
         """The first bytes of a file."""
-        stream = self._system(url).open(self._url_path(url))
+        stream = self._system(url).open(self._path(url))
         try:
             # A copy on the Java side, because py4j hands over whole arrays only.
             out = self._jvm.java.io.ByteArrayOutputStream()
@@ -78,7 +78,7 @@ class HadoopFiles:
             stream.close()
 
     def _size(self, url: str) -> int:
-        return int(self._system(url).getFileStatus(self._url_path(url)).getLen())
+        return int(self._system(url).getFileStatus(self._path(url)).getLen())
 
     def write(self, url: str, content: bytes) -> None:
         """A small file, at once."""
@@ -108,10 +108,6 @@ class HadoopFiles:
 
     def _path(self, url: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(url)
-
-    def _url_path(self, url: str) -> Any:
-        """The path of a URL as `files` gives it, whose odd characters are escaped."""
-        return self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI.create(url))
 
     def _system(self, url: str) -> Any:
         return self._path(url).getFileSystem(self._conf)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from recollect.errors import UsageError
 from recollect.formats.cdx import Layout
@@ -100,7 +101,7 @@ def splits_of(sources: Sequence[tuple[int, Source]], parallelism: int, sizes: Si
 Task = Callable[[Place, Callable[[Work], Pieces]], Iterator[bytes]]
 
 
-def blocks_of(spark: Any, inputs: Sequence[tuple[Source, bool]], task: Task, sizes: Sizes) -> Any:
+def blocks_of(spark: Any, inputs: Sequence[tuple[Source, bool]], task: Task, sizes: Sizes, options: ScanOptions) -> Any:
     """An RDD of what `task` makes of every split."""
     context = spark.sparkContext
     local = [(number, source) for number, (source, remote) in enumerate(inputs) if not remote]
@@ -108,15 +109,17 @@ def blocks_of(spark: Any, inputs: Sequence[tuple[Source, bool]], task: Task, siz
     found = []
     if local:
         splits = splits_of(local, context.defaultParallelism, sizes)
-        found.append(context.parallelize(splits, min(len(splits), 20_000)).flatMap(_Local(task)))
+        found.append(context.parallelize(splits, min(len(splits), 20_000)).flatMap(_Local(task, options)))
     lines = [one for one in remote if one[1].kind in LINE_KINDS]
     for (kind, layout), some in _grouped(lines, lambda source: (source.kind, source.layout)):
-        found.append(_text_blocks(spark, some, replace(some[0][1], kind=kind, layout=layout), task))
+        found.append(_text_blocks(spark, some, replace(some[0][1], kind=kind, layout=layout), task, options))
     for one in remote:
         if one[1].kind is Kind.PARQUET:
-            found.append(_parquet_blocks(spark, one, task))
+            found.append(_parquet_blocks(spark, one, task, options))
     others = [one for one in remote if one[1].kind not in (*LINE_KINDS, Kind.PARQUET, Kind.EMPTY)]
-    found += [context.binaryFiles(source.path).flatMap(_Whole(task, number, source)) for number, source in others]
+    found += [
+        context.binaryFiles(source.path).flatMap(_Whole(task, number, source, options)) for number, source in others
+    ]
     return context.union(found) if found else context.parallelize([], 1)
 
 
@@ -129,15 +132,12 @@ def _grouped(
     yield from groups.items()
 
 
-_OPTIONS = ScanOptions(threads=1)
-
-
 @dataclass(frozen=True, slots=True)
 class _Local:
     """Reads a split that the task can open itself."""
 
     task: Task
-    options: ScanOptions = _OPTIONS
+    options: ScanOptions
 
     def __call__(self, split: Split) -> Iterator[bytes]:
         return self.task(split.place, lambda work: split.pieces(work, self.options))
@@ -150,7 +150,7 @@ class _Whole:
     task: Task
     number: int
     source: Source
-    options: ScanOptions = _OPTIONS
+    options: ScanOptions
 
     def __call__(self, file: tuple[str, bytes]) -> Iterator[bytes]:
         with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=Path(self.source.path).suffix) as copy:
@@ -166,7 +166,9 @@ class _Whole:
             yield from self.task((self.number, 0), pieces)
 
 
-def _text_blocks(spark: Any, sources: Sequence[tuple[int, Source]], like: Source, task: Task) -> Any:
+def _text_blocks(
+    spark: Any, sources: Sequence[tuple[int, Source]], like: Source, task: Task, options: ScanOptions
+) -> Any:
     numbers = {_spelling(source.path): number for number, source in sources}
     # Only `\n` ends a line, as everywhere here; each line gets it back, so that a column's buffer is the text.
     frame = spark.read.option("lineSep", "\n").text([source.path for _, source in sources])
@@ -175,10 +177,10 @@ def _text_blocks(spark: Any, sources: Sequence[tuple[int, Source]], like: Source
         "_metadata.file_path as path",
         "_metadata.file_block_start as start",
     )
-    return frame.mapInArrow(_Lines(task, numbers, like), "block binary").rdd.map(_only)
+    return frame.mapInArrow(_Lines(task, numbers, like, options), "block binary").rdd.map(_only)
 
 
-def _parquet_blocks(spark: Any, one: tuple[int, Source], task: Task) -> Any:
+def _parquet_blocks(spark: Any, one: tuple[int, Source], task: Task, options: ScanOptions) -> Any:
     number, source = one
     frame = spark.read.parquet(source.path)
     types = {name.lower(): (name, kind) for name, kind in frame.dtypes}
@@ -190,7 +192,9 @@ def _parquet_blocks(spark: Any, one: tuple[int, Source], task: Task) -> Any:
         "_metadata.file_path as path",
         "_metadata.file_block_start as start",
     )
-    return frame.mapInArrow(_Lines(task, {_spelling(source.path): number}, like), "block binary").rdd.map(_only)
+    return frame.mapInArrow(_Lines(task, {_spelling(source.path): number}, like, options), "block binary").rdd.map(
+        _only
+    )
 
 
 def _field(letter: str, column: str, kind: str) -> str:
@@ -221,20 +225,20 @@ class _Lines:
     task: Task
     numbers: dict[str, int]
     like: Source
-    options: ScanOptions = _OPTIONS
+    options: ScanOptions
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         texts = (text for batch in batches for text in _texts(batch))
         for (path, start), some in groupby(texts, key=lambda text: text[0]):
-            source = replace(self.like, path=path)
+            source = replace(self.like, path=unquote(path))
             chunks = (text for _, text in some)
 
             def read(work: Work, source: Source = source, chunks: Iterator[bytes] = chunks) -> Pieces:
                 return scan_text(source, chunks, work, self.options)
 
-            for block in self.task((self.numbers[_spelling(path)], start), read):
+            for block in self.task((self.numbers[_spelling(unquote(path))], start), read):
                 yield pa.RecordBatch.from_pydict({"block": pa.array([block], pa.binary())})
 
 

@@ -34,7 +34,7 @@ from recollect.profiles.profile import (
     options_of,
 )
 from recollect.profiles.runs import RunStore
-from recollect.profiles.scan import bad_input
+from recollect.profiles.scan import ScanOptions, bad_input
 from recollect.profiles.select import Filter
 from recollect.profiles.sinks import Totals
 from recollect.profiles.sorting import SortingSink
@@ -121,9 +121,10 @@ class _Job:
         """Sorted, summed records of every split, in blocks on the workers' disks."""
         from pyspark import StorageLevel
 
+        how = ScanOptions(threads=1, all_schemes=self._options.all_schemes)
         samples = max(8, exchange.SAMPLES // max(len(inputs), 1000))
         task = _ScanTask(self._options, self._splits, samples, self._sizes.block)
-        blocks = blocks_of(self._spark, inputs, task, self._sizes).persist(StorageLevel.DISK_ONLY)
+        blocks = blocks_of(self._spark, inputs, task, self._sizes, how).persist(StorageLevel.DISK_ONLY)
         with progress_of(self._spark, "reading", self._progress):
             # Counted on the Java side: the blocks stay where they are.
             blocks._jrdd.count()

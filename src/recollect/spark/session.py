@@ -7,6 +7,7 @@ Hides: the settings that a quiet local run needs, and Java. A session that is th
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import threading
@@ -20,6 +21,7 @@ from recollect.errors import RecollectError, UsageError
 from recollect.model import Progress, ProgressCallback
 
 JAVA = 17
+_OURS = re.compile(r"^recollect\.errors\.\w+: (.+)$", re.MULTILINE)
 _QUIET = {
     "spark.app.name": "recollect",
     "spark.ui.showConsoleProgress": "false",
@@ -63,13 +65,35 @@ def session(cluster: Cluster) -> Iterator[Any]:
     builder = _builder()
     running = builder.getActiveSession()
     if running is not None:
-        yield running
+        with _plain_words():
+            yield running
         return
     spark = _start(builder, cluster)
     try:
-        yield spark
+        with _plain_words():
+            yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _plain_words() -> Iterator[None]:
+    """Errors of tasks, which come wrapped in Java's and Python's traces, as the errors they are."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        found = _OURS.findall(str(error))
+        if found:
+            raise RecollectError(found[-1]) from error
+        lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith(("\t", " "))]
+        raise RecollectError(
+            "Spark failed",
+            why=" ".join(lines[:2])[:400],
+            hint="--conf spark.log.level=WARN says more; memory: --conf spark.driver.memory=4g, spark.executor.memory",
+        ) from error
 
 
 def _builder() -> Any:

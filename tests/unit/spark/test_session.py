@@ -1,0 +1,32 @@
+"""Starting Spark: settings, and plain words for what is missing."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from recollect.errors import RecollectError, UsageError
+from recollect.spark.session import Cluster, parse_conf, session
+
+
+def test_settings_are_names_and_values() -> None:
+    assert parse_conf(("spark.executor.memory=4g", "a = b=c")) == {"spark.executor.memory": "4g", "a": "b=c"}
+    with pytest.raises(UsageError, match="not a Spark setting"):
+        parse_conf(("memory",))
+
+
+def test_without_java_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark", reason="NO SPARK: pip install 'recollect[spark]'")
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(RecollectError, match="Java is not installed") as told, session(Cluster("local[1]")):
+        pass
+    assert "Java 17" in told.value.hint
+
+
+def test_without_pyspark_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(RecollectError, match="Spark is not installed") as told, session(Cluster("local[1]")):
+        pass
+    assert "recollect[spark]" in told.value.hint
