@@ -84,6 +84,13 @@ def test_the_same_seed_picks_the_same_uris(index: Path) -> None:
     assert all(len(one) == 2 for one in picked)
 
 
+def test_hosts_and_types_by_year_are_counted(index: Path) -> None:
+    found = collect([index], options=ReportOptions(top=1)).stats
+    assert found.top_hosts == [("com,example", 4)]
+    assert found.media_by_year[2011] == {"text/html": 1, "image/png": 1}
+    assert sum(count for counts in found.media_by_year.values() for count in counts.values()) == 5
+
+
 def test_bad_lines_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "index.cdx"
     path.write_text("\n".join([*LINES, "com,example)/<i>broken</i>"]) + "\n")
