@@ -394,6 +394,14 @@ def test_bytes_packed_for_the_way_are_unpacked_and_an_archive_whose_bytes_always
     found = asyncio.run(run("packed"))
     assert found["http://lost.example/3"] == (b"<p>text of /3", "", False)
     assert len(found) == 13
+    fake.digests = {f"http://lost.example{path}": digest(b"8\r\nchunked\r\n0\r\n") for path in paths}
+    fake.odd = {
+        "id_/http://lost.example/": lambda r: fake.reply(r).replace(
+            b"Memento", b"X-Archive-Orig-Transfer-Encoding: chunked\r\nMemento"
+        )
+    }
+    found = asyncio.run(run("chunked"))
+    assert len(found) == 13 and not any(altered for _, _, altered in found.values())
     fake.odd = {}
     fake.digests = {f"http://lost.example{path}": digest(b"another") for path in ("/", *paths)}
     before = len(fake.times)

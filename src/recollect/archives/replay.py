@@ -217,17 +217,17 @@ def original_headers(fields: list[tuple[str, str]]) -> tuple[tuple[str, str], ..
     """The original server's headers out of an archive's answer.
 
     Some archives prefix all of the original's (Internet Archive); then only those, and the type, are the original's.
-    pywb passes them bare, and prefixes the few that would confuse a browser.
+    pywb passes most of them bare, and prefixes the few that would confuse a browser (Date, Server, ...).
     """
     prefixed = [(name[len(_ORIGINAL) :], value) for name, value in fields if name.lower().startswith(_ORIGINAL)]
     names = {name.lower() for name, _ in prefixed}
-    if {"date", "server", "content-type", "content-length"} & names:
+    if {"content-type", "content-length", "last-modified", "etag"} & names:
         keep = ("content-type", "content-encoding")
         bare = [(n, v) for n, v in fields if n.lower() in keep and n.lower() not in names]
         return tuple(bare + prefixed)
-    return tuple((n, v) for n, v in fields if n.lower() not in _ADDED and not n.lower().startswith(_ORIGINAL)) + tuple(
-        prefixed
-    )
+    added = _ADDED | names
+    bare = [(n, v) for n, v in fields if n.lower() not in added and not n.lower().startswith(_ORIGINAL)]
+    return tuple(bare + prefixed)
 
 
 # WARC records by range -----------------------------------------------------------------------------------------------

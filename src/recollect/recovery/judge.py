@@ -195,12 +195,17 @@ def _hijacked(document: Document) -> Rejection | None:
     return None
 
 
-def judge_redirect(source: str, target: str, *, target_in_scope: bool, target_is_home: bool) -> Rejection | None:
-    """A redirect that leaves the site, or drops a deep page at the front door or a login, is no content."""
+def judge_redirect(
+    source: str, target: str, *, target_in_scope: bool, target_is_home: bool, has_content: bool = False
+) -> Rejection | None:
+    """A redirect that leaves the site, or drops a deep page at the front door or a login, is no content.
+
+    Other names of the front page may lead to it, unless there are captures with content of their own (`has_content`).
+    """
     path = target.partition("://")[2].partition("/")[2]
     if not target_in_scope:
         return Rejection("redirected-away", f"it sends on to {target[:200]}")
-    if target_is_home and not _FRONT.search(source.partition("?")[0]):
+    if target_is_home and (has_content or not _FRONT.search(source.partition("?")[0])):
         return Rejection("redirected-away", "it sends on to the front page")
     if re.search(r"\b(?:404|not-?found|error)\b", path.partition("?")[0], re.I):
         return Rejection("soft-404", f"it sends on to an error page, {target[:200]}")

@@ -19,16 +19,27 @@ def test_prefixed_headers_are_the_original_s_and_the_rest_the_archive_s() -> Non
         ("content-type", "text/html"),
         ("x-archive-orig-server", "Apache"),
         ("x-archive-orig-date", "then"),
+        ("x-archive-orig-content-length", "7"),
         ("memento-datetime", "then"),
         ("x-ts", "200"),
     ]
-    assert original_headers(fields) == (("content-type", "text/html"), ("server", "Apache"), ("date", "then"))
+    assert original_headers(fields) == (
+        ("content-type", "text/html"),
+        ("server", "Apache"),
+        ("date", "then"),
+        ("content-length", "7"),
+    )
 
 
 def test_bare_headers_are_kept_without_what_an_archive_adds() -> None:
     fields = [("Content-Type", "text/css"), ("ETag", "1"), ("Link", "<x>; rel=original"), ("Memento-Datetime", "x")]
-    fields += [("X-Archive-Orig-Transfer-Encoding", "chunked")]
-    assert original_headers(fields) == (("Content-Type", "text/css"), ("ETag", "1"), ("Transfer-Encoding", "chunked"))
+    fields += [("X-Archive-Orig-Date", "then"), ("Date", "today"), ("X-Archive-Orig-Transfer-Encoding", "chunked")]
+    assert original_headers(fields) == (
+        ("Content-Type", "text/css"),
+        ("ETag", "1"),
+        ("Date", "then"),
+        ("Transfer-Encoding", "chunked"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -88,3 +88,16 @@ def test_many_urls_with_the_same_apology_are_one_error_page() -> None:
 def test_redirects(target: str, in_scope: bool, home: bool, expected: str | None) -> None:
     found = judge_redirect("http://a.example/old", target, target_in_scope=in_scope, target_is_home=home)
     assert (found.verdict if found else None) == expected
+
+
+def test_another_name_of_the_front_page_may_lead_to_it_unless_it_has_content_of_its_own() -> None:
+    def verdict_of(has_content: bool) -> object:
+        return judge_redirect(
+            "http://a.example/index.php",
+            "http://a.example/",
+            target_in_scope=True,
+            target_is_home=True,
+            has_content=has_content,
+        )
+
+    assert verdict_of(False) is None and verdict_of(True) is not None
