@@ -516,6 +516,21 @@ def test_what_pages_embed_from_other_hosts_and_folders_is_listed_once(tmp_path: 
     assert len(fake.times) == 3 + 1 + 1 + len(pictures)
 
 
+@pytest.mark.parametrize("media_type", ["text/html", "application/pdf"])
+def test_without_a_front_page_every_listed_page_is_a_start(tmp_path: Path, media_type: str) -> None:
+    fake = Fake()
+    fake.add("/a", "<p>a<img src='/i.png'>", media_type=media_type)
+    fake.add("/b", "<p>b", media_type=media_type)
+    fake.add("/i.png", "picture", media_type="image/png")
+
+    async def run() -> tuple[Finished, dict[str, str]]:
+        async with serving(fake) as (archive, _):
+            return await crawl(tmp_path, [archive], options())
+
+    _, ends = asyncio.run(run())
+    assert ends == {"/": "never-archived: ", **dict.fromkeys(["/a", "/b", "/i.png"], "recovered")}
+
+
 def test_an_archive_with_only_timemaps(tmp_path: Path) -> None:
     fake = site("/a", "/b")
     fake.add("/a", "<p>a")
