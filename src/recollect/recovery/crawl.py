@@ -269,7 +269,7 @@ class Crawl:
         for item in first[:1]:
             self._notice_end(item.key)
         if self.options.recursive and all(self.store.get(key) is None for key in start):
-            # Without a front page no link leads anywhere: begin from every page that is listed, or else from everything.
+            # Without a front page no link leads anywhere: begin from every listed page, or else from everything.
             with self.journal.db:
                 self._enqueue_listed(pages_only=True)
                 if not self._queue:
