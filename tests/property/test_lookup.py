@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,12 +56,40 @@ def test_every_container_answers_like_a_dictionary(
                 if hit:
                     assert [line.split()[1].decode() for line in hit[1]] == [str(records[hit[0]])]
             text.close()
+            with_few = open_text(str(path), few=True)
+            assert [with_few.find(key) for key in asked] == one_by_one, path
+            with_few.close()
 
 
 def test_each_container_is_searched_in_its_own_way(tmp_path: Path) -> None:
     records = {b"com,x)/%d" % number: Frequency.exact(1) for number in range(100)}
     kinds = [type(open_text(str(path))) for path in _files(tmp_path, records, 3)]
     assert kinds == [MappedText, MappedText, BlockText, BlockText, PartedText]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"com,b)/ 2\ncom,a)/ 1\n",
+        b"com,a)/ 1\n" + b"\n" * 9 + b"com,b)/ 2\n",
+        b"com,a)/ 1\n" + b"# a comment\n" * 9 + b"com,b)/ 2\n",
+        b"\xef\xbb\xbfcom,a)/ 1\ncom,b)/ 2\n",
+        b"!fields {}\n# a comment\n\n!context []\r\ncom,a)/\t1\r\ncom,b)/ 2\r\n",
+    ],
+)
+def test_a_few_lookups_are_not_led_astray_by_maps_of_other_makers(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "m.ukvs").write_bytes(text)
+    opened = MementoMap.open(tmp_path / "m.ukvs", few=True)
+    answers = [opened.lookup(uri).answer for uri in ("http://a.com/", "http://b.com/", "http://c.com/")]
+    assert answers == ["yes", "yes", "no"]
+
+
+def test_a_few_lookups_need_no_compiled_code(tmp_path: Path) -> None:
+    (tmp_path / "m.ukvs").write_text("com,a)/ 1\n")
+    program = "import sys; from recollect.cli.main import run; print(run(sys.argv[1:]), 'numba' in sys.modules)"
+    call = [sys.executable, "-c", program, "lookup", str(tmp_path / "m.ukvs"), "http://a.com/"]
+    told = subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    assert told.splitlines()[-1] == "0 False"
 
 
 @given(holdings(), st.lists(keys, max_size=20), st.sampled_from([b"", b"?q=1", b"/", b"?", b"#f", b"//"]))

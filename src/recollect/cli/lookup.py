@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json_line, emit_table, json_option, lines_of, talk
-from recollect.errors import BadURI, UsageError
+from recollect.errors import BadURI, FormatError, UsageError
 
 if TYPE_CHECKING:
     from recollect.formats.ukvs.periods import Period
     from recollect.profiles.lookup import Holdings, Lookup
+
+FEW = 100  # searches for which loading compiled code takes longer than they do without
 
 LOOKUP_EPILOG = """\b
 Examples:
@@ -42,13 +44,14 @@ Answers: yes, no, unknown (a map of voids that says nothing of the URI, or a fre
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, as_json: bool, quiet: bool) -> int:
     """What maps say of URIs: the deciding key, its frequency, and yes, no or unknown."""
-    from recollect.profiles.lookup import open_map, period_of
+    from recollect.profiles.lookup import open_map
 
     paths, uris = _sorted_out(arguments)
     if not uris and source is None:
         raise UsageError("no URI to look up", hint="recollect lookup MAP URI, or --from FILE")
-    maps = {name: open_map(path) for name, path in _named(paths).items()}
-    at = period_of(moment) if moment else None
+    at = _period(moment) if moment else None
+    few = source is None and len(uris) * len(paths) <= FEW
+    maps = {name: open_map(path, few=few) for name, path in _named(paths).items()}
     tally = Tally()
     if source is not None and not uris and not as_json and at is None and _in_bulk(maps, source, tally):
         pass
@@ -62,6 +65,15 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
     if len(tally.bad) > 5:
         talk(f"... and {len(tally.bad) - 5:,} more that are no URIs")
     return 3 if tally.bad else 0
+
+
+def _period(moment: str) -> Period:
+    from recollect.profiles.lookup import period_of
+
+    try:
+        return period_of(moment)
+    except FormatError as error:
+        raise UsageError(error.what, where="--datetime", why=error.why, hint="2014, 2014-06, 2014:2016") from None
 
 
 class Tally:

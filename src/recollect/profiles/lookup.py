@@ -87,10 +87,13 @@ class MementoMap:
         return self._columns and not self._policy
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> MementoMap:
-        """Open a map: a file in any container that can be searched, or a folder of parts."""
+    def open(cls, path: str | os.PathLike[str], *, few: bool = False) -> MementoMap:
+        """Open a map: a file in any container that can be searched, or a folder of parts.
+
+        For a `few` lookups it is opened without compiled code, which is quicker to begin and slower to go on.
+        """
         name = os.fspath(path)
-        return cls(open_text(name), name)
+        return cls(open_text(name, few=few), name)
 
     def close(self) -> None:
         """Let go of the file at once, instead of when nobody refers to the map any more."""
@@ -313,12 +316,12 @@ def _stamp(path: str) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def open_map(path: str | os.PathLike[str]) -> Holdings:
-    """Open a map, a folder of parts or a filter, whichever it is."""
+def open_map(path: str | os.PathLike[str], *, few: bool = False) -> Holdings:
+    """Open a map, a folder of parts or a filter, whichever it is; see `MementoMap.open`."""
     name = os.fspath(path)
     if Path(name).is_file():
         from recollect.profiles.filters import FilterMap, is_filter
 
         if is_filter(name):
             return FilterMap.open(name)
-    return MementoMap.open(name)
+    return MementoMap.open(name, few=few)

@@ -4,6 +4,9 @@ Hides: where lines are. All three find the deciding line of a key among its look
 search itself. `find` gives (deciding key, its lines) or None; lines are several only where a map has more key columns
 than one.
 
+Kernels are loaded with the first mapped text: that takes a third of a second, and many more on a machine that has to
+compile them first. Who has a few questions only is better served without (`open_text`, `few`).
+
 Memory: nothing of a mapped file is loaded; of a compressed one a few blocks of text are kept.
 """
 
@@ -12,7 +15,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import islice, takewhile
+from itertools import dropwhile, islice, takewhile
+from operator import le
 from pathlib import Path
 from typing import Protocol
 
@@ -23,7 +27,6 @@ from recollect.errors import RecollectError
 from recollect.formats.blocks import BlockFile
 from recollect.formats.parts import part_names
 from recollect.formats.ukvs import Header, open_map
-from recollect.profiles import searchkernels as kernels
 from recollect.profiles.plainmap import open_plain, plain_of, tidied
 from recollect.uris import lookup_keys
 
@@ -31,7 +34,7 @@ Hit = tuple[bytes, list[bytes]]
 NO_MEMORY = np.zeros(0, np.int64)
 KNOWN_WILDCARDS = 1 << 12
 CHECKED_WHOLE = 1 << 24  # bytes; takes some 20 ms
-SAMPLES, SAMPLE_LINES = 256, 64
+SAMPLES, SAMPLE_LINES, SAMPLE_BYTES = 256, 64, 1 << 12
 
 
 class MapText(Protocol):
@@ -48,12 +51,15 @@ class MapText(Protocol):
     def close(self) -> None: ...
 
 
-def open_text(path: str) -> MapText:
-    """Open a map for searching by what it is."""
+def open_text(path: str, *, few: bool = False) -> MapText:
+    """Open a map for searching by what it is; for a few searches without kernels."""
     if Path(path).is_dir():
-        return PartedText(path)
+        return PartedText(path, few=few)
     file = BlockFile.open(path)
     if file.view is not None:
+        if few and _is_plainly_sorted(file.view):
+            with open_map(path) as opened:
+                return BlockText(file, opened.header)
         text = MappedText(np.frombuffer(file.view, np.uint8), path)
         return text if text.looks_sorted() else _put_in_order(path)
     with open_map(path) as opened:
@@ -67,6 +73,24 @@ def open_text(path: str) -> MapText:
         return MappedText(plain.data, path)
 
 
+def _is_plainly_sorted(text: memoryview) -> bool:
+    """Whether a search among lines cannot be led astray: headers below all keys, then keys that rise, as far as is
+    looked."""
+    if bytes(text[:1]) in (b"@", b"\xef"):
+        return False
+    if len(text) <= CHECKED_WHOLE:
+        lines = bytes(text).removesuffix(b"\n").split(b"\n")
+        return _rise(list(dropwhile(lambda line: line[:1] in (b"!", b"#", b"\r", b""), lines)))
+    windows = (bytes(text[at : at + SAMPLE_BYTES]) for at in range(0, len(text), len(text) // SAMPLES))
+    return _rise([line for window in windows for line in window.split(b"\n")[1:-1]])
+
+
+def _rise(lines: list[bytes]) -> bool:
+    """Whether keys rise. What is no record in between (an empty line, a comment) is below all keys and does not."""
+    keys = [line.partition(b" ")[0] for line in lines]
+    return all(map(le, keys, islice(keys, 1, None)))
+
+
 def _put_in_order(path: str) -> MappedText:
     """A sorted copy of a map that is not sorted, which is gone when the map is closed."""
     with open_plain(path) as plain, tidied(plain, lambda _problem: None) as tidy:
@@ -77,6 +101,9 @@ class MappedText:
     """Text in one piece: a mapped file, or a small one that was decompressed into memory."""
 
     def __init__(self, data: NDArray[np.uint8], path: str) -> None:
+        from recollect.profiles import searchkernels
+
+        self._kernels = searchkernels
         self.data = data
         plain = plain_of(data, path)
         self.header = plain.header
@@ -87,15 +114,17 @@ class MappedText:
     def looks_sorted(self) -> bool:
         """Whether keys rise: all of a small map, samples of a large one. A search in disorder would miss things."""
         windows = 0 if self.stop - self.start <= CHECKED_WHOLE else SAMPLES
-        return bool(kernels.looks_sorted(self.data, self.start, self.stop, windows, SAMPLE_LINES))
+        return bool(self._kernels.looks_sorted(self.data, self.start, self.stop, windows, SAMPLE_LINES))
 
     def _everything(self) -> int:
         """Where the line of `*` is, or -1."""
-        at, _, kind, _ = kernels.search(self.data, self.start, self.stop, -1, -1, _array(b"*"), NO_MEMORY)
-        return int(at) if kind == kernels.EXACT else -1
+        search = self._kernels.search
+        at, _, kind, _ = search(self.data, self.start, self.stop, -1, -1, _array(b"*"), NO_MEMORY)
+        return int(at) if kind == self._kernels.EXACT else -1
 
     def find(self, key: bytes) -> Hit | None:
-        at, _, _, _ = kernels.search(self.data, self.start, self.stop, -1, self.everything, _array(key), NO_MEMORY)
+        search = self._kernels.search
+        at, _, _, _ = search(self.data, self.start, self.stop, -1, self.everything, _array(key), NO_MEMORY)
         return None if at < 0 else self.hit_at(at)
 
     def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
@@ -113,12 +142,12 @@ class MappedText:
         WILD."""
         count = len(offsets)
         order = np.arange(count)
-        kernels.sort_keys(keys, offsets, sizes, order, np.empty_like(order))
+        self._kernels.sort_keys(keys, offsets, sizes, order, np.empty_like(order))
         positions = np.empty(count, np.int64)
         names = np.empty(count, np.int64)
         kinds = np.empty(count, np.uint8)
-        memory = np.full(int(sizes.max(initial=0)) + 1, kernels.UNKNOWN)
-        kernels.search_many(
+        memory = np.full(int(sizes.max(initial=0)) + 1, self._kernels.UNKNOWN)
+        self._kernels.search_many(
             self.data,
             self.start,
             self.stop,
@@ -136,7 +165,7 @@ class MappedText:
 
     def lines_under(self, start: bytes) -> Iterator[bytes]:
         """The lines that begin with some bytes, which have no white space among them."""
-        at = int(kernels.place(self.data, self.start, self.stop, _array(start)))
+        at = int(self._kernels.place(self.data, self.start, self.stop, _array(start)))
         while at < self.stop:
             line, at = self._line(at)
             if not line.startswith(start):
@@ -239,11 +268,11 @@ def _records(file: BlockFile, several: bool, key: bytes) -> list[bytes]:
 class PartedText:
     """A folder whose files together are one sorted map, such as `part-00000.ukvs`, ..."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, few: bool = False) -> None:
         names = part_names(Path(path))
         if not names:
             raise RecollectError("no map in this folder", where=path, hint="expected part-*.ukvs, or a manifest.json")
-        self._parts: list[MapText] = [open_text(str(name)) for name in names]
+        self._parts: list[MapText] = [open_text(str(name), few=few) for name in names]
         self.header = self._parts[0].header
         for part in self._parts:
             # Only the first part says what the columns are.
