@@ -18,6 +18,7 @@ import pytest
 from recollect.errors import FormatError
 from recollect.formats.parts import part_names
 from recollect.formats.ukvs import validate
+from recollect.profiles.budget import Budget, compact_by_budget
 from recollect.profiles.lookup import open_map
 from recollect.profiles.merge import MergeOptions, merge_maps
 from recollect.profiles.profile import profile
@@ -29,6 +30,7 @@ if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
     pytest.skip("NO JAVA: install Java 17 to test the Spark engine", allow_module_level=True)
 
 import recollect.spark.profile as spark_profile  # noqa: E402 - only where Spark is
+from recollect.spark.budget import compact_by_budget as spark_budget  # noqa: E402
 from recollect.spark.compact import compact_by_weights as spark_compact  # noqa: E402
 from recollect.spark.exchange import Sizes  # noqa: E402
 from recollect.spark.merge import merge as spark_merge  # noqa: E402
@@ -213,6 +215,23 @@ def test_compaction_by_weights_is_the_same(
     assert b"".join(part.read_bytes() for part in parts) == (tmp_path / "here.ukvs").read_bytes()
     assert there == here
     assert here.rollups > 3
+
+
+@pytest.mark.parametrize(
+    "limit", [{"max_cost": 0.02}, {"max_keys": 300}, {"max_keys": 60, "rollup_tlds": True}], ids=str
+)
+def test_compaction_by_budget_meets_the_budget_and_is_nearly_as_good(
+    spark: Any, maps: list[str], tmp_path: Path, limit: dict[str, Any]
+) -> None:
+    budget = Budget(**limit)
+    here = compact_by_budget(maps[0], tmp_path / "here.ukvs", budget)
+    there = spark_budget(maps[0], tmp_path / "there.ukvs", budget, sizes=SMALL)
+    assert there.keys_out <= (budget.max_keys or int(0.02 * here.uri_rs))
+    assert (there.keys_in, there.uri_rs) == (here.keys_in, here.uri_rs)
+    assert here.expected_wrong <= there.expected_wrong <= here.expected_wrong * 1.2
+    wide = open_map(tmp_path / "there.ukvs")
+    held = [line.split()[0] for line in Path(maps[0]).read_text().splitlines() if line[0] != "!" and "*" not in line]
+    assert all(wide.lookup(key).answer == "yes" for key in held)
 
 
 @pytest.mark.parametrize("wide", ["", "com,* 9/3\n", "* 99/9\n"], ids=["domains", "a top-level domain", "everything"])

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from recollect.cli.console import talk
 from recollect.errors import UsageError
 from recollect.model import Problem, ProgressCallback
+
+if TYPE_CHECKING:
+    from recollect.profiles.budget import Budget
+    from recollect.spark.session import Cluster
 
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)}
@@ -65,7 +69,23 @@ def by_budget(
 ) -> dict[str, Any]:
     """Compact within a budget; returns the report."""
     from recollect.formats.logs import read_lookups
-    from recollect.profiles.budget import Budget, compact_by_budget
+    from recollect.profiles.budget import compact_by_budget
+
+    result = compact_by_budget(
+        source,
+        target,
+        _budget(options),
+        lookups=read_lookups(options["lookups"], on_problem) if options["lookups"] else None,
+        threads=options["threads"] or 0,
+        on_problem=on_problem,
+        progress=progress,
+    )
+    return {"by": "budget", **asdict(result), "cost": result.cost}
+
+
+def _budget(options: dict[str, Any]) -> Budget:
+    """The one budget that is given."""
+    from recollect.profiles.budget import Budget
 
     limits = {name: options[name] for name in BUDGET_NAMES[:-1]}
     given = [name for name, limit in limits.items() if limit is not None]
@@ -75,15 +95,18 @@ def by_budget(
             why="" if not given else " and ".join(f"--{name.replace('_', '-')}" for name in given),
             hint="give one of --max-cost 1%, --max-keys N, --max-bytes 10MB, --min-accuracy 90%",
         )
-    result = compact_by_budget(
-        source,
-        target,
-        Budget(**limits, rollup_tlds=options["rollup_tlds"]),
-        lookups=read_lookups(options["lookups"], on_problem) if options["lookups"] else None,
-        threads=options["threads"] or 0,
-        on_problem=on_problem,
-        progress=progress,
-    )
+    return Budget(**limits, rollup_tlds=options["rollup_tlds"])
+
+
+def budget_on_spark(
+    source: str, target: str, options: dict[str, Any], cluster: Cluster, parts: bool, progress: ProgressCallback
+) -> dict[str, Any]:
+    """Compact within a budget on Spark; returns the report."""
+    from recollect.spark.budget import compact_by_budget
+
+    if options["lookups"]:
+        raise UsageError("a log is read on one machine", hint="leave out --lookups, or --engine spark")
+    result = compact_by_budget(source, target, _budget(options), cluster=cluster, parts=parts, progress=progress)
     return {"by": "budget", **asdict(result), "cost": result.cost}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, by_budget, summarise_budget
+from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, budget_on_spark, by_budget, summarise_budget
 from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
 from recollect.cli.engines import engine_options, taken_engine
 from recollect.errors import FormatError, UsageError
@@ -186,7 +186,7 @@ def _by_budget(job: Job, options: dict[str, Any]) -> dict[str, Any]:
             "a budget and weights are two ways", why=f"--{mixed[0].replace('_', '-')}", hint="give one or the other"
         )
     if job.cluster is not None:
-        raise UsageError("a budget is met on one machine", hint="leave out --engine spark, or compact by weights there")
+        return budget_on_spark(job.source, job.target, options, job.cluster, job.parts, job.progress)
     return by_budget(job.source, job.target, options, job.on_problem, job.progress)
 
 

@@ -32,12 +32,16 @@ from recollect.profiles.branches import Branches, branches_of
 from recollect.profiles.budgetlines import lines_of
 from recollect.profiles.demand import Demand, asked_in, demand_over
 from recollect.profiles.forecast import Fit, Smoothing
-from recollect.profiles.optimum import Costs, Optimiser, Solution, Stakes
+from recollect.profiles.optimum import FREE, Costs, Optimiser, Solution, Stakes
 from recollect.profiles.plainmap import PlainMap, open_plain, tidied
 from recollect.profiles.prior import shares_of, spread
 
 COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
 ATTEMPTS = 12  # to meet a number of bytes that is known only when all is written
+
+
+class TooSmall(RecollectError):
+    """A budget that no map meets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +101,11 @@ class Case:
         self.up = branches.up if demand is None else np.concatenate((branches.up, demand.absence_at))
 
     @classmethod
-    def of(cls, branches: Branches, lookups: Iterable[LogEntry] | None) -> Case:
+    def of(cls, branches: Branches, lookups: Iterable[LogEntry] | None, policy: str = "HxPx") -> Case:
         """The case of a map and, if there is one, its log."""
         if lookups is None:
             return cls(branches)
-        demand = demand_over(branches, asked_in(lookups))
+        demand = demand_over(branches, asked_in(lookups, policy))
         return cls(demand.branches, demand)
 
     def stakes(self, smoothing: Smoothing) -> Stakes:
@@ -169,7 +173,7 @@ def compact_by_budget(
     _tell(progress, "reading", 0)
     with opened(source, threads, on_problem) as (plain, branches):
         _tell(progress, "reading lookups", 1)
-        case = Case.of(branches, lookups)
+        case = Case.of(branches, lookups, plain.header.policy)
         _tell(progress, "choosing", 2)
         if budget.max_bytes is not None:
             return _within_bytes(plain, case, budget, target)
@@ -255,7 +259,7 @@ def _room_to_roll(case: Case, optimiser: Optimiser, limit: int) -> tuple[str, Op
         needed = optimiser.cheapest.cost
         if needed <= limit:
             return name, optimiser
-    raise RecollectError("no map is that small", why=f"the budget is {limit}, and the smallest map needs {needed}")
+    raise TooSmall("no map is that small", why=f"the budget is {limit}, and the smallest map needs {needed}")
 
 
 def _reaching(case: Case, optimiser: Optimiser, accuracy: float, factor: float) -> Solution:
@@ -296,13 +300,16 @@ def _within_bytes(plain: PlainMap, case: Case, budget: Budget, target: str | os.
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
         trial = Path(folder) / f"trial{suffix}"
         for _ in range(ATTEMPTS):
-            choice = choose(case, budget, unit, limit, fit)
+            try:
+                choice = choose(case, budget, unit, limit, fit)
+            except TooSmall:
+                break
             fit = choice.fit
             _write(plain, case, budget, choice, trial)
             size = trial.stat().st_size
             if size <= budget.max_bytes:
                 low, best = limit, choice
-                if size > 0.99 * budget.max_bytes or choice.solution.cost < limit:
+                if size > 0.99 * budget.max_bytes or choice.solution.price <= FREE:  # near enough, or nothing to gain
                     break
             else:
                 high = limit
@@ -311,7 +318,7 @@ def _within_bytes(plain: PlainMap, case: Case, budget: Budget, target: str | os.
             if limit <= low:
                 break
     if best is None:
-        raise RecollectError("no map is that small", why=f"{budget.max_bytes} bytes are too few")
+        raise TooSmall("no map is that small", why=f"{budget.max_bytes} bytes are too few; headers count, too")
     return _write(plain, case, budget, best, target)
 
 
@@ -320,7 +327,7 @@ def _write(
 ) -> BudgetCompaction:
     solution, demand = choice.solution, case.demand
     keys = 0
-    head = _header(plain.header, budget, choice).encode()
+    head = budget_header(plain.header, budget, choice).encode()
     size = len(head)
     with atomic_output(target) as out:
         out.write(head)
@@ -354,7 +361,8 @@ def _write(
     )
 
 
-def _header(header: Header, budget: Budget, choice: Choice) -> Header:
+def budget_header(header: Header, budget: Budget, choice: Choice) -> Header:
+    """The header of a compacted map, which says how it was compacted."""
     limits = ("max_cost", "max_keys", "max_bytes", "min_accuracy")
     how: dict[str, object] = {"by": "budget"}
     how |= {name: limit for name in limits if (limit := getattr(budget, name)) is not None}
