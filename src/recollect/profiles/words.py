@@ -3,16 +3,40 @@
 A kernel counts no references (`_nrt=False`): it borrows its arrays and makes none. Counting took half the time of the
 loops over lines, in atomic additions. Kernels may call kernels of other files; as Numba's cache does not notice a
 changed callee there, delete `__pycache__` after changing one (`make clean` does).
+
+Compiling takes seconds, once per machine. When it begins, the log `recollect.kernels` says so, once per run.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from llvmlite import ir
 from numba import njit, types
+from numba.core import event
 from numba.extending import intrinsic
+
+log = logging.getLogger("recollect.kernels")
+
+
+class _Compiling(event.Listener):  # type: ignore[misc]  # Numba has no types
+    """Hears of compiling; loading what was compiled before is no such event."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def on_start(self, event: Any) -> None:
+        if not self._told:
+            self._told = True
+            log.info("compiling")
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to tell."""
+
+
+event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]  # as above
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -24,8 +48,7 @@ def kernel(function: _Function) -> _Function:
 
 
 def inlined(function: _Function) -> _Function:
-    """A function that becomes a part of each kernel that calls it: a call with five arrays costs more than most do.
-    """
+    """A function that becomes a part of each kernel that calls it: a call with five arrays costs more than most do."""
     return cast(_Function, njit(inline="always")(function))
 
 
