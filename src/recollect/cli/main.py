@@ -141,21 +141,19 @@ def main(args: list[str] | None = None) -> None:
         # A character that the terminal's encoding lacks is shown as an escape; it must not end the program.
         sys.stdout.reconfigure(errors="backslashreplace")
     if sys.stderr is not None and sys.stderr.isatty():
-        _tell_of_compiling()
+        kernels = logging.getLogger("recollect.kernels")
+        kernels.setLevel(logging.INFO)
+        kernels.addHandler(_FirstRun())
     # Told to end (kill, a batch system's limit), we clean up as at Ctrl-C; the server has a handler of its own.
     signal.signal(signal.SIGTERM, _ended)
     sys.exit(run(args))
 
 
-def _tell_of_compiling() -> None:
-    """Say why the first run on a machine seems to do nothing for some seconds."""
-    from recollect.cli.console import talk
+class _FirstRun(logging.Handler):
+    """Says why the first run on a machine seems to do nothing for some seconds."""
 
-    note = logging.Handler()
-    note.emit = lambda _record: talk("compiling for this machine: some seconds, on the first run only")  # type: ignore[method-assign]
-    kernels = logging.getLogger("recollect.kernels")
-    kernels.addHandler(note)
-    kernels.setLevel(logging.INFO)
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo("compiling for this machine: some seconds, on the first run only", err=True)
 
 
 def _ended(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 log = logging.getLogger("recollect.kernels")
 
 
-class _Compiling(event.Listener):  # type: ignore[misc]  # Numba has no types
+class _Compiling(event.Listener):
     """Hears of compiling; loading what was compiled before is no such event."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class _Compiling(event.Listener):  # type: ignore[misc]  # Numba has no types
         """Nothing to tell."""
 
 
-event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]  # as above
+event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]  # Numba has no types
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
