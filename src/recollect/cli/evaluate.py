@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,6 +10,7 @@ import click
 
 from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk
 from recollect.cli.derived import Problems
+from recollect.cli.engines import taken_engine, where_options
 
 if TYPE_CHECKING:
     from recollect.profiles.evaluate import Confusion, Evaluation, Report, Share
@@ -45,6 +47,7 @@ Exit code: 0, 1 if a map misses anything that is held, 3 if lines could not be r
     help="Held means: the URI's key is in the holdings, or the very URI with its query.",
 )
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@where_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def evaluate(
@@ -60,9 +63,17 @@ def evaluate(
     """
     from recollect.profiles.evaluate import evaluate as measure
 
+    cluster, _ = taken_engine(options)
+    profiler = None
+    if cluster is not None:
+        from recollect.spark.profile import profile as on_spark
+
+        profiler = partial(on_spark, cluster=cluster)
     problems = Problems(options["strict"])
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
-        report = measure(maps, holdings, lookups, truth=truth, on_problem=problems.note, progress=progress)
+        report = measure(
+            maps, holdings, lookups, truth=truth, profiler=profiler, on_problem=problems.note, progress=progress
+        )
     if options["as_json"]:
         emit_json({**report.as_dict(), **problems.as_dict()})
     else:

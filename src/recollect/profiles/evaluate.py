@@ -20,13 +20,13 @@ Pure functions over arrays come first (`judge`), the command's work with files a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from math import sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import zstandard
@@ -42,6 +42,9 @@ from recollect.profiles import searchkernels as kernels
 from recollect.profiles.lookup import Holdings, MementoMap, keys_of, open_map
 from recollect.profiles.maptext import MappedText
 from recollect.uris import is_surt, surt, uri_key
+
+if TYPE_CHECKING:
+    from recollect.profiles.profile import ProfileResult
 
 Z95 = 1.959963984540054
 _STEP = 1 << 14
@@ -238,13 +241,17 @@ def evaluate(
     logs: Sequence[str | os.PathLike[str]],
     *,
     truth: Literal["key", "uri"] = "key",
+    profiler: Callable[..., ProfileResult] | None = None,
     on_problem: OnProblem | None = None,
     progress: ProgressCallback | None = None,
 ) -> Report:
-    """Evaluate maps and filters: `holdings` are indexes (or one uncompacted map), `logs` lists or logs of lookups."""
+    """Evaluate maps and filters: `holdings` are indexes (or one uncompacted map), `logs` lists or logs of lookups.
+
+    `profiler` makes a map of the holdings, if it is not to be `recollect.profile` here.
+    """
     tell = progress or (lambda _progress: None)
     lookups = gather([os.fspath(path) for path in logs], on_problem, tell)
-    with _truth(holdings, truth, on_problem, tell) as (known, keys, uri_rs):
+    with _truth(holdings, truth, profiler or _profiled_here, on_problem, tell) as (known, keys, uri_rs):
         tell(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
         held = asked_by(known, lookups)
     results = tuple(_evaluate(os.fspath(path), lookups, held, uri_rs, tell) for path in maps)
@@ -274,9 +281,19 @@ def gather(logs: Sequence[str], on_problem: OnProblem | None, tell: ProgressCall
     return Lookups.of([uri for uri, _ in found.values()], [count for _, count in found.values()])
 
 
+def _profiled_here(*arguments: Any, **options: Any) -> ProfileResult:
+    from recollect.profiles.profile import profile
+
+    return profile(*arguments, **options)
+
+
 @contextmanager
 def _truth(
-    paths: Sequence[str | os.PathLike[str]], truth: str, on_problem: OnProblem | None, tell: ProgressCallback
+    paths: Sequence[str | os.PathLike[str]],
+    truth: str,
+    profiler: Callable[..., ProfileResult],
+    on_problem: OnProblem | None,
+    tell: ProgressCallback,
 ) -> Iterator[tuple[MementoMap, int, int]]:
     """The holdings as an open map of all keys, with its number of keys and of URI-Rs."""
     names = [os.fspath(path) for path in paths]
@@ -285,10 +302,8 @@ def _truth(
             keys, uri_rs = _survey(names[0])
             yield stack.enter_context(MementoMap.open(names[0])), keys, uri_rs
             return
-        from recollect.profiles.profile import profile
-
         target = str(Path(stack.enter_context(TemporaryDirectory(prefix="recollect-"))) / "holdings.ukvs")
-        made = profile(names, target, policy="HxPx" if truth == "key" else "URIR", progress=tell)
+        made = profiler(names, target, policy="HxPx" if truth == "key" else "URIR", progress=tell)
         for problem in (*made.tally.damaged, *made.tally.problems):
             if on_problem is not None:
                 on_problem(problem)
