@@ -79,3 +79,4 @@ dist: $(STAMP)  ## build the wheel, and try it in an empty environment
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) .venv-pywb .bench dist build demo site
+	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +
