@@ -1,4 +1,4 @@
-"""Profiles of random, nasty indexes are those of a dictionary of sets, whatever the order, the pieces and the threads."""
+"""Profiles of random, nasty indexes are those of a dictionary of sets, in any order, any pieces, any threads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from recollect.formats.cdx import REVISIT
 from recollect.profiles.profile import profile
 from recollect.uris import policy_key, uri_key
 
-SEGMENTS = ["a", "a-b", "a.html", "b", "0", "1", "%20", "A", "é", "*", "a*b", "", "robots.txt", "(x)", "a,b", "~u", "z:1", '"q"']
+SEGMENTS = ["a", "a-b", "a.html", "b", "0", "1", "%20", "A", "é", "*", "a*b", "", "robots.txt"]
+SEGMENTS += ["(x)", "a,b", "~u", "z:1", '"q"']
 HOSTS = [
     "com,x", "com,x,sub", "com,x:8080", "com,X", "com,x,", "1.2.3.4", "4,3,2,1", "com,x-y", "com,x_y", "localhost",
     "org,é", "de,xn--bcher-kva", "com,example.dot", "[::1]", "com,x:80", "uk,co,bbc",
 ]  # fmt: skip
-MEDIA = ["text/html", "TEXT/HTML", "text/html; charset=utf-8", "image/png", "image/gif", REVISIT, "-", "unk", "application/pdf"]
+MEDIA = ["text/html", "TEXT/HTML", "text/html; charset=utf-8", "image/png", "image/gif", REVISIT, "-", "unk"]
+MEDIA += ["application/pdf"]
 STATUSES = ["200", "404", "301", "-", "2OO", "", "500", "0", "999"]
 
 
@@ -54,7 +56,9 @@ class Line:
         return f"{self.surt} {self.time} {json.dumps(fields)}"
 
     def cdx(self) -> str:
-        return f"{self.surt} {self.time} http://example.com/ {self.media.replace(chr(32), str())} {self.status or '-'} DIGEST - - 12 34 x.warc.gz"
+        media = self.media.replace(" ", "")
+        fields = f"{media} {self.status or '-'} DIGEST - - 12 34 x.warc.gz"
+        return f"{self.surt} {self.time} http://example.com/ {fields}"
 
     @property
     def media_type(self) -> str | None:
@@ -85,7 +89,8 @@ LINES = st.lists(
     ),
     max_size=60,
 )
-BAD = ["com,x)/bad", "com,x)/bad 20", "com,x)/bad 20140101000000 {", 'com,x)/bad 2014010100000x {"a": 1}', "\x00\x01", "no key here at all"]
+BAD = ["com,x)/bad", "com,x)/bad 20", "com,x)/bad 20140101000000 {", 'com,x)/bad 2014010100000x {"a": 1}']
+BAD += ["\x00\x01", "no key here at all"]
 
 
 def expected(lines: list[Line], keep=lambda _line: True, key=lambda surt: uri_key(surt)) -> bytes:
@@ -119,8 +124,17 @@ def text_of(lines: list[Line], form: str, newline: str = "\n") -> bytes:
 
 
 @settings(max_examples=150, deadline=None)
-@given(LINES, st.sampled_from(["cdx", "cdxj"]), st.booleans(), st.integers(1, 3), st.integers(0, 2**32), st.sampled_from([64, 500, 1 << 20]))
-def test_any_order_any_split_any_piece(lines: list[Line], form: str, in_order: bool, threads: int, seed: int, piece: int) -> None:
+@given(
+    LINES,
+    st.sampled_from(["cdx", "cdxj"]),
+    st.booleans(),
+    st.integers(1, 3),
+    st.integers(0, 2**32),
+    st.sampled_from([64, 500, 1 << 20]),
+)
+def test_any_order_any_split_any_piece(
+    lines: list[Line], form: str, in_order: bool, threads: int, seed: int, piece: int
+) -> None:
     if not lines:
         return
     shuffler = random.Random(seed)

@@ -14,11 +14,15 @@ from hypothesis import strategies as st
 from recollect.profiles.stats import stats
 from recollect.uris import POLICIES, policy_key, segments, uri_key
 
-HOSTS = ["com,x", "com,x,sub", "com,x-y", "com,x:8080", "com,x,sub,deep", "com", "uk,co,bbc", "uk,co,bbc,news", "4,3,2,1", "org,a"]
-PATHS = ["/", "/a", "/a-b", "/a/1", "/a/1/2/3/4/5/6/7", "/a//b", "/a//c", "//x", "/b?q=1", "/b?q=1&r=2", "/b", "/A", "/a?z", "/_x"]
+HOSTS = ["com,x", "com,x,sub", "com,x-y", "com,x:8080", "com,x,sub,deep", "com", "uk,co,bbc"]
+HOSTS += ["uk,co,bbc,news", "4,3,2,1", "org,a"]
+PATHS = ["/", "/a", "/a-b", "/a/1", "/a/1/2/3/4/5/6/7", "/a//b", "/a//c", "//x", "/b?q=1", "/b?q=1&r=2"]
+PATHS += ["/b", "/A", "/a?z", "/_x"]
 SURTS = st.builds(lambda host, path: f"{host}){path}", st.sampled_from(HOSTS), st.sampled_from(PATHS))
 CAPTURES = st.lists(
-    st.tuples(SURTS, st.integers(1996, 2003), st.integers(1, 12), st.sampled_from(["200", "404", "-", "301"])), min_size=1, max_size=80
+    st.tuples(SURTS, st.integers(1996, 2003), st.integers(1, 12), st.sampled_from(["200", "404", "-", "301"])),
+    min_size=1,
+    max_size=80,
 )
 
 
@@ -37,7 +41,8 @@ def test_every_table(captures: list[tuple[str, int, int, str]]) -> None:
         found = stats([file])
     per_surt = Counter(surt for surt, *_ in captures)
     keys = {uri_key(surt.encode()) for surt in per_surt}
-    assert (found.overview.captures, found.overview.uri_rs, found.overview.keys) == (len(captures), len(per_surt), len(keys))
+    overview = found.overview
+    assert (overview.captures, overview.uri_rs, overview.keys) == (len(captures), len(per_surt), len(keys))
     assert found.overview.hosts == len({key.partition(b")")[0] for key in keys})
     _check_distribution(found.distribution, per_surt)
     _check_years(found.years, captures)
