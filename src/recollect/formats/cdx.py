@@ -57,6 +57,9 @@ _NAMES = {
 _FIELDS = {name: field for field, names in _NAMES.items() for name in names}
 _PAIR = r'\s*"([^"\\]*)"\s*:\s*"((?:[^"]*[^"\\])?)"'
 _THREE_PAIRS = re.compile(rf"\{{{_PAIR}\s*,{_PAIR}\s*,{_PAIR}")
+# Of all white space only these set words apart; others may be bytes of a key.
+_BLANKS = " \t\r\n"
+_GAP = re.compile(r"[ \t]+")
 _LETTERS = {
     "b": "timestamp",
     "a": "url",
@@ -134,7 +137,7 @@ def usual_layout(fields: int, delimiter: str = " ") -> Layout | None:
 
 def parse_cdx(line: str, layout: Layout, *, all_schemes: bool = False) -> Capture:
     """The capture of one CDX line."""
-    if parse_layout(line) is not None or not line.strip():
+    if parse_layout(line) is not None or not line.strip(_BLANKS):
         raise NotACapture(HEADER)
     fields = line.rstrip("\r\n").split(layout.delimiter)
     if len(fields) != len(layout.letters):
@@ -150,13 +153,13 @@ def parse_cdx(line: str, layout: Layout, *, all_schemes: bool = False) -> Captur
 
 def parse_cdxj(line: str, *, all_schemes: bool = False) -> Capture:
     """The capture of one CDXJ line, or of a line that is all JSON."""
-    stripped = line.strip()
+    stripped = line.strip(_BLANKS)
     if not stripped or stripped[0] in "!@#":
         raise NotACapture(HEADER)
     if stripped[0] == "{":
         values = _json(stripped)
         return _capture(str(values.get("surt") or ""), values, all_schemes)
-    parts = stripped.split(None, 2)
+    parts = _GAP.split(stripped, 2)
     if len(parts) < 3 or not parts[2].startswith("{"):
         raise FormatError("no JSON object after key and time")
     values = _json(parts[2])
@@ -166,10 +169,10 @@ def parse_cdxj(line: str, *, all_schemes: bool = False) -> Capture:
 
 def parse_surt(line: str, *, all_schemes: bool = False) -> Capture:
     """The SURT (or URL) of one line of a list, counted as one capture."""
-    text = line.strip()
+    text = line.strip(_BLANKS)
     if not text or text[0] in "!@#":
         raise NotACapture(HEADER)
-    if len(text.split()) > 1:
+    if _GAP.search(text):
         raise FormatError("more than one word in a list of SURTs")
     return _capture(text, {}, all_schemes)
 
@@ -201,10 +204,14 @@ def _first_three(text: str) -> list[tuple[str, Any]] | None:
     names, values = match.groups()[::2], match.groups()[1::2]
     if {_FIELDS.get(name) for name in names} != {"url", "media_type", "status"} or any(len(name) < 3 for name in names):
         return None
+    return [(name, _unescaped(value)) for name, value in zip(names, values, strict=True)]
+
+
+def _unescaped(value: str) -> str:
     try:
-        return [(name, json.loads(f'"{value}"', strict=False)) for name, value in zip(names, values, strict=True)]
+        return str(json.loads(f'"{value}"', strict=False))
     except ValueError:
-        return None
+        return value
 
 
 def _plain(value: Any) -> Any:

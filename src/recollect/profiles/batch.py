@@ -96,7 +96,7 @@ class Columns:
         self.counts.fill(0)
         self.counts[kernels.LAST_MEDIA] = -1
         native.parse(
-            text, spec, kernels.ORDINARY,
+            text, spec, kernels.ORDINARY, kernels.NAMES,
             self.starts, self.run_of, self.times, self.statuses, self.media, self.states,
             self.surt_at, self.surt_length, self.key_length,
             self.slots, self.media_at, self.media_length, self.counts, self.spans, self.known, self.marks,
@@ -196,6 +196,8 @@ class _Mender:
         for run in odd_runs.tolist():
             surt = batch.surt(run)
             try:
+                if b"\t" in surt or b"\r" in surt:
+                    raise BadURI("two words")  # or so the careful parser may think
                 key = same_host.key(surt)
             except BadURI:
                 hopeless[run] = True

@@ -27,3 +27,14 @@ for _byte in b"abcdefghijklmnopqrstuvwxyz0123456789-_.,":
 for _byte in range(0x21, 0x7F):
     if not 65 <= _byte <= 90 and _byte not in b"*#?":
         ORDINARY[_byte] |= 2
+
+
+# JSON names of the fields that are read, and those (-1) that only the careful parser reads, which has them in
+# `formats.cdx`. Flat: for each its length, its field, its bytes.
+_NAMES = (
+    *((name, URL) for name in ("url", "original")),
+    *((name, MEDIA) for name in ("mime", "mimetype", "mime_type")),
+    *((name, STATUS) for name in ("status", "statuscode", "status_code")),
+    *((name, -1) for name in ("uri", "u", "m", "content_type", "s")),
+)
+NAMES = np.array([part for name, field in _NAMES for part in (len(name), field, *name.encode())], np.int64)

@@ -60,9 +60,9 @@ def _part(function: _Function) -> _Function:
 # How `native` compiles the functions that others call; all else here is compiled into them.
 SIGNATURES = {
     "parse": (
-        "void(uint8[::1], int64[::1], uint8[::1], int32[::1], int32[::1], int64[::1], int16[::1], int16[::1],"
-        " uint8[::1], int32[::1], int32[::1], int32[::1], int16[::1], int32[::1], int32[::1], int64[::1], int64[::1],"
-        " int64[::1], int64[::1])"
+        "void(uint8[::1], int64[::1], uint8[::1], int64[::1], int32[::1], int32[::1], int64[::1], int16[::1],"
+        " int16[::1], uint8[::1], int32[::1], int32[::1], int32[::1], int16[::1], int32[::1], int32[::1],"
+        " int64[::1], int64[::1], int64[::1], int64[::1])"
     ),
     "block": (
         "void(uint8[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64[::1], uint8[::1],"
@@ -163,10 +163,14 @@ def _scan_surt(
             stop = key_end = i
             while key_end > root and buf[key_end - 1] == 47:
                 key_end -= 1
+    while i < end and buf[i] > 32:
+        i += 1
+    if i < end and buf[i] != delimiter:  # white space that sets nothing apart, or so it seems
+        key_end = np.int64(-1)
+        while i < end and buf[i] != delimiter:
+            i += 1
     marks[0] = root - begin if key_end >= 0 else 0
     marks[1], marks[2] = stop - begin, key_end - begin
-    while i < end and buf[i] != delimiter:
-        i += 1
     return i, key_end
 
 
@@ -258,25 +262,21 @@ def _media_number(
 
 
 @_part
-def _field_of(buf: Any, begin: Any, end: Any) -> Any:
+def _field_of(buf: Any, begin: Any, end: Any, names: Any) -> Any:
     """Which field a JSON name is: URL, MEDIA, STATUS; 0 for one not needed; -1 for one the careful parser must read."""
     length = end - begin
-    c = buf[begin] if length > 0 else 0
-    if length == 3 and c == 117 and buf[begin + 1] == 114 and buf[begin + 2] == 108:  # url
-        return URL
-    if (
-        c == 109 and length >= 4 and buf[begin + 1] == 105 and buf[begin + 2] == 109 and buf[begin + 3] == 101
-    ):  # mime...
-        if length == 4 or length == 8 or (length == 9 and buf[begin + 4] == 95):  # mime, mimetype, mime_type
-            return MEDIA
-        return 0 if length == 13 else -1  # mime-detected is another thing
-    if c == 115 and length >= 6 and buf[begin + 1] == 116 and buf[begin + 2] == 97 and buf[begin + 3] == 116:  # stat...
-        return STATUS if length == 6 or length == 10 or length == 11 else -1  # status, statuscode, status_code
-    if c == 111 and length == 8:  # original
-        return URL
-    if length <= 1 or (c == 117 and length == 6) or (c == 116 and length == 9):  # m, s, u; urlkey; timestamp
-        return -1
-    return 0
+    at = 0
+    # `names` holds for each name its length, its field, its bytes.
+    while at < names.size:
+        size = names[at]
+        if size == length:
+            same = True
+            for i in range(size):
+                same &= np.int64(buf[begin + i]) == names[at + 2 + i]
+            if same:
+                return names[at + 1]
+        at += size + 2
+    return np.int64(0)
 
 
 @_part
@@ -306,7 +306,7 @@ def _scan_alike(buf: Any, base: Any, begin: Any, end: Any, known: Any, spans: An
 
 
 @_part
-def _scan_json(buf: Any, base: Any, begin: Any, end: Any, known: Any, spans: Any) -> Any:
+def _scan_json(buf: Any, base: Any, begin: Any, end: Any, names: Any, known: Any, spans: Any) -> Any:
     """Read a flat JSON object in [begin, end); spans of URL, MEDIA and STATUS. False if anything is unusual.
 
     When these are the first three, nothing is read behind them but the closing brace, and `known` learns where the
@@ -328,7 +328,7 @@ def _scan_json(buf: Any, base: Any, begin: Any, end: Any, known: Any, spans: Any
             i += 1
         if i + 1 >= end or buf[i] == 92:
             return False
-        field = _field_of(buf, name, i)
+        field = _field_of(buf, name, i, names)
         if field < 0 or (field > 0 and spans[2 * field] >= 0):
             return False
         i += 1
@@ -345,7 +345,7 @@ def _scan_json(buf: Any, base: Any, begin: Any, end: Any, known: Any, spans: Any
         if quoted:
             value = i + 1
             i = _find(base, 34, value, end)
-            if i >= end or buf[i - 1] == 92:
+            if i >= end or _find(base, 92, value, i) < i:
                 return False
             value_end = i
             i += 1
@@ -403,7 +403,7 @@ def _scan_fields(base: Any, begin: Any, end: Any, spec: Any, spans: Any) -> Any:
 
 
 def parse(
-    buf: Any, spec: Any, ordinary: Any,
+    buf: Any, spec: Any, ordinary: Any, names: Any,
     starts: Any, run_of: Any, times: Any, statuses: Any, media: Any, states: Any,
     surt_at: Any, surt_length: Any, key_length: Any,
     slots: Any, media_at: Any, media_length: Any, counts: Any, spans: Any, known: Any, marks: Any,
@@ -458,7 +458,7 @@ def parse(
                     if not read:
                         for j in range(2 * URL, 2 * STATUS + 2):
                             spans[j] = -1
-                        read = _scan_json(buf, base, i + 16, stop, known, spans)
+                        read = _scan_json(buf, base, i + 16, stop, names, known, spans)
                     if read:
                         time = _scan_time(base, i + 1, stop)
             elif _scan_fields(base, p, stop, spec, spans) and (
