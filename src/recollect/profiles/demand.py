@@ -25,6 +25,7 @@ from recollect.formats.logs import LogEntry
 from recollect.profiles import demandkernels as kernels
 from recollect.profiles.branches import Branches
 from recollect.profiles.keytable import KeyTree, table_of, tree_of
+from recollect.profiles.lookup import keys_of
 from recollect.uris import is_surt, key_of_uri, uri_key
 
 Ints = NDArray[np.int64]
@@ -44,6 +45,7 @@ def _key(uri: str) -> bytes:
 class Asked:
     """A log as keys: how often each was asked for, and the key of an index that keeps `www.`, where it differs."""
 
+    policy: str = "HxPx"
     counts: dict[bytes, int] = field(default_factory=dict)
     kept_www: dict[bytes, bytes] = field(default_factory=dict)
     requests: int = 0
@@ -52,20 +54,20 @@ class Asked:
     def add(self, entry: LogEntry) -> None:
         """Count one line of a log; what is no URI of the web is counted as unusable."""
         try:
-            key = _key(entry.uri)
+            key = _key(entry.uri) if self.policy == "HxPx" else keys_of(entry.uri, self.policy)[0]
         except BadURI:
             self.unusable += 1
             return
         self.requests += entry.count
         self.counts[key] = self.counts.get(key, 0) + entry.count
-        if _WWW.match(entry.uri):
+        if self.policy == "HxPx" and _WWW.match(entry.uri):
             host, _, path = key.partition(b")")
             self.kept_www[key] = host + b",www)" + path
 
 
-def asked_in(entries: Iterable[LogEntry]) -> Asked:
-    """The keys of a log."""
-    asked = Asked()
+def asked_in(entries: Iterable[LogEntry], policy: str = "HxPx") -> Asked:
+    """The keys of a log, by the policy of a map."""
+    asked = Asked(policy)
     for entry in entries:
         asked.add(entry)
     return asked
