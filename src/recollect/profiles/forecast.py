@@ -3,21 +3,24 @@
 Hides: the estimate. At each branch the next lookup either goes where lookups went before, or somewhere new. As in
 language models (modified Kneser-Ney), each way seen r times keeps r - D(r), where the discounts D(1), D(2), D(3+)
 follow from how many ways were seen once, twice, ... (Good and Turing's argument, leaving one out), for each depth
-of hosts and paths apart. What the discounts free goes where the prior says. In a list of different URIs nearly
-every way is seen once, so nearly all goes to unseen neighbours; in a log of requests popular absent URIs keep their
-share.
+of hosts and paths apart. In a list of different URIs nearly every way is seen once, so nearly all goes to unseen
+neighbours; in a log of requests popular absent URIs keep their share.
 
-Three numbers are not settled by such an argument. They are chosen for the log at hand: each candidate is made from
-one half of the log and judged by the wrong answers on the other half, at the budget asked for (`fit`).
+What the discounts free goes to new ways: held ones, absent ones, or on into another branch, in the proportions of what
+was freed at the branch, with the prior's as if seen once more. The prior's proportions are corrected for each depth by
+those of the whole log, so that a branch that nobody passed is like others of its depth.
+
+Three numbers are not settled by such arguments (`Smoothing`). They are chosen for the log at hand: each candidate is made
+from one half of the log and judged by the wrong answers on the other half, at the budget asked for (`fit`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from recollect.profiles.branches import Branches
@@ -26,9 +29,12 @@ from recollect.profiles.budgetkernels import PUT_ZERO
 from recollect.profiles.demand import Demand, Tally
 from recollect.profiles.optimum import Costs, Solution, Stakes
 from recollect.profiles.prior import Shares, shares_of
+from recollect.profiles.words import kernel
 
 Floats = NDArray[np.float64]
 
+# Where a lookup goes at a branch: to what is held, to what is not, or on into another branch.
+HIT, MISS, ON = 0, 1, 2
 LEVELS = 4  # of hosts, and as many of paths; deeper ones are like the last
 
 
@@ -43,7 +49,7 @@ class Smoothing:
 
 
 CANDIDATES: dict[str, tuple[float, ...]] = {
-    "temper": (0.25, 0.5, 0.75, 1.0),
+    "temper": (0.25, 0.5, 0.75),
     "spill": (0.0, 0.1, 0.3, 1.0),
     "doubt": (0.0, 0.05, 0.2),
 }
@@ -87,21 +93,42 @@ def _forecast(demand: Demand, tally: Tally, shares: Shares) -> tuple[Floats, Flo
     branches = demand.branches
     count = len(branches)
     level = _levels(branches)
+    held = (branches.flags & HELD) != 0
     at = np.concatenate((np.arange(count), branches.up[1:], demand.leaf_at, demand.absence_at))
     seen = np.concatenate((tally.stop, tally.passing[1:], tally.leaf, tally.absence))
-    kept = seen - _discounts(level[at], seen)[level[at], np.minimum(seen, 3)]
-    # One more lookup that follows the prior: a branch that nobody passed is defined, and none is too sure.
-    total = tally.passing + 1.0
-    fresh = 1 - np.bincount(at, weights=kept, minlength=count) / total
-    kept /= total[at]
-    stop, onward, _, absent = np.split(kept, np.cumsum([count, count - 1, len(demand.leaf_at)]))
-    leave, own, mass = np.zeros(count), np.zeros(count), np.zeros(count)
-    onward = np.concatenate(([0.0], onward))
-    _pass_on(branches.up, onward, fresh, shares.weight, shares.stay, shares.leave, leave, mass, own)
-    own += mass * stop
+    kinds = np.repeat([ON, HIT, MISS], [count - 1, len(demand.leaf_at), len(demand.absence_at)])
+    freed = _discounts(level[at], seen)[level[at], np.minimum(seen, 3)]
+    loose = np.bincount(
+        at * 3 + np.concatenate((np.where(held, HIT, MISS), kinds)), weights=freed, minlength=3 * count
+    ).reshape(-1, 3)
+    weight = np.bincount(branches.up[1:], weights=shares.weight[1:], minlength=count)
+    # One more lookup that follows the guess: a branch that nobody passed is defined, and none is too sure.
+    total = tally.passing[:, None] + 1.0
+    hit_miss_on = (loose + _guess(branches, shares, weight, level, loose)) / total
+    stop, onward, _, absent = np.split(
+        (seen - freed) / total[at, 0], np.cumsum([count, count - 1, len(demand.leaf_at)])
+    )
+    mass = np.zeros(count)
+    _pass_on(branches.up, onward, hit_miss_on[:, ON] / np.where(weight > 0, weight, 1.0), shares.weight, mass)
+    staying = shares.stay / (shares.stay + shares.leave)
+    own = mass * (stop + hit_miss_on[:, MISS] * staying)
     # Held, or perhaps held: below a wildcard of the input only a key that says 0 is known to be absent.
-    own[((branches.flags & HELD) != 0) | ((branches.flags & (OPEN | ABSENT)) == OPEN)] = 0.0
-    return leave, own, absent * mass[demand.absence_at]
+    own[held | ((branches.flags & (OPEN | ABSENT)) == OPEN)] = 0.0
+    return mass * hit_miss_on[:, MISS] * (1 - staying), own, absent * mass[demand.absence_at]
+
+
+def _guess(branches: Branches, shares: Shares, weight: Floats, level: NDArray[np.int64], loose: Floats) -> Floats:
+    """How a new lookup splits at each branch before its own lookups are heard: the prior's hits (on leaves), misses
+    and ways on, each corrected for its level by what was freed there against what the prior expects."""
+    guess = np.stack((branches.leaves.astype(float), shares.stay + shares.leave, weight), axis=1)
+    guess /= guess.sum(axis=1)[:, None]
+    heard = loose.sum(axis=1)
+    for one in range(2 * LEVELS):
+        here = level == one
+        guess[here] *= (loose[here].sum(axis=0) + 1) / (heard[here] @ guess[here] + 1)
+    if not heard.any():
+        guess[:, HIT] = 0.0  # without any lookup nothing is known of hits, and only misses and ways on matter
+    return guess / guess.sum(axis=1)[:, None]
 
 
 def _levels(branches: Branches) -> NDArray[np.int64]:
@@ -120,19 +147,12 @@ def _discounts(level: NDArray[np.int64], seen: NDArray[np.int64]) -> Floats:
     return result
 
 
-@njit(cache=True, nogil=True)
-def _pass_on(up, onward, fresh, weight, stay, out, leave, mass, own):  # type: ignore[no-untyped-def]
-    count = up.shape[0]
-    everything = stay + out
-    for i in range(count - 1, 0, -1):
-        everything[up[i]] += weight[i]
+@kernel
+def _pass_on(up: Any, onward: Any, per_weight: Any, weight: Any, mass: Any) -> Any:
+    """Send mass down the tree: to where lookups went before (`onward` begins with branch 1), and by weight."""
     mass[0] = 1.0
-    for i in range(count):
-        if i:
-            above = up[i]
-            mass[i] = mass[above] * (onward[i] + fresh[above] * weight[i] / everything[above])
-        leave[i] = mass[i] * fresh[i] * out[i] / everything[i]
-        own[i] = mass[i] * fresh[i] * stay[i] / everything[i]
+    for i in range(1, up.shape[0]):
+        mass[i] = mass[up[i]] * (onward[i - 1] + per_weight[up[i]] * weight[i])
 
 
 def wrong_answers(demand: Demand, tally: Tally, solution: Solution, up: NDArray[np.int32]) -> int:
@@ -155,7 +175,7 @@ class Fit:
     @property
     def factor(self) -> float:
         """Wrong answers for each one expected."""
-        return self.wrong / self.expected if self.wrong and self.expected else 1.0
+        return (self.wrong + 1) / (self.expected + 1)
 
 
 def fit(demand: Demand, solve: Callable[[Stakes], Solution]) -> Fit:

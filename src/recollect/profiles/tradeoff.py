@@ -37,6 +37,7 @@ from recollect.profiles.weights import Weights
 # The weights of the paper's Figure 9, for hosts and for paths.
 FIGURE_9 = (4.0, 2.0, 1.0, 0.5, 0.25, 0.0)
 SIZES = 40
+SMALLEST = 0.001  # the cost down to which maps are shown, if they can be that small
 FIT_AT = 0.01  # the cost at which the smoothing of a log is fitted
 
 
@@ -76,7 +77,7 @@ def tradeoff(
 ) -> Tradeoff:
     """Accuracy at many sizes of a map."""
     with opened(source, threads, on_problem) as (plain, branches):
-        case = Case.of(branches, lookups)
+        case = Case.of(branches, lookups, plain.header.policy)
         steps = 2 * sizes + len(FIGURE_9) ** 2
 
         def tell(done: int) -> None:
@@ -148,16 +149,19 @@ def _judges(case: Case) -> list[tuple[Stakes, Judge]]:
 
 
 def _by_budget(case: Case, judges: list[tuple[Stakes, Judge]], sizes: int, tell: Callable[[int], None]) -> list[Point]:
-    """Points at sizes spread evenly over the orders of magnitude, from the smallest map to the whole one."""
+    """Points at sizes spread evenly over the orders of magnitude, from a small map to the whole one."""
     costs, uri_rs = case.costs("keys"), case.branches.uri_rs
     curves = []
     for number, (stakes, judge) in enumerate(judges):
-        optimiser = Optimiser(stakes, costs, case.may_roll(2))
-        smallest, largest = max(1, optimiser.cheapest.cost), max(1, int(case.branches.keys.sum()))
-        targets = np.unique(np.geomspace(smallest, max(smallest, largest), sizes).round().astype(int))
+        spared = Optimiser(stakes, costs, case.may_roll(2))
+        rolled = Optimiser(stakes, costs, case.may_roll(1), spared)
+        # Where nearly every domain holds one page, maps get small only by rolling up top-level domains.
+        smallest = min(spared.cheapest.cost, max(rolled.cheapest.cost, int(SMALLEST * uri_rs)))
+        largest = max(1, int(case.branches.keys.sum()))
+        targets = np.unique(np.geomspace(max(1, smallest), max(1, smallest, largest), sizes).round().astype(int))
         price, curve = 0.0, []
         for step, target in enumerate(targets.tolist()):
-            solution = optimiser.within(target, near=price, spend=False)
+            solution = spared.within(target, near=price, spend=False) or rolled.within(target, spend=False)
             assert solution is not None
             price = solution.price
             curve.append((solution.cost, judge(solution)))
