@@ -10,8 +10,8 @@ What the discounts free goes to new ways: held ones, absent ones, or on into ano
 was freed at the branch, with the prior's as if seen once more. The prior's proportions are corrected for each depth by
 those of the whole log, so that a branch that nobody passed is like others of its depth.
 
-Three numbers are not settled by such arguments (`Smoothing`). They are chosen for the log at hand: each candidate is made
-from one half of the log and judged by the wrong answers on the other half, at the budget asked for (`fit`).
+Three numbers are not settled by such arguments (`Smoothing`). They are chosen for the log at hand: each candidate is
+made from one half of the log and judged by the wrong answers on the other half, at the budget asked for (`fit`).
 """
 
 from __future__ import annotations
@@ -98,22 +98,19 @@ def _forecast(demand: Demand, tally: Tally, shares: Shares) -> tuple[Floats, Flo
     seen = np.concatenate((tally.stop, tally.passing[1:], tally.leaf, tally.absence))
     kinds = np.repeat([ON, HIT, MISS], [count - 1, len(demand.leaf_at), len(demand.absence_at)])
     freed = _discounts(level[at], seen)[level[at], np.minimum(seen, 3)]
-    loose = np.bincount(
-        at * 3 + np.concatenate((np.where(held, HIT, MISS), kinds)), weights=freed, minlength=3 * count
-    ).reshape(-1, 3)
-    weight = np.bincount(branches.up[1:], weights=shares.weight[1:], minlength=count)
+    kinds = np.concatenate((np.where(held, HIT, MISS), kinds))
+    loose = _sums(at * 3 + kinds, freed, 3 * count).reshape(-1, 3)
+    weight = _sums(branches.up[1:], shares.weight[1:], count)
     # One more lookup that follows the guess: a branch that nobody passed is defined, and none is too sure.
     total = tally.passing[:, None] + 1.0
     hit_miss_on = (loose + _guess(branches, shares, weight, level, loose)) / total
-    stop, onward, _, absent = np.split(
-        (seen - freed) / total[at, 0], np.cumsum([count, count - 1, len(demand.leaf_at)])
-    )
+    kept = (seen - freed) / total[at, 0]
+    stop, onward, _, absent = np.split(kept, np.cumsum([count, count - 1, len(demand.leaf_at)]))
     mass = np.zeros(count)
     _pass_on(branches.up, onward, hit_miss_on[:, ON] / np.where(weight > 0, weight, 1.0), shares.weight, mass)
     staying = shares.stay / (shares.stay + shares.leave)
     own = mass * (stop + hit_miss_on[:, MISS] * staying)
-    # Held, or perhaps held: below a wildcard of the input only a key that says 0 is known to be absent.
-    own[held | ((branches.flags & (OPEN | ABSENT)) == OPEN)] = 0.0
+    own[_perhaps_held(branches)] = 0.0
     return mass * hit_miss_on[:, MISS] * (1 - staying), own, absent * mass[demand.absence_at]
 
 
@@ -128,7 +125,18 @@ def _guess(branches: Branches, shares: Shares, weight: Floats, level: NDArray[np
         guess[here] *= (loose[here].sum(axis=0) + 1) / (heard[here] @ guess[here] + 1)
     if not heard.any():
         guess[:, HIT] = 0.0  # without any lookup nothing is known of hits, and only misses and ways on matter
-    return guess / guess.sum(axis=1)[:, None]
+    guess /= guess.sum(axis=1)[:, None]
+    return guess
+
+
+def _sums(at: NDArray[Any], weights: Floats, count: int) -> Floats:
+    return np.bincount(at, weights=weights, minlength=count).astype(float)
+
+
+def _perhaps_held(branches: Branches) -> NDArray[np.bool_]:
+    """Which branches' own keys are held or may be: below a wildcard of the input only one that says 0 is absent."""
+    flags = branches.flags
+    return np.asarray(((flags & HELD) != 0) | ((flags & (OPEN | ABSENT)) == OPEN))
 
 
 def _levels(branches: Branches) -> NDArray[np.int64]:
@@ -159,7 +167,7 @@ def wrong_answers(demand: Demand, tally: Tally, solution: Solution, up: NDArray[
     """How many of these lookups a solution answers yes although nothing is held."""
     state = solution.states(up)
     count = len(demand.branches)
-    absent = (demand.branches.flags & (HELD | OPEN)) == 0
+    absent = ~_perhaps_held(demand.branches)
     covered = absent & (state[:count] == 1) & ((solution.decide[:count] & PUT_ZERO) == 0)
     return int(tally.stop[covered].sum() + tally.absence[state[count:] == 1].sum())
 
