@@ -184,7 +184,7 @@ def test_parts_are_one_map_for_lookup_merge_validate_and_publish(
     whole = profile(indexes, tmp_path / "whole.ukvs")
     spark_profile.profile(indexes, f"{tmp_path}/parts/", sizes=SMALL)
     parts = part_names(tmp_path / "parts")
-    assert len(parts) > 3
+    assert len(parts) > 2, "a header, and more ranges than one"
     assert sorted(parts) == parts
     text = (tmp_path / "whole.ukvs").read_bytes()
     assert b"".join(part.read_bytes() for part in parts) == text
