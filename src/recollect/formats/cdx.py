@@ -35,6 +35,8 @@ from recollect.errors import BadURI, FormatError
 from recollect.uris import is_surt, surt, uri_key
 
 REVISIT = "warc/revisit"
+# No URI is as long; noise that looks like one must not fill the memory.
+MAX_KEY = 1 << 16
 # Media types that only records about captures have, when they have no status.
 _METADATA_TYPES = frozenset({"text/anvl", "application/warc-fields"})
 _SCHEME = re.compile(r"([a-z][a-z0-9+-]*):", re.IGNORECASE)
@@ -263,6 +265,8 @@ def _scheme(uri: str) -> str | None:
 def key_surt(key: str, url: str | None, all_schemes: bool = False) -> bytes:
     """The SURT of an index line: its key if that is a SURT, else made from its URL, else from the key read as a URL."""
     spelled = key.encode("utf-8", "surrogateescape")
+    if len(spelled) > MAX_KEY:
+        raise FormatError("a key that is too long", why=f"{len(spelled):,} bytes, at most {MAX_KEY:,} are read")
     try:
         uri_key(spelled)
         return spelled

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import BadURI, FormatError
-from recollect.formats.cdx import HEADER, Capture, Layout, NotACapture, clean_media_type
+from recollect.formats.cdx import HEADER, MAX_KEY, Capture, Layout, NotACapture, clean_media_type
 from recollect.formats.detect import Kind
 from recollect.profiles import kernelfields as kernels
 from recollect.profiles import native
@@ -179,6 +179,9 @@ class _Mender:
     def mend(self) -> None:
         """Make keys of odd runs, then read odd lines, then leave out what is no capture."""
         batch = self._batch
+        too_long = batch.surt_length > MAX_KEY
+        if too_long.any():
+            batch.alive &= ~too_long[batch.run_of]
         odd_runs = np.flatnonzero(batch.key_length < 0)
         if odd_runs.size:
             self._mend_keys(odd_runs)

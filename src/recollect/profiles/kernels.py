@@ -51,7 +51,7 @@ from recollect.profiles.words import low_zeros, word_at
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _part(function: _Function) -> _Function:
+def part(function: _Function) -> _Function:
     """Compile a function into those that call it. It borrows its arrays and makes none (see `words`)."""
     options: dict[str, Any] = {"_nrt": False}
     return cast(_Function, njit(**options)(function))
@@ -76,26 +76,26 @@ _memcmp: Any = types.ExternalFunction("memcmp", types.int32(types.uintp, types.u
 _memcpy: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
 
 
-@_part
+@part
 def _find(base: Any, byte: Any, begin: Any, end: Any) -> Any:
     """Where `byte` is next in base[begin:end], or `end`."""
     at = _memchr(np.uintp(base + begin), np.int32(byte), np.uintp(end - begin))
     return end if at == 0 else np.int64(at - np.uintp(base))
 
 
-@_part
+@part
 def _same(base: Any, a: Any, b: Any, length: Any) -> Any:
     return _memcmp(np.uintp(base + a), np.uintp(base + b), np.uintp(length)) == 0
 
 
-@_part
+@part
 def _compare(base: Any, a: Any, a_length: Any, b: Any, b_length: Any) -> Any:
     """Order of two slices as bytes."""
     order = _memcmp(np.uintp(base + a), np.uintp(base + b), np.uintp(min(a_length, b_length)))
     return np.int64(order) if order != 0 else a_length - b_length
 
 
-@_part
+@part
 def _common(buf: Any, base: Any, a: Any, b: Any, limit: Any) -> Any:
     """How many bytes the texts at a and b share, up to `limit`."""
     count = np.int64(0)
@@ -109,7 +109,7 @@ def _common(buf: Any, base: Any, a: Any, b: Any, limit: Any) -> Any:
     return count
 
 
-@_part
+@part
 def _scan_host(buf: Any, begin: Any, end: Any, ordinary: Any) -> Any:
     """Where the path of a SURT begins, behind `)/`; -1 if its host is out of the ordinary.
 
@@ -133,7 +133,7 @@ def _scan_host(buf: Any, begin: Any, end: Any, ordinary: Any) -> Any:
     return i + 2 if i + 1 < end and buf[i] == 41 and buf[i + 1] == 47 else np.int64(-1)
 
 
-@_part
+@part
 def _scan_surt(
     buf: Any, base: Any, begin: Any, end: Any, delimiter: Any, ordinary: Any, before: Any, length: Any, marks: Any
 ) -> Any:
@@ -174,7 +174,7 @@ def _scan_surt(
     return i, key_end
 
 
-@_part
+@part
 def _eight_digits(word: Any) -> Any:
     """The number that eight ASCII digits spell, the first lowest in the word; -1 if they are no digits."""
     high, six = np.uint64(0xF0F0F0F0F0F0F0F0), np.uint64(0x0606060606060606)
@@ -186,7 +186,7 @@ def _eight_digits(word: Any) -> Any:
     return np.int64(((word & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(42949672960001)) >> np.uint64(32))
 
 
-@_part
+@part
 def _scan_time(base: Any, begin: Any, end: Any) -> Any:
     """The number of the 14 digits at `begin`, or -1; they are read as eight and eight that share two."""
     if begin + 14 > end:
@@ -204,7 +204,7 @@ def _scan_time(base: Any, begin: Any, end: Any) -> Any:
     return first * 1000000 + clock
 
 
-@_part
+@part
 def _scan_status(buf: Any, begin: Any, end: Any) -> Any:
     """Three digits, 0 for an absent status, -1 for something else."""
     if end - begin == 3 and 49 <= buf[begin] <= 57:
@@ -216,7 +216,7 @@ def _scan_status(buf: Any, begin: Any, end: Any) -> Any:
     return np.int64(-1)
 
 
-@_part
+@part
 def _is_web(buf: Any, begin: Any, end: Any) -> Any:
     """`http://` or `https://`."""
     if end - begin < 8 or buf[begin] != 104 or buf[begin + 1] != 116 or buf[begin + 2] != 116 or buf[begin + 3] != 112:
@@ -225,7 +225,7 @@ def _is_web(buf: Any, begin: Any, end: Any) -> Any:
     return buf[i] == 58 and buf[i + 1] == 47 and buf[i + 2] == 47
 
 
-@_part
+@part
 def _media_number(
     buf: Any, base: Any, begin: Any, end: Any, slots: Any, media_at: Any, media_length: Any, counts: Any
 ) -> Any:
@@ -261,7 +261,7 @@ def _media_number(
     return np.int64(number)
 
 
-@_part
+@part
 def _field_of(buf: Any, begin: Any, end: Any, names: Any) -> Any:
     """Which field a JSON name is: URL, MEDIA, STATUS; 0 for one not needed; -1 for one the careful parser must read."""
     length = end - begin
@@ -279,7 +279,7 @@ def _field_of(buf: Any, begin: Any, end: Any, names: Any) -> Any:
     return np.int64(0)
 
 
-@_part
+@part
 def _is_closed(buf: Any, begin: Any, end: Any) -> Any:
     """Whether the last byte that is no blank is `}`."""
     i = end - 1
@@ -288,7 +288,7 @@ def _is_closed(buf: Any, begin: Any, end: Any) -> Any:
     return buf[i] == 125
 
 
-@_part
+@part
 def _scan_alike(buf: Any, base: Any, begin: Any, end: Any, known: Any, spans: Any) -> Any:
     """Read a JSON object whose first three names are those of a line before (`known`), spelled the same."""
     i = begin
@@ -305,7 +305,7 @@ def _scan_alike(buf: Any, base: Any, begin: Any, end: Any, known: Any, spans: An
     return _is_closed(buf, i, end)
 
 
-@_part
+@part
 def _scan_json(buf: Any, base: Any, begin: Any, end: Any, names: Any, known: Any, spans: Any) -> Any:
     """Read a flat JSON object in [begin, end); spans of URL, MEDIA and STATUS. False if anything is unusual.
 
@@ -383,7 +383,7 @@ def _scan_json(buf: Any, base: Any, begin: Any, end: Any, names: Any, known: Any
         return i == end
 
 
-@_part
+@part
 def _scan_fields(base: Any, begin: Any, end: Any, spec: Any, spans: Any) -> Any:
     """Spans of the wanted fields of a CDX line in [begin, end) and whether the number of fields is right."""
     at = begin
@@ -493,7 +493,7 @@ def parse(
     counts[CONSUMED] = min(p, end)
 
 
-@_part
+@part
 def _sort(base: Any, at: Any, length: Any, order: Any, count: Any, temp: Any) -> None:
     """Sort `order[:count]` by the slices its numbers stand for; a stable merge sort that doubles sorted stretches."""
     width = 1
@@ -516,7 +516,7 @@ def _sort(base: Any, at: Any, length: Any, order: Any, count: Any, temp: Any) ->
         width *= 2
 
 
-@_part
+@part
 def _put_number(out: Any, at: Any, value: Any) -> Any:
     digits: Any = 1
     limit: Any = np.int64(10)
@@ -529,7 +529,7 @@ def _put_number(out: Any, at: Any, value: Any) -> Any:
     return at + digits
 
 
-@_part
+@part
 def _put_line(base: Any, at: Any, length: Any, m: Any, r: Any, out: Any, to: Any) -> Any:
     _memcpy(np.uintp(out.ctypes.data + to), np.uintp(base + at), np.uintp(length))
     to += length

@@ -205,7 +205,9 @@ def profile(
     )
     target = None if output is None else os.fspath(output)
     found: list[Problem] = []
-    sources = find_sources(_listed(paths), None if strict else found.append)
+    sources = _without_output(find_sources(_listed(paths), None if strict else found.append), target)
+    if found and not sources:
+        raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason)
     if found and not sources:
         # A map of nothing would say that the archive holds nothing, perhaps in the place of one that knows better.
         hint = "see `recollect profile --help` for the kinds of input"
@@ -251,6 +253,14 @@ def options_of(
         piece,
         meta,
     )
+
+
+def _without_output(sources: list[Source], target: str | None) -> list[Source]:
+    """The map of an earlier run, in a folder of indexes that is profiled again, is no input."""
+    if target in (None, "-") or all(source.kind in _MAPS for source in sources):
+        return sources
+    place = os.path.realpath(str(target))
+    return [source for source in sources if source.kind not in _MAPS or os.path.realpath(source.path) != place]
 
 
 def _listed(value: Any) -> list[Any]:

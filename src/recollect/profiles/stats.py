@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from recollect.errors import UsageError
+from recollect.formats.cdx import MAX_KEY
 from recollect.formats.detect import Kind, Source, find_sources
 from recollect.formats.ukvs import open_map
 from recollect.model import ProgressCallback
@@ -257,7 +258,8 @@ def _of_map(sources: list[Source], tally: Tally, seen: SortedSurts, top: int) ->
         for record in opened.records(ordered=True):
             tally.lines += 1
             if (
-                record.key.endswith(b"*")
+                len(record.key) > MAX_KEY
+                or record.key.endswith(b"*")
                 or record.frequency.is_void
                 or any(part not in (b":", b"-") for part in record.more_keys)
             ):

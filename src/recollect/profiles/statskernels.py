@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from recollect.profiles.kernels import _memcmp, _memcpy
+from recollect.profiles.kernels import _memcmp, _memcpy, part
 
 HEADER = 24
 FIRST_YEAR = 1900
@@ -31,7 +31,7 @@ CLOSED = 1 << 18
 DEPTH, FILLED, LAST, ADDRESSES, TLD_LENGTH = range(5)
 
 
-@njit
+@part
 def _month_of(buf: Any, at: Any, length: Any) -> Any:
     """Months since `FIRST_YEAR`, or -1 without a (usable) time."""
     if length != 6:
@@ -44,16 +44,16 @@ def _month_of(buf: Any, at: Any, length: Any) -> Any:
     return year * 12 + month - 1 if 0 <= year < YEARS else np.int64(-1)
 
 
-@njit
+@part
 def _same_start(base: Any, a: Any, b: Any, mine: Any, yours: Any, parts: Any) -> Any:
     """Whether two records agree in their first `parts` parts: 1 for the key, 2 for the SURT."""
     _memcpy(np.uintp(mine.ctypes.data), base + np.uintp(a), np.uintp(16))
     _memcpy(np.uintp(yours.ctypes.data), base + np.uintp(b), np.uintp(16))
     length = np.int64(0)
-    for part in range(parts):
-        if mine[part] != yours[part]:
+    for which in range(parts):
+        if mine[which] != yours[which]:
             return False
-        length += mine[part]
+        length += mine[which]
     return _memcmp(base + np.uintp(a + HEADER), base + np.uintp(b + HEADER), np.uintp(length)) == 0
 
 
@@ -108,7 +108,7 @@ def tabulate(buf: Any, begin: Any, end: Any, surt_at: Any, surt_m: Any, new_key:
     return count, before
 
 
-@njit
+@part
 def _close(stack: Any, state: Any, closed: Any, domains: Any, overlap: Any) -> None:
     """Take the top node off the stack and note what it was."""
     top = state[DEPTH] - 1
@@ -127,7 +127,7 @@ def _close(stack: Any, state: Any, closed: Any, domains: Any, overlap: Any) -> N
     state[DEPTH] -= 1
 
 
-@njit
+@part
 def _enter(stack: Any, state: Any, at: Any, length: Any, kind: Any, level: Any, parent: Any) -> Any:
     """The place of the current key's node that ends at `length`: found from `at` upwards in the stack, or pushed."""
     while at < state[DEPTH] and stack[at, 0] < length:
@@ -142,7 +142,7 @@ def _enter(stack: Any, state: Any, at: Any, length: Any, kind: Any, level: Any, 
     return at
 
 
-@njit
+@part
 def _is_address(key: Any, at: Any, end: Any) -> Any:
     """Whether a host is an IP address: in brackets, or four numbers apart by commas."""
     if key[at] == 91:

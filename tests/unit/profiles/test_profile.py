@@ -366,6 +366,17 @@ def test_a_file_of_no_known_kind_is_told_and_the_rest_is_read(tmp_path: Path) ->
     assert result.tally.damaged[0].file.endswith("README")
 
 
+def test_nothing_of_a_known_kind_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="nothing to profile"):
+        profile(written(tmp_path, "Read me first.\n", "README"))
+
+
+def test_a_key_beyond_all_measure_is_skipped_and_counted(tmp_path: Path) -> None:
+    file = written(tmp_path, line("com,x)/") + line("com,x)/" + "a" * 70_000) + line("com,X)/" + "/" * 70_000))
+    result = profile(file)
+    assert (body(result), result.tally.skipped) == (["com,x)/ 1/1"], {"a key that is too long": 2})
+
+
 def test_an_empty_input_gives_an_empty_map(tmp_path: Path) -> None:
     result = profile(written(tmp_path, ""))
     assert (body(result), result.totals.gamma) == ([], None)
@@ -390,6 +401,12 @@ def test_output_may_take_the_place_of_the_input(tmp_path: Path) -> None:
     file = written(tmp_path, line("com,x)/b") + line("com,x)/a"))
     profile(file, file)
     assert [row for row in file.read_text().splitlines() if row[0] != "!"] == ["com,x)/a 1/1", "com,x)/b 1/1"]
+
+
+def test_a_folder_can_be_profiled_again_into_itself(tmp_path: Path) -> None:
+    written(tmp_path, line("com,x)/"))
+    for _ in range(2):
+        assert profile(tmp_path, tmp_path / "map.ukvs").totals.captures == 1
 
 
 def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
