@@ -100,7 +100,7 @@ def verify(
         policy, meta = holdings.header.policy, holdings.header.meta
     finally:
         holdings.close()
-    result.counts_skipped = _why_not_counts(os.fspath(map_path), holdings, counts)
+    result.counts_skipped = _why_not_counts(holdings, counts)
     if not result.counts_skipped:
         options: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "temp_dir": temp_dir}
         partial = partial or not _same_sources(meta.get("sources"), sources)
@@ -108,10 +108,10 @@ def verify(
     return result
 
 
-def _why_not_counts(path: str, holdings: Holdings, wanted: bool) -> str:
+def _why_not_counts(holdings: Holdings, wanted: bool) -> str:
     if not wanted:
         return "not asked for"
-    if Path(path).is_dir() or ("frequency" not in holdings.header.values and holdings.header.style != "cdxj"):
+    if "frequency" not in holdings.header.values and holdings.header.style != "cdxj":
         return "the map has no frequencies"
     if len(holdings.header.keys) > 1:
         return "the map has more than one key column"
