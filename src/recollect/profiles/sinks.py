@@ -34,7 +34,7 @@ from recollect.profiles.select import Filter
 
 # Keys out of order that a sorted input may have, before it counts as unsorted.
 MAX_LATE = 1 << 20
-SPOOL = 64 << 20
+SPOOL = 32 << 20
 # Longest line beyond the key: two counts of 19 digits, space, slash, newline.
 LINE_EXTRA = 48
 _Late = tuple[bytes, list[int]]
