@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a long job is. `total` is None while nobody can know it."""
+    """How far a long job is. `total` is None while nobody can know it; `lines` where a job over bytes counts them."""
 
     stage: str
     done: int
     total: int | None = None
     unit: str = "items"
+    lines: int | None = None
 
 
 ProgressCallback = Callable[[Progress], None]

@@ -176,7 +176,10 @@ def progress_bar(*, quiet: bool = False) -> Iterator[ProgressCallback]:
 def _amount(progress: Progress, seconds: float) -> str:
     if progress.unit == "bytes":
         total = f"/{human_bytes(progress.total)}" if progress.total is not None else ""
-        return f"{human_bytes(progress.done)}{total} {human_bytes(progress.done / max(seconds, 0.001))}/s"
+        rate = f"{human_bytes(progress.done / max(seconds, 0.001))}/s"
+        if progress.lines is not None:
+            rate += f" {progress.lines / max(seconds, 0.001):,.0f} lines/s"
+        return f"{human_bytes(progress.done)}{total} {rate}"
     total = f"/{progress.total:,}" if progress.total is not None else ""
     return f"{progress.done:,}{total} {progress.unit} {progress.done / max(seconds, 0.001):,.0f}/s"
 

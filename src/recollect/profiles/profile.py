@@ -386,7 +386,7 @@ class _Job:
                 tally.filtered.update(result.dropped)
                 tally.saw(result.first_time, result.last_time)
                 sink.take(result)
-            meter.show(piece.source, piece.consumed)
+            meter.show(piece.source, piece.consumed, tally.lines)
         return tally
 
     def _check_room(self) -> None:
@@ -448,12 +448,12 @@ class _Meter:
         self._source: Source | None = None
         self._reached = 0
 
-    def show(self, source: Source, consumed: int) -> None:
+    def show(self, source: Source, consumed: int, lines: int) -> None:
         if source is not self._source:
             self._before += self._reached
             self._source = source
         self._reached = consumed
-        self._progress(Progress("reading", self._before + consumed, self._total, "bytes"))
+        self._progress(Progress("reading", self._before + consumed, self._total, "bytes", lines))
 
 
 def _write(output: str | None, header: Header, lines: Iterator[bytes]) -> bytes | None:

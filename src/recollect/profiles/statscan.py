@@ -99,7 +99,7 @@ def read_all(
         reached[id(piece.source)] = piece.consumed
         done = sum(reached.values())
         if progress is not None:
-            progress(Progress("reading", done, total, "bytes"))
+            progress(Progress("reading", done, total, "bytes", tally.lines))
 
 
 class LargestHosts:

@@ -428,7 +428,7 @@ def test_progress_counts_bytes_up_to_the_size_of_all_files(tmp_path: Path) -> No
     seen: list[Progress] = []
     profile(files, progress=seen.append, piece=5000)
     total = sum(file.stat().st_size for file in files)
-    assert seen[-1] == Progress("reading", total, total, "bytes")
+    assert seen[-1] == Progress("reading", total, total, "bytes", 1000)
     assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
 
 
