@@ -143,12 +143,13 @@ class Branches:
             return (m or "/").encode()
         return f"{m}/{uri_r}{BOUNDS[bound >> 2]}".encode()
 
-    def wildcard_bytes(self) -> Ints:
-        """Length of the line `name/* frequency`."""
-        value = _digits(self.total[:, 0], self.bound & 3)
-        both = (self.total[:, 1] >= 0) | (self.total[:, 0] < 0)
-        value += np.where(both, 1 + _digits(self.total[:, 1], self.bound >> 2), 0)
-        return self._wildcard_lengths() + value + 2
+    def wildcard_bytes(self, of: Ints | slice = slice(None)) -> Ints:
+        """Length of the line `name/* frequency`, of all branches or of some."""
+        uri_m, uri_r = self.total[of].T
+        bound = self.bound[of]
+        value = _digits(uri_m, bound & 3)
+        value += np.where((uri_r >= 0) | (uri_m < 0), 1 + _digits(uri_r, bound >> 2), 0)
+        return self._wildcard_lengths()[of] + value + 2
 
     def void_bytes(self) -> Ints:
         """Length of the line `name/* 0`."""

@@ -122,13 +122,9 @@ class Case:
         which is about what remains of it in a compressed file."""
         branches = self.branches
         if unit == "keys":
-            one = np.ones(len(branches), np.int64)
-            costs = Costs(branches.keys, one, one, one)
-            return (
-                costs
-                if self.demand is None
-                else forecast.with_absences(self.demand, costs, np.ones(len(self.demand.absence_at), np.int64))
-            )
+            one = np.ones(1, np.int64)
+            absences = np.zeros(len(self.up) - len(branches), np.int64)
+            return Costs(np.concatenate((branches.keys, absences)), one, one, one)
         costs = Costs(branches.room, branches.wildcard_bytes(), branches.void_bytes(), branches.zero_bytes())
         if unit == "novel":
             shared = branches.shared_bytes()

@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from recollect.profiles.branchkernels import JSON, LEAF, NONE, OWN, ZERO
-from recollect.profiles.treekernels import line_end
+from recollect.profiles.branchkernels import HELD, JSON, LEAF, NONE, OWN, ZERO
+from recollect.profiles.treekernels import AT_LEAST, AT_MOST, line_end
 from recollect.profiles.words import kernel
 
 # Decisions about a branch: what to write in state 0, in state 1, and about itself when covered.
 PUT_WILD, PUT_VOID, PUT_ZERO = 1, 2, 4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def optimum(
     up: Any,
     is_open: Any,
@@ -41,45 +41,58 @@ def optimum(
     leave: Any,
     own: Any,
     price: Any,
+    sums: Any,
     cost: Any,
     loss: Any,
     decide: Any,
 ) -> Any:
-    """The best decisions for a price. `cost` and `loss` become, per branch and state, what its subtree costs and loses.
+    """The best decisions for a price.
 
-    listed, wild, void, zero: costs of the held exact keys, `v/*`, `v/* 0`, `v 0`; leave, own: expected lookups of
-    absent URIs.
+    listed, wild, void, zero: costs of the held exact keys, `v/*`, `v/* 0`, `v 0` (one for each branch, or one for all);
+    leave, own: expected lookups of absent URIs. `sums`, four for each branch, must be zero and is zero again at the
+    end. `cost` and `loss`, if they are not empty, become what each subtree costs and loses in each state.
     """
     count = up.shape[0]
-    cost[:] = 0
-    loss[:] = 0.0
+    keep = cost.shape[0] == count
+    wild_step, void_step, zero_step = int(wild.shape[0] > 1), int(void.shape[0] > 1), int(zero.shape[0] > 1)
     for i in range(count - 1, -1, -1):
+        no_cost, no_loss = sums[i, 0] + listed[i], sums[i, 1]
+        yes_cost, yes_loss = sums[i, 2], sums[i, 3] + leave[i]
+        sums[i, 0] = 0.0
+        sums[i, 1] = 0.0
+        sums[i, 2] = 0.0
+        sums[i, 3] = 0.0
         decision = 0
-        cost[i, 0] += listed[i]
-        loss[i, 1] += leave[i]
-        if own[i] > price * zero[i]:
+        if own[i] > price * zero[i * zero_step]:
             decision = PUT_ZERO
-            cost[i, 1] += zero[i]
+            yes_cost += zero[i * zero_step]
         else:
-            loss[i, 1] += own[i]
-        no = np.inf if is_open[i] else loss[i, 0] + price * cost[i, 0]
-        yes = loss[i, 1] + price * cost[i, 1]
-        no_cost, no_loss = cost[i, 0], loss[i, 0]
-        if is_open[i] or (may_roll[i] and price * wild[i] + yes < no):
+            yes_loss += own[i]
+        no = np.inf if is_open[i] else no_loss + price * no_cost
+        yes = yes_loss + price * yes_cost
+        in_no_cost, in_no_loss, in_yes_cost, in_yes_loss = no_cost, no_loss, yes_cost, yes_loss
+        if is_open[i] or (may_roll[i] and price * wild[i * wild_step] + yes < no):
             decision |= PUT_WILD
-            cost[i, 0] = cost[i, 1] + wild[i]
-            loss[i, 0] = loss[i, 1]
-        if may_roll[i] and price * void[i] + no < yes:
+            in_no_cost = yes_cost + wild[i * wild_step]
+            in_no_loss = yes_loss
+        if may_roll[i] and price * void[i * void_step] + no < yes:
             decision |= PUT_VOID
-            cost[i, 1] = no_cost + void[i]
-            loss[i, 1] = no_loss
+            in_yes_cost = no_cost + void[i * void_step]
+            in_yes_loss = no_loss
         decide[i] = decision
-        if i:
-            cost[up[i], 0] += cost[i, 0]
-            cost[up[i], 1] += cost[i, 1]
-            loss[up[i], 0] += loss[i, 0]
-            loss[up[i], 1] += loss[i, 1]
-    return cost[0, 0], loss[0, 0]
+        if keep:
+            cost[i, 0] = np.int64(in_no_cost)
+            loss[i, 0] = in_no_loss
+            cost[i, 1] = np.int64(in_yes_cost)
+            loss[i, 1] = in_yes_loss
+        if i == 0:
+            return np.int64(in_no_cost), in_no_loss
+        above = up[i]
+        sums[above, 0] += in_no_cost
+        sums[above, 1] += in_no_loss
+        sums[above, 2] += in_yes_cost
+        sums[above, 3] += in_yes_loss
+    return np.int64(0), 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -89,19 +102,20 @@ def weigh(
     """What given decisions cost and lose, per branch and state."""
     cost[:] = 0
     loss[:] = 0.0
+    wild_step, void_step, zero_step = int(wild.shape[0] > 1), int(void.shape[0] > 1), int(zero.shape[0] > 1)
     for i in range(up.shape[0] - 1, -1, -1):
         cost[i, 0] += listed[i]
         loss[i, 1] += leave[i]
         if decide[i] & PUT_ZERO:
-            cost[i, 1] += zero[i]
+            cost[i, 1] += zero[i * zero_step]
         else:
             loss[i, 1] += own[i]
         no_cost, no_loss = cost[i, 0], loss[i, 0]
         if decide[i] & PUT_WILD:
-            cost[i, 0] = cost[i, 1] + wild[i]
+            cost[i, 0] = cost[i, 1] + wild[i * wild_step]
             loss[i, 0] = loss[i, 1]
         if decide[i] & PUT_VOID:
-            cost[i, 1] = no_cost + void[i]
+            cost[i, 1] = no_cost + void[i * void_step]
             loss[i, 1] = no_loss
         if i:
             for state in range(2):
@@ -165,6 +179,15 @@ def states(up: Any, decide: Any, state: Any) -> Any:
 
 
 @kernel
+def outermost(up: Any, flags: Any, leaves: Any, count: Any) -> Any:
+    """How many held exact keys lie below each branch and not below one another."""
+    for i in range(up.shape[0] - 1, -1, -1):
+        count[i] += leaves[i]
+        if i:
+            count[up[i]] += 1 if flags[i] & HELD else count[i]
+
+
+@kernel
 def keep_rows(row_branch: Any, role: Any, up: Any, state: Any, decide: Any, keep: Any) -> Any:
     """Which rows stay as they are: held exact keys that nothing covers, and known absences that are worth it."""
     for row in range(row_branch.shape[0]):
@@ -178,6 +201,56 @@ def keep_rows(row_branch: Any, role: Any, up: Any, state: Any, decide: Any, keep
             keep[row] = state[branch] == 0 and branch > 0 and state[up[branch]] == 1
         else:
             keep[row] = False
+
+
+@kernel
+def write_wildcards(
+    data: Any,
+    chosen: Any,
+    name_at: Any,
+    name_len: Any,
+    is_path: Any,
+    total: Any,
+    bound: Any,
+    starts: Any,
+    text: Any,
+) -> Any:
+    """The lines of these branches' wildcards, each where it starts in `text`."""
+    for number in range(chosen.shape[0]):
+        branch = chosen[number]
+        at = starts[number]
+        for i in range(name_len[branch]):
+            text[at + i] = data[name_at[branch] + i]
+        at += name_len[branch]
+        if branch:
+            text[at] = 47 if is_path[branch] else 44
+            at += 1
+        text[at] = 42
+        text[at + 1] = 32
+        at = put_count(text, at + 2, total[branch, 0], bound[branch] & 3)
+        if total[branch, 1] >= 0 or total[branch, 0] < 0:
+            text[at] = 47
+            at = put_count(text, at + 1, total[branch, 1], bound[branch] >> 2)
+
+
+@kernel
+def put_count(text: Any, at: Any, value: Any, bound: Any) -> Any:
+    """Write a count, or nothing for one that is not stated; returns where it ends."""
+    if value < 0:
+        return at
+    digits = 1
+    rest = value // 10
+    while rest:
+        digits += 1
+        rest //= 10
+    for i in range(digits - 1, -1, -1):
+        text[at + i] = 48 + value % 10
+        value //= 10
+    at += digits
+    if bound:
+        text[at] = 43 if bound == AT_LEAST else (45 if bound == AT_MOST else 126)
+        at += 1
+    return at
 
 
 @kernel

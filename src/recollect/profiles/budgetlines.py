@@ -36,25 +36,40 @@ def lines_of(branches: Branches, demand: Demand | None, solution: Solution, up: 
     void[:count] &= (branches.flags & VOID) == 0  # the map has the others already
     for branch in np.flatnonzero(void).tolist():
         if branch < count:
-            lines.append((branches.wildcard(branch), b"0"))
+            lines.append(branches.wildcard(branch) + b" 0")
         else:
             assert demand is not None
-            lines.append((demand.log.wildcard(int(demand.absence_node[branch - count])), b"0"))
+            lines.append(demand.log.wildcard(int(demand.absence_node[branch - count])) + b" 0")
     zero = (state[:count] == 1) & ((solution.decide[:count] & kernels.PUT_ZERO) != 0)
     for branch in np.flatnonzero(zero & ((branches.flags & ABSENT) == 0)).tolist():
-        lines.append((branches.exact(branch), b"0"))
+        lines.append(branches.exact(branch) + b" 0")
+    # A key ends at a space, which is below all bytes of keys, so lines are in the order of their keys.
     return _merged(branches, keep, sorted(lines))
 
 
-def _wildcards(branches: Branches, chosen: NDArray[np.int64]) -> list[tuple[bytes, bytes]]:
+def _wildcards(branches: Branches, chosen: NDArray[np.int64]) -> list[bytes]:
     """Wildcard keys with their totals and JSON blocks."""
-    blocks = _blocks(branches, chosen) if (branches.rows.role & JSON).any() else {}
-    lines = []
-    for branch in chosen.tolist():
-        value = branches.frequency(branch)
-        if branch in blocks:
-            value += b" " + blocks[branch].encode("utf-8", "surrogateescape")
-        lines.append((branches.wildcard(branch), value))
+    lengths = branches.wildcard_bytes(chosen) - 1
+    ends = np.cumsum(lengths)
+    text = np.empty(int(lengths.sum()), np.uint8)
+    kernels.write_wildcards(
+        branches.data,
+        chosen,
+        branches.name_at,
+        branches.name_length,
+        branches.is_path,
+        branches.total,
+        branches.bound,
+        ends - lengths,
+        text,
+    )
+    whole = text.tobytes()
+    lines = [whole[start:end] for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]
+    if (branches.rows.role & JSON).any():
+        blocks = _blocks(branches, chosen)
+        for number, branch in enumerate(chosen.tolist()):
+            if branch in blocks:
+                lines[number] += b" " + blocks[branch].encode("utf-8", "surrogateescape")
     return lines
 
 
@@ -104,12 +119,13 @@ def _joined(blocks: list[str], *, partial: bool = False) -> str:
     return merged_block(blocks, Frequency.__add__, partial=partial)[0] if len(blocks) > 1 or partial else blocks[0]
 
 
-def _merged(branches: Branches, keep: NDArray[np.bool_], lines: list[tuple[bytes, bytes]]) -> Iterator[bytes]:
+def _merged(branches: Branches, keep: NDArray[np.bool_], lines: list[bytes]) -> Iterator[bytes]:
     """Kept rows and new lines in the order of bytes, in pieces."""
     data, offset = branches.data, branches.rows.offset
-    text = np.frombuffer(b"".join(key + b" " + value for key, value in lines), np.uint8)
-    ends = np.cumsum([len(key) + 1 + len(value) for key, value in lines], dtype=np.int64)
-    starts = np.concatenate((np.zeros(min(1, len(lines)), np.int64), ends[:-1]))
+    text = np.frombuffer(b"".join(lines), np.uint8)
+    lengths = np.array([len(line) for line in lines], np.int64)
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
     before = np.empty(len(lines), np.int64)
     kernels.place(data, offset, text, starts, before)
     out = np.empty(PIECE, np.uint8)

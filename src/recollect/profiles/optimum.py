@@ -19,6 +19,8 @@ from recollect.profiles import budgetkernels as kernels
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+# About what a key saves at the margin, as a share of what all keys of the budget could: a place to begin the search.
+USUAL = 0.03
 # No price is so small that a key more is for nothing, nor so small that it vanishes beside a loss of 0.
 FREE = 1e-200
 STEPS = 100
@@ -40,7 +42,7 @@ class Stakes:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What lines cost, per branch: in keys, or in bytes."""
+    """What lines cost, in keys or in bytes: one number for each branch or, but for `listed`, one for all."""
 
     listed: Ints
     wild: Ints
@@ -71,12 +73,14 @@ class Optimiser:
         self, stakes: Stakes, costs: Costs, may_roll: NDArray[np.bool_], work: Optimiser | None = None
     ) -> None:
         self.stakes, self.costs, self.may_roll = stakes, costs, may_roll
+        self._sums: Floats = work._sums if work else np.zeros((len(stakes.up), 4))
         self._cost: Ints = work._cost if work else np.empty((len(stakes.up), 2), np.int64)
         self._loss: Floats = work._loss if work else np.empty((len(stakes.up), 2))
 
-    def at_price(self, price: float) -> Solution:
-        """The exact optimum for a price per unit of cost."""
+    def at_price(self, price: float, *, keep: bool = False) -> Solution:
+        """The exact optimum for a price per unit of cost; `keep` what every subtree costs and loses."""
         stakes, costs = self.stakes, self.costs
+        kept = slice(None if keep else 0)
         decide = np.zeros(len(stakes.up), np.uint8)
         cost, loss = kernels.optimum(
             stakes.up,
@@ -89,8 +93,9 @@ class Optimiser:
             stakes.leave,
             stakes.own,
             max(price, FREE),
-            self._cost,
-            self._loss,
+            self._sums,
+            self._cost[kept],
+            self._loss[kept],
             decide,
         )
         return Solution(price, int(cost), float(loss), decide)
@@ -138,7 +143,7 @@ class Optimiser:
         """A solution within the budget and one beyond it; None for the first if there is none, for the second if
         everything is within."""
         dear = cheap = None
-        price = near
+        price = near or USUAL * self._stake / max(1, budget)
         while price and not (dear and cheap):
             found = self.at_price(price)
             if found.cost <= budget:
@@ -159,7 +164,7 @@ class Optimiser:
         for finer in (beyond.price, *(solution.price * factor for factor in FINER)):
             if solution.cost >= budget:
                 break
-            solution = self._mixed(solution, self.at_price(finer), budget)
+            solution = self._mixed(solution, self.at_price(finer, keep=True), budget)
         return solution
 
     def _mixed(self, solution: Solution, better: Solution, budget: int) -> Solution:

@@ -39,16 +39,23 @@ class Shares:
 
 def shares_of(branches: Branches, temper: float = TEMPER) -> Shares:
     """The prior's split at each branch; weights at one branch are relative to each other only."""
-    up = branches.up
-    weight = np.maximum(branches.size, 1.0) ** temper
-    onward = np.bincount(up[1:], weights=weight[1:], minlength=len(up))
+    # In place as far as can be: memory that is touched for the first time costs more than the sums.
+    weight = np.maximum(branches.size, 1.0)
+    np.sqrt(weight, out=weight) if temper == 0.5 else np.power(weight, temper, out=weight)
     stay = ((branches.flags & (kernels.ABSENT | kernels.HELD)) == kernels.ABSENT).astype(float)
-    seen = onward + branches.leaves + stay
-    share = 1 / np.sqrt(1.0 + branches.kinds)
-    # With a share s of everything for the unseen, seen ones weigh (1 - s); a branch without children has only
-    # unseen ones.
-    unseen = np.where(seen > 0, share * seen / np.where(share < 1, 1 - share, 1.0), 1.0)
-    return Shares(weight, stay, branches.leaves.astype(float) + unseen)
+    seen = np.bincount(branches.up[1:], weights=weight[1:], minlength=len(branches)).astype(float, copy=False)
+    seen += branches.leaves
+    seen += stay
+    # A share s = 1/√(1+k) of everything is s/(1-s) = 1/(√(1+k)-1) of what is seen; a branch without children has
+    # only unseen ones.
+    roots = branches.kinds + 1.0
+    np.sqrt(roots, out=roots)
+    roots -= 1
+    roots[roots == 0] = 1.0
+    np.divide(seen, roots, out=seen)
+    seen[seen == 0] = 1.0
+    seen += branches.leaves
+    return Shares(weight, stay, seen)
 
 
 def spread(branches: Branches, shares: Shares) -> tuple[Floats, Floats]:

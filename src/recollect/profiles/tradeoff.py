@@ -199,16 +199,20 @@ def _nothing(count: int) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArra
 
 def _rolled(branches: Branches, weights: Weights) -> NDArray[np.bool_]:
     """Which branches have more children than the weights allow. The root of a host's paths is no child of the host;
-    below the limit of depth each key is a child."""
+    at the limit of depth the rest of a key is one segment."""
     is_path = branches.is_path
     below_host = is_path & (branches.up >= 0) & ~is_path[np.maximum(branches.up, 0)] & (branches.size > 0)
     roots = np.bincount(branches.up[below_host], minlength=len(branches)) + branches.leaves
-    own = (branches.flags & HELD) != 0
+    rests = np.zeros(len(branches), np.int64)
+    kernels.outermost(branches.up, branches.flags, branches.leaves, rests)
     deepest = branches.depth == weights.max_path_depth - 1
-    children = np.where(is_path, np.where(deepest, branches.size - own, branches.kinds), branches.kinds - roots)
+    children = np.where(is_path, np.where(deepest, rests, branches.kinds), branches.kinds - roots)
     host, path = weights.host_cutoffs(), weights.path_cutoffs()
     cutoff = np.where(is_path, _at(path, branches.depth), _at(host, branches.depth))
-    return np.asarray((children > cutoff) & (is_path | (branches.kind == treekernels.HOST)))
+    # A host that is first met through a port, of which nothing but ports is held, does not roll up.
+    host_only = branches.kind == treekernels.HOST
+    host_only[host_only] = branches.data[(branches.name_at + branches.name_length)[host_only]] != ord(":")
+    return np.asarray((children > cutoff) & (is_path | host_only))
 
 
 def _at(cutoffs: NDArray[np.float64], depth: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,0 +1,120 @@
+"""`recollect compact` by budget and `recollect tradeoff`, as people call them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from recollect.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    keys = [f"com,site{s})/dir{d}/page{p} 2/1\n" for s in range(3) for d in range(4) for p in range(10, 20)]
+    (tmp_path / "map.ukvs").write_text("".join(keys))
+    log = [f"http://site1.com/dir2/absent{n}\n" for n in range(30)] + ["http://site2.com/dir1/page11\n"] * 10
+    (tmp_path / "log.txt").write_text("".join(log))
+    return tmp_path
+
+
+def keys_of(path: Path) -> list[str]:
+    return [line.split()[0] for line in path.read_text().splitlines() if not line.startswith("!")]
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [(["--max-cost", "10%"], 12), (["--max-cost", "0.1"], 12), (["--max-keys", "7"], 7)],
+)
+def test_a_budget_of_keys(site: Path, capsys: Capture, options: list[str], most: int) -> None:
+    assert run(["compact", str(site / "map.ukvs"), "-o", str(site / "small.ukvs"), *options]) == 0
+    assert 0 < len(keys_of(site / "small.ukvs")) <= most
+    assert f"120 keys became {len(keys_of(site / 'small.ukvs'))}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["small.ukvs", "small.ukvs.gz", "small.ukvs.zst"])
+def test_a_budget_of_bytes_is_of_the_file_as_it_lies_there(site: Path, name: str) -> None:
+    assert run(["compact", str(site / "map.ukvs"), "-o", str(site / name), "--max-bytes", "0.6kB", "-q"]) == 0
+    assert 300 < (site / name).stat().st_size <= 600
+
+
+def test_a_log_is_reported_on(site: Path, capsys: Capture) -> None:
+    command = ["compact", str(site / "map.ukvs"), "-o", str(site / "small.ukvs"), "--max-keys", "14"]
+    assert run([*command, "--lookups", str(site / "log.txt"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["by"], report["keys_out"], report["lookups"], report["wrong_in_log"]) == ("budget", 14, 40, 0.0)
+    assert {key for key in keys_of(site / "small.ukvs") if key.startswith("com,site1)/dir2/page")} == {
+        f"com,site1)/dir2/page{p}" for p in range(10, 20)
+    }
+
+
+def test_an_accuracy(site: Path, capsys: Capture) -> None:
+    command = ["compact", str(site / "map.ukvs"), "-o", str(site / "small.ukvs"), "--min-accuracy", "90%"]
+    assert run([*command, "--lookups", str(site / "log.txt")]) == 0
+    said = re.search(r"in the log itself (\d+\.\d+)%", capsys.readouterr().err)
+    assert said is not None
+    assert float(said[1]) >= 90
+    assert len(keys_of(site / "small.ukvs")) < 120
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--max-keys", "5", "--max-cost", "1%"], "more than one budget"),
+        (["--lookups", "log.txt"], "lookups need a budget"),
+        (["--min-accuracy", "90%"], "add --lookups LOG"),
+        (["--max-keys", "5", "--host-weight", "2"], "two ways"),
+        (["--max-cost", "1x"], "write 1% or 0.01"),
+        (["--max-cost", "0%"], "not above 0%"),
+        (["--max-bytes", "ten"], "write 10MB"),
+        (["--max-keys", "0"], "0 is not in the range"),
+    ],
+)
+def test_what_cannot_be_meant_is_usage(site: Path, capsys: Capture, options: list[str], words: str) -> None:
+    assert run(["compact", str(site / "map.ukvs"), "-o", str(site / "small.ukvs"), *options]) == 2
+    assert words in capsys.readouterr().err
+    assert not (site / "small.ukvs").exists()
+
+
+def test_a_budget_that_no_map_meets_fails_and_leaves_nothing(site: Path, capsys: Capture) -> None:
+    assert run(["compact", str(site / "map.ukvs"), "-o", str(site / "small.ukvs"), "--max-bytes", "10"]) == 1
+    assert "no map is that small" in capsys.readouterr().err
+    assert not (site / "small.ukvs").exists()
+
+
+def test_lines_of_a_log_that_cannot_be_read_are_named_and_make_it_partial(site: Path, capsys: Capture) -> None:
+    (site / "log.txt").write_text("http://site1.com/dir2/absent\nwhat is this line\n")
+    command = ["compact", str(site / "map.ukvs"), "-o", str(site / "small.ukvs"), "--max-keys", "9"]
+    assert run([*command, "--lookups", str(site / "log.txt")]) == 3
+    assert "log.txt:2" in capsys.readouterr().err
+    assert run([*command, "--lookups", str(site / "log.txt"), "--strict"]) == 1
+
+
+def test_a_tradeoff_is_a_picture_a_page_or_numbers(site: Path, capsys: Capture) -> None:
+    source = str(site / "map.ukvs")
+    for name in ("t.svg", "t.html", "t.json"):
+        assert run(["tradeoff", source, "--lookups", str(site / "log.txt"), "-o", str(site / name)]) == 0
+    root = ElementTree.parse(site / "t.svg").getroot()
+    shapes = "{http://www.w3.org/2000/svg}"
+    numbers = json.loads((site / "t.json").read_text())
+    assert len(root.findall(f"{shapes}path[@class='diamond']")) == 36 + 1  # and one in the legend
+    assert len(root.findall(f"{shapes}circle[@class='dot']")) == len(numbers["budget"]) + 1
+    assert (site / "t.html").read_text().count("<tr") == 1 + len(numbers["budget"]) + 36
+    assert {(point["host_weight"], point["path_weight"]) for point in numbers["weights"]} == {
+        (host, path) for host in (4, 2, 1, 0.5, 0.25, 0) for path in (4, 2, 1, 0.5, 0.25, 0)
+    }
+    assert numbers["budget"][-1]["accuracy"] == 1.0
+    capsys.readouterr()
+    assert run(["tradeoff", source, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy_is"] == "a guess"
+
+
+def test_a_tradeoff_of_another_kind_is_usage(site: Path, capsys: Capture) -> None:
+    assert run(["tradeoff", str(site / "map.ukvs"), "-o", "t.png"]) == 2
+    assert ".svg, .html or .json" in capsys.readouterr().err
+    assert run(["tradeoff", str(site / "map.ukvs")]) == 2
