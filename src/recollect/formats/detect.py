@@ -22,7 +22,6 @@ from pathlib import Path
 from recollect.errors import FormatError, RecollectError
 from recollect.formats.cdx import Layout, parse_layout, usual_layout
 from recollect.formats.containers import InputStream, open_input
-from recollect.formats.logs import NoLookup, parse_entry
 from recollect.formats.parts import is_parted, parted_size
 from recollect.formats.zipnum import lacks_newlines
 from recollect.model import Problem
@@ -271,6 +270,8 @@ def _kind_of_word(word: str) -> Kind:
 
 
 def _lookup_kind(line: str) -> Kind:
+    from recollect.formats.logs import NoLookup, parse_entry
+
     try:
         parse_entry(line)
     except NoLookup:

@@ -25,7 +25,6 @@ from recollect.errors import FormatError, UsageError
 from recollect.formats.cdx import REVISIT, Capture
 from recollect.profiles import native
 from recollect.profiles.batch import Batch
-from recollect.profiles.where import compile_where
 
 _STATUS_PATTERN = re.compile(r"[1-9](?:\d\d|\d[xX?*]|[xX?*]{1,2})|-", re.ASCII)
 _DATE_DIGITS = re.compile(r"\d{4}(?:\d\d){0,5}", re.ASCII)
@@ -86,7 +85,7 @@ def selection(
         if not _STATUS_PATTERN.fullmatch(pattern):
             raise UsageError("not a status", where=repr(pattern), hint="like 200, 2xx or - for none")
     if where:
-        compile_where(where)
+        _compiled(where)
     chosen = Selection(
         status_patterns,
         tuple(pattern.strip().lower() for pattern in _listed(media_types)),
@@ -98,6 +97,13 @@ def selection(
     if chosen.since and chosen.until and chosen.since > chosen.until:
         raise UsageError("nothing can be kept", why=f"the start {since} is after the end {until}")
     return chosen
+
+
+def _compiled(where: str) -> Callable[[Capture], bool]:
+    # Few ask for it, and the parser of the language takes its time to load.
+    from recollect.profiles.where import compile_where
+
+    return compile_where(where)
 
 
 def _listed(value: Iterable[Any]) -> list[Any]:
@@ -127,7 +133,7 @@ class Filter:
         self._media = [re.compile(fnmatch.translate(pattern)) for pattern in chosen.media_types]
         self._since = int(chosen.since or 0)
         self._until = int(chosen.until or 0)
-        self._where = compile_where(chosen.where) if chosen.where else None
+        self._where = _compiled(chosen.where) if chosen.where else None
         names = [name.encode() for name in chosen.exclude]
         self._names = np.array(list(b"".join(names)), np.uint8)
         self._name_ends = np.cumsum([len(name) for name in names], dtype=np.int64)
