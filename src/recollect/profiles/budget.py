@@ -299,7 +299,11 @@ def _within_bytes(plain: PlainMap, case: Case, budget: Budget, target: str | os.
             try:
                 choice = choose(case, budget, unit, limit, fit)
             except TooSmall:
-                break
+                # Between what is too little for any map and what was too much there may be a map.
+                low, limit = limit, (limit + high) // 2 if high is not None else limit
+                if limit <= low:
+                    break
+                continue
             fit = choice.fit
             _write(plain, case, budget, choice, trial)
             size = trial.stat().st_size
