@@ -148,16 +148,20 @@ def _callable(engine: Any, address: int) -> Callable[..., None]:
     if not address:
         raise LookupError("no such kernel")
     function = ctypes.CFUNCTYPE(ctypes.c_int32)(address)
+    result, error = ctypes.c_void_p(), ctypes.c_void_p()
+    here = (ctypes.addressof(result), ctypes.addressof(error))
 
     def call(*arrays: Any) -> None:
-        result, error = ctypes.c_void_p(), ctypes.c_void_p()
-        passed: list[Any] = [ctypes.byref(result), ctypes.byref(error)]
+        passed = [*here]
         for array in arrays:
-            sizes = (ctypes.c_int64(size) for size in (*array.shape, *array.strides))
-            count, width = ctypes.c_int64(array.size), ctypes.c_int64(array.itemsize)
-            passed += [ctypes.c_void_p(), ctypes.c_void_p(), count, width, ctypes.c_void_p(array.ctypes.data), *sizes]
+            passed += (0, 0, array.size, array.itemsize, array.__array_interface__["data"][0])
+            passed += (*array.shape, *array.strides)
+        # Every argument is a pointer or a 64-bit number, which are passed alike.
+        if not function.argtypes:
+            function.argtypes = [ctypes.c_int64] * len(passed)
         if function(*passed) != 0:
             raise RuntimeError("a compiled kernel failed")
 
-    call.__dict__["engine"] = engine  # the code lives as long as the engine
+    # The code lives as long as the engine, and results and errors (of which there are none) need a place to go.
+    call.__dict__["kept"] = (engine, result, error)
     return call

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -200,11 +200,18 @@ def _overview(captures: int, uri_rs: int | None, seen: SortedSurts, sources: lis
 def _years(months: Any, shares: Counter[tuple[int, int]]) -> list[YearRow]:
     """Table 6. `months`: captures, URI-Rs seen first, and (in January) URI-Rs seen in the year."""
     by_year = months.reshape(3, -1, 12).sum(axis=2)
+    counted = [
+        (kernels.FIRST_YEAR + index, *(int(by_year[row, index]) for row in (2, 1, 0)))
+        for index in np.flatnonzero(by_year[0]).tolist()
+    ]
+    return year_rows(counted, shares)
+
+
+def year_rows(counted: Iterable[tuple[int, ...]], shares: Mapping[tuple[int, int], int]) -> list[YearRow]:
+    """Table 6 of (year, URI-Rs, URI-Rs never seen before, URI-Ms); `shares`: (year, class of status) -> URI-Ms."""
     rows: list[YearRow] = []
     uri_rs_total = uri_ms_total = 0
-    for index in np.flatnonzero(by_year[0]).tolist():
-        uri_ms, fresh, uri_rs = (int(by_year[row, index]) for row in range(3))
-        year = kernels.FIRST_YEAR + index
+    for year, uri_rs, fresh, uri_ms in counted:
         uri_rs_total += fresh
         uri_ms_total += uri_ms
         of_year = sum(count for (other, _), count in shares.items() if other == year)
@@ -218,7 +225,7 @@ def _years(months: Any, shares: Counter[tuple[int, int]]) -> list[YearRow]:
                 (uri_rs - fresh) / uri_rs,
                 uri_ms / uri_rs,
                 uri_ms_total / uri_rs_total,
-                {f"{kind}xx": shares[year, kind] / of_year for kind in (2, 3, 4, 5)} if of_year else {},
+                {f"{kind}xx": shares.get((year, kind), 0) / of_year for kind in (2, 3, 4, 5)} if of_year else {},
             )
         )
     return rows

@@ -147,7 +147,7 @@ class TreeStats:
             mean,
             _median(items, count),
             deviation,
-            (keys - count) / self.keys,
+            reduction(keys, count, self.keys),
             parents,
             children,
             children / parents if parents else 0.0,
@@ -169,6 +169,11 @@ class TreeStats:
             return int(self._policy_keys[:, paths].sum())
         whole = int(self._policy_keys[: hosts + 1, paths].sum())
         return whole + int(self._cut[hosts]) - int(self._overlap[hosts, paths])
+
+
+def reduction(keys: int, nodes: int, all_keys: int) -> float:
+    """RedQ: the share of all keys that would go if the keys at or below a level were cut to the level's nodes."""
+    return (keys - nodes) / all_keys
 
 
 def _median(items: list[tuple[int, int]], count: int) -> float:
