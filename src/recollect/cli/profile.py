@@ -193,7 +193,7 @@ def _summarize(result: ProfileResult, seconds: float) -> None:
         (
             "read",
             f"{tally.lines:,}",
-            f"lines of {files} ({human_bytes(size)}) in {seconds:.1f} s, {rate}, {how}{spilled}",
+            f"lines of {files}{_in_bytes(size)} in {seconds:.1f} s, {rate}, {how}{spilled}",
         )
     ]
     rows += [
@@ -208,6 +208,10 @@ def _summarize(result: ProfileResult, seconds: float) -> None:
         talk(f"    {problem}")
     for problem in tally.damaged:
         talk(f"  damaged  {problem}")
+
+
+def _in_bytes(size: int) -> str:
+    return f" ({human_bytes(size)})" if size else ""
 
 
 def _some(count: int, what: str) -> str:
@@ -273,7 +277,7 @@ def _report(map_path: str, result: VerifyResult, quiet: bool) -> None:
         talk(f"skipped: {problem}")
     if quiet:
         return
-    looked = f"{result.captures:,} captures: {result.uris:,} URI-Rs looked up by key, {result.urls:,} by URL"
+    looked = f"{_some(result.captures, 'capture')}: {result.uris:,} lookups by key, {result.urls:,} by URL"
     found = "all found" if not result.missed else f"{result.missed:,} NOT found"
     counts = f"{result.keys_compared:,} counts compared, "
     counts += "all right" if not result.wrong else f"{result.wrong:,} WRONG"

@@ -431,6 +431,7 @@ def header_of(options: Options, sources: Sequence[Source], totals: Totals, tally
     names = [DIMENSIONS[dimension] for dimension in options.by] if options.by_columns else []
     return Header(
         keys=("surt", *names),
+        context=Header().context if options.output_format == "ukvs" else (),
         id={"uri": archive} if archive else {},
         meta=meta,
         style=options.output_format,

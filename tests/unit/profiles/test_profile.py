@@ -119,6 +119,7 @@ def test_the_older_format_has_frequency_and_spread(tmp_path: Path) -> None:
         written(tmp_path, line("com,x,www)/a/b/c") * 2 + line("com,x,www)/a/z?q")), output_format="cdxj", policy="H3P1"
     )
     assert result.text is not None
+    assert result.text.startswith(b"@context https://oduwsdl.github.io/contexts/archiveprofile.jsonld\n")
     assert b'"type": "urikey#H3P1"' in result.text
     assert body(result) == ['com,x,www)/a {"frequency": 3, "spread": 1}']
 
