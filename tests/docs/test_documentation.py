@@ -14,9 +14,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 import click
 import pytest
@@ -33,18 +31,11 @@ TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 UNLISTED = {"", "_", "mementomap"}  # the page, its style and the files behind the well-known address
 
 
-@pytest.fixture(scope="module")
-def reference() -> ModuleType:
-    spec = spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_generated_pages_are_fresh(reference: ModuleType) -> None:
-    for name, text in reference.pages().items():
-        assert (DOCS / "reference" / name).read_text(encoding="utf-8") == text, f"{name} is stale: make reference"
+def test_generated_pages_are_fresh() -> None:
+    # In a process of its own: click remembers the help option a command was first shown with.
+    command = [sys.executable, str(ROOT / "scripts" / "reference.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"{done.stderr}: make reference"
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
