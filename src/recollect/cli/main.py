@@ -162,6 +162,8 @@ def _ended(_number: int, _frame: FrameType | None) -> NoReturn:
 
 def run(args: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    # NumPy's linear algebra, which is hardly used, would start its threads and let them spin.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         result: Any = cli.main(args=args, prog_name="recollect", standalone_mode=False)
     except RecollectError as error:
