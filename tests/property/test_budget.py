@@ -18,7 +18,7 @@ from recollect.profiles import branches as module
 from recollect.profiles.branches import branches_of
 from recollect.profiles.budget import Budget, Case, compact_by_budget
 from recollect.profiles.demand import Asked, demand_over
-from recollect.profiles.forecast import Smoothing, stakes_of
+from recollect.profiles.forecast import Forecaster, Smoothing
 from recollect.profiles.optimum import Optimiser
 from recollect.profiles.plainmap import open_plain
 from recollect.profiles.prior import shares_of, spread
@@ -115,11 +115,11 @@ def test_a_forecast_conserves_mass_and_is_the_prior_where_nobody_asked(records: 
     log = data.draw(logs(records))
     branches = read(records)
     demand = demand_over(branches, Asked(counts=log))
-    stakes = stakes_of(demand, demand.tally(), Smoothing())
+    stakes = Forecaster(demand, demand.tally()).stakes(Smoothing())
     # The rest is expected to ask for what is held.
     assert stakes.leave.sum() + stakes.own.sum() <= 1 + 1e-9
     nobody = demand_over(branches, Asked(counts={b"org,elsewhere)/": 0}))
-    blind = stakes_of(nobody, nobody.tally(), Smoothing())
+    blind = Forecaster(nobody, nobody.tally()).stakes(Smoothing())
     leave, own = spread(branches, shares_of(branches))
     assert blind.leave[: len(branches)] == pytest.approx(leave)
     assert blind.own[: len(branches)] == pytest.approx(own)

@@ -100,6 +100,12 @@ class Branches:
         return np.asarray(self.kind == treekernels.PATH)
 
     @property
+    def all_leaves(self) -> Ints:
+        """Leaves, those that are branches only because people asked for something below them among them."""
+        grown = (self.flags & kernels.GROWN) != 0
+        return self.leaves + np.bincount(self.up[grown], minlength=len(self)) if grown.any() else self.leaves
+
+    @property
     def uri_rs(self) -> int:
         """How many URI-Rs the map speaks for: as stated, and at least one for each key."""
         return max(1, int(self.total[0, 1]), int(self.size[0]) if self.bound[0] >> 2 or self.total[0, 1] < 0 else 0)
@@ -199,7 +205,7 @@ class Branches:
             np.concatenate((self.name_length, length - (ends == ord("/")))),
             np.concatenate((self.kind, np.full(len(rows), treekernels.PATH, np.uint8))),
             np.concatenate((self.depth, np.where(below_path, self.depth[up] + 1, 1))),
-            np.concatenate((self.flags, kernels.HELD | (self.flags[up] & kernels.OPEN))),
+            np.concatenate((self.flags, kernels.HELD | kernels.GROWN | (self.flags[up] & kernels.OPEN))),
             np.concatenate((leaves, 0 * one)),
             np.concatenate((self.kinds, 0 * one)),
             np.concatenate((self.size, one.astype(float))),

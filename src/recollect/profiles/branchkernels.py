@@ -38,8 +38,9 @@ from recollect.profiles.treekernels import (
 )
 from recollect.profiles.words import inlined, kernel
 
-# Flags of a branch: what records there are at its node, and whether the map leaves open what lies below it.
-HELD, ABSENT, WILD, VOID, OPEN = 1, 2, 4, 8, 16
+# Flags of a branch: what records there are at its node, whether the map leaves open what lies below it, and whether it
+# would be a plain leaf, had nobody asked for something below it.
+HELD, ABSENT, WILD, VOID, OPEN, GROWN = 1, 2, 4, 8, 16, 32
 
 # Roles of a row: a plain leaf of its branch; of its branch itself the held exact key, the exact void, the wildcard, the
 # wildcard void; a second spelling of an exact void, which says nothing more. JSON is added where a line has a block.

@@ -31,7 +31,7 @@ from recollect.profiles import forecast
 from recollect.profiles.branches import Branches, branches_of
 from recollect.profiles.budgetlines import lines_of
 from recollect.profiles.demand import Demand, asked_in, demand_over
-from recollect.profiles.forecast import Fit, Smoothing
+from recollect.profiles.forecast import Fit, Forecaster, Smoothing
 from recollect.profiles.optimum import FREE, Costs, Optimiser, Solution, Stakes
 from recollect.profiles.plainmap import PlainMap, open_plain, tidied
 from recollect.profiles.prior import shares_of, spread
@@ -98,6 +98,7 @@ class Case:
 
     def __init__(self, branches: Branches, demand: Demand | None = None) -> None:
         self.branches, self.demand = branches, demand
+        self._forecaster: Forecaster | None = None
         self.up = branches.up if demand is None else np.concatenate((branches.up, demand.absence_at))
 
     @classmethod
@@ -111,7 +112,8 @@ class Case:
     def stakes(self, smoothing: Smoothing) -> Stakes:
         """What can be lost at each branch."""
         if self.demand is not None:
-            return forecast.stakes_of(self.demand, self.demand.tally(), smoothing)
+            self._forecaster = self._forecaster or Forecaster(self.demand, self.demand.tally())
+            return self._forecaster.stakes(smoothing)
         leave, own = spread(self.branches, shares_of(self.branches, smoothing.temper))
         # Below a wildcard of the input nobody knows what is absent, so nothing there can be answered wrongly for sure.
         leave[self.branches.is_open] = 0.0

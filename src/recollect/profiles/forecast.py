@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.profiles.branches import Branches
-from recollect.profiles.branchkernels import ABSENT, HELD, OPEN
+from recollect.profiles.branchkernels import ABSENT, GROWN, HELD, OPEN
 from recollect.profiles.budgetkernels import PUT_ZERO
 from recollect.profiles.demand import Demand, Tally
 from recollect.profiles.optimum import Costs, Solution, Stakes
-from recollect.profiles.prior import Shares, shares_of
+from recollect.profiles.prior import Shares, shares_of, spread
 from recollect.profiles.words import kernel
 
 Floats = NDArray[np.float64]
@@ -49,31 +49,77 @@ class Smoothing:
 
 
 CANDIDATES: dict[str, tuple[float, ...]] = {
-    "temper": (0.25, 0.5, 0.75),
-    "spill": (0.0, 0.1, 0.3, 1.0),
-    "doubt": (0.0, 0.05, 0.2),
+    "temper": (0.0, 0.25, 0.5, 0.75, 1.0),
+    "spill": (0.0, 0.03, 0.1, 0.3, 1.0),
+    "doubt": (0.0, 0.02, 0.05, 0.1, 0.2),
 }
 
 
-def stakes_of(demand: Demand, tally: Tally, smoothing: Smoothing) -> Stakes:
-    """What can be lost at each branch and, after the branches, at each absence."""
-    branches = demand.branches
-    shares = shares_of(branches, smoothing.temper)
-    leave, own, absence = _forecast(demand, tally, shares)
-    if smoothing.doubt:
-        nobody = Tally(*(np.zeros_like(counts) for counts in (tally.passing, tally.stop, tally.leaf, tally.absence)))
-        blind_leave, blind_own, _ = _forecast(demand, nobody, shares)
-        leave = (1 - smoothing.doubt) * leave + smoothing.doubt * blind_leave
-        own = (1 - smoothing.doubt) * own + smoothing.doubt * blind_own
-        absence = (1 - smoothing.doubt) * absence
-    leave += np.bincount(demand.absence_at, weights=smoothing.spill * absence, minlength=len(branches))
-    leave[branches.is_open] = 0.0
-    return Stakes(
-        np.concatenate((branches.up, demand.absence_at)),
-        np.concatenate((branches.is_open, np.zeros(len(absence), np.bool_))),
-        np.concatenate((leave, (1 - smoothing.spill) * absence)),
-        np.concatenate((own, np.zeros(len(absence)))),
-    )
+class Forecaster:
+    """Forecasts from one tally. What does not depend on the smoothing is computed once."""
+
+    def __init__(self, demand: Demand, tally: Tally) -> None:
+        self.demand, self.tally = demand, tally
+        branches = demand.branches
+        count, leaves, absences = len(branches), len(demand.leaf_at), len(demand.absence_at)
+        self._level = _levels(branches)
+        at = np.concatenate((np.arange(count), branches.up[1:], demand.leaf_at, demand.absence_at))
+        seen = np.concatenate((tally.stop, tally.passing[1:], tally.leaf, tally.absence))
+        held = (branches.flags & HELD) != 0
+        onward = np.where((branches.flags[1:] & GROWN) != 0, HIT, ON)
+        kind = np.concatenate((np.where(held, HIT, MISS), onward, np.repeat([HIT, MISS], [leaves, absences])))
+        freed = _discounts(self._level[at], seen)[self._level[at], np.minimum(seen, 3)]
+        self._loose = _sums(at * 3 + kind, freed, 3 * count).reshape(-1, 3)
+        # One more lookup that follows the guess: a branch that nobody passed is defined, and none is too sure.
+        self._total = tally.passing + 1.0
+        kept = (seen - freed) / self._total[at]
+        self._stop, self._onward, _, self._absent = np.split(kept, np.cumsum([count, count - 1, leaves]))
+        self._by_temper: dict[float, tuple[Floats, ...]] = {}
+
+    def stakes(self, smoothing: Smoothing) -> Stakes:
+        """What can be lost at each branch and, after the branches, at each absence."""
+        branches, at = self.demand.branches, self.demand.absence_at
+        if smoothing.temper not in self._by_temper:
+            shares = shares_of(branches, smoothing.temper)
+            self._by_temper[smoothing.temper] = (*self._forecast(shares), *spread(branches, shares))
+        leave, own, absence, blind_leave, blind_own = self._by_temper[smoothing.temper]
+        doubt, spill = smoothing.doubt, smoothing.spill
+        leave = (1 - doubt) * (leave + spill * _sums(at, absence, len(branches))) + doubt * blind_leave
+        leave[branches.is_open] = 0.0
+        return Stakes(
+            np.concatenate((branches.up, at)),
+            np.concatenate((branches.is_open, np.zeros(len(at), np.bool_))),
+            np.concatenate((leave, (1 - doubt) * (1 - spill) * absence)),
+            np.concatenate(((1 - doubt) * own + doubt * blind_own, np.zeros(len(at)))),
+        )
+
+    def _forecast(self, shares: Shares) -> tuple[Floats, Floats, Floats]:
+        """The mass that leaves at each branch to where nobody went before, that asks for it itself, and for each
+        absence."""
+        branches = self.demand.branches
+        weight = _sums(branches.up[1:], shares.weight[1:], len(branches))
+        new = (self._loose + self._guess(shares, weight)) / self._total[:, None]
+        mass = np.zeros(len(branches))
+        _pass_on(branches.up, self._onward, new[:, ON] / np.where(weight > 0, weight, 1.0), shares.weight, mass)
+        staying = shares.stay / (shares.stay + shares.leave)
+        own = mass * (self._stop + new[:, MISS] * staying)
+        own[_perhaps_held(branches)] = 0.0
+        return mass * new[:, MISS] * (1 - staying), own, self._absent * mass[self.demand.absence_at]
+
+    def _guess(self, shares: Shares, weight: Floats) -> Floats:
+        """How a new lookup splits at each branch before its own lookups are heard: the prior's hits (on leaves),
+        misses and ways on, each corrected for its level by what was freed there against what the prior expects."""
+        loose, level = self._loose, self._level
+        guess = np.stack((self.demand.branches.all_leaves.astype(float), shares.stay + shares.leave, weight), axis=1)
+        guess /= guess.sum(axis=1, keepdims=True)
+        heard = loose.sum(axis=1)
+        for kind in (HIT, MISS, ON):
+            freed = _sums(level, loose[:, kind], 2 * LEVELS)
+            guess[:, kind] *= ((freed + 1) / (_sums(level, heard * guess[:, kind], 2 * LEVELS) + 1))[level]
+        if not heard.any():
+            guess[:, HIT] = 0.0  # without any lookup nothing is known of hits, and only misses and ways on matter
+        guess /= guess.sum(axis=1, keepdims=True)
+        return guess
 
 
 def with_absences(demand: Demand, costs: Costs, void: NDArray[np.int64]) -> Costs:
@@ -85,48 +131,6 @@ def with_absences(demand: Demand, costs: Costs, void: NDArray[np.int64]) -> Cost
         np.concatenate((costs.void, void)),
         np.concatenate((costs.zero, void)),
     )
-
-
-def _forecast(demand: Demand, tally: Tally, shares: Shares) -> tuple[Floats, Floats, Floats]:
-    """The mass that leaves at each branch to where nobody went before, that asks for it itself, and for each
-    absence."""
-    branches = demand.branches
-    count = len(branches)
-    level = _levels(branches)
-    held = (branches.flags & HELD) != 0
-    at = np.concatenate((np.arange(count), branches.up[1:], demand.leaf_at, demand.absence_at))
-    seen = np.concatenate((tally.stop, tally.passing[1:], tally.leaf, tally.absence))
-    kinds = np.repeat([ON, HIT, MISS], [count - 1, len(demand.leaf_at), len(demand.absence_at)])
-    freed = _discounts(level[at], seen)[level[at], np.minimum(seen, 3)]
-    kinds = np.concatenate((np.where(held, HIT, MISS), kinds))
-    loose = _sums(at * 3 + kinds, freed, 3 * count).reshape(-1, 3)
-    weight = _sums(branches.up[1:], shares.weight[1:], count)
-    # One more lookup that follows the guess: a branch that nobody passed is defined, and none is too sure.
-    total = tally.passing[:, None] + 1.0
-    hit_miss_on = (loose + _guess(branches, shares, weight, level, loose)) / total
-    kept = (seen - freed) / total[at, 0]
-    stop, onward, _, absent = np.split(kept, np.cumsum([count, count - 1, len(demand.leaf_at)]))
-    mass = np.zeros(count)
-    _pass_on(branches.up, onward, hit_miss_on[:, ON] / np.where(weight > 0, weight, 1.0), shares.weight, mass)
-    staying = shares.stay / (shares.stay + shares.leave)
-    own = mass * (stop + hit_miss_on[:, MISS] * staying)
-    own[_perhaps_held(branches)] = 0.0
-    return mass * hit_miss_on[:, MISS] * (1 - staying), own, absent * mass[demand.absence_at]
-
-
-def _guess(branches: Branches, shares: Shares, weight: Floats, level: NDArray[np.int64], loose: Floats) -> Floats:
-    """How a new lookup splits at each branch before its own lookups are heard: the prior's hits (on leaves), misses
-    and ways on, each corrected for its level by what was freed there against what the prior expects."""
-    guess = np.stack((branches.leaves.astype(float), shares.stay + shares.leave, weight), axis=1)
-    guess /= guess.sum(axis=1)[:, None]
-    heard = loose.sum(axis=1)
-    for one in range(2 * LEVELS):
-        here = level == one
-        guess[here] *= (loose[here].sum(axis=0) + 1) / (heard[here] @ guess[here] + 1)
-    if not heard.any():
-        guess[:, HIT] = 0.0  # without any lookup nothing is known of hits, and only misses and ways on matter
-    guess /= guess.sum(axis=1)[:, None]
-    return guess
 
 
 def _sums(at: NDArray[Any], weights: Floats, count: int) -> Floats:
@@ -188,15 +192,15 @@ class Fit:
 
 def fit(demand: Demand, solve: Callable[[Stakes], Solution]) -> Fit:
     """The smoothing with the fewest wrong answers when each half of the log is answered from the other half."""
-    halves = (demand.tally((0,)), demand.tally((1,)))
+    halves = [Forecaster(demand, demand.tally((half,))) for half in (0, 1)]
 
     def judge(smoothing: Smoothing) -> Fit:
         wrong, expected = 0, 0.0
         for known, unknown in (halves, halves[::-1]):
-            stakes = stakes_of(demand, known, smoothing)
+            stakes = known.stakes(smoothing)
             solution = solve(stakes)
-            wrong += wrong_answers(demand, unknown, solution, stakes.up)
-            expected += solution.loss * float(unknown.passing[0])
+            wrong += wrong_answers(demand, unknown.tally, solution, stakes.up)
+            expected += solution.loss * float(unknown.tally.passing[0])
         return Fit(smoothing, wrong, expected)
 
     best = judge(Smoothing())

@@ -42,9 +42,12 @@ def shares_of(branches: Branches, temper: float = TEMPER) -> Shares:
     # In place as far as can be: memory that is touched for the first time costs more than the sums.
     weight = np.maximum(branches.size, 1.0)
     np.sqrt(weight, out=weight) if temper == 0.5 else np.power(weight, temper, out=weight)
+    # What a log made a branch of is a leaf to the prior, which knows no log.
+    weight[(branches.flags & kernels.GROWN) != 0] = 0.0
+    leaves = branches.all_leaves
     stay = ((branches.flags & (kernels.ABSENT | kernels.HELD)) == kernels.ABSENT).astype(float)
     seen = np.bincount(branches.up[1:], weights=weight[1:], minlength=len(branches)).astype(float, copy=False)
-    seen += branches.leaves
+    seen += leaves
     seen += stay
     # A share s = 1/√(1+k) of everything is s/(1-s) = 1/(√(1+k)-1) of what is seen; a branch without children has
     # only unseen ones.
@@ -54,7 +57,7 @@ def shares_of(branches: Branches, temper: float = TEMPER) -> Shares:
     roots[roots == 0] = 1.0
     np.divide(seen, roots, out=seen)
     seen[seen == 0] = 1.0
-    seen += branches.leaves
+    seen += leaves
     return Shares(weight, stay, seen)
 
 

@@ -30,7 +30,7 @@ from recollect.profiles.branches import Branches
 from recollect.profiles.branchkernels import ABSENT, HELD, VOID, WILD
 from recollect.profiles.budget import Case, opened
 from recollect.profiles.demand import Tally
-from recollect.profiles.forecast import Smoothing
+from recollect.profiles.forecast import Forecaster, Smoothing
 from recollect.profiles.optimum import Optimiser, Solution, Stakes
 from recollect.profiles.weights import Weights
 
@@ -144,7 +144,7 @@ def _judges(case: Case) -> list[tuple[Stakes, Judge]]:
         def judge(solution: Solution, tally: Tally = unknown) -> float:
             return _share(forecast.wrong_answers(demand, tally, solution, case.up), int(tally.passing[0]))
 
-        judges.append((forecast.stakes_of(demand, known, smoothing), judge))
+        judges.append((Forecaster(demand, known).stakes(smoothing), judge))
     return judges
 
 
