@@ -196,8 +196,12 @@ class _Mender:
         batch.key_at, batch.key_length = batch.key_at.copy(), batch.key_length.copy()
         hopeless = np.zeros(len(batch.surt_at), np.bool_)
         same_host = _SameHost()
-        for run in odd_runs.tolist():
-            surt = batch.surt(run)
+        text = batch.text.tobytes()
+        ends = batch.surt_at + batch.surt_length
+        for run, start, end in zip(
+            odd_runs.tolist(), batch.surt_at[odd_runs].tolist(), ends[odd_runs].tolist(), strict=True
+        ):
+            surt = text[start:end]
             try:
                 if b"\t" in surt or b"\r" in surt:
                     raise BadURI("two words")  # or so the careful parser may think
