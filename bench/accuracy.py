@@ -23,10 +23,10 @@ from pathlib import Path
 import mapdata
 from recollect.formats.containers import open_input
 from recollect.formats.logs import read_lookups
-from recollect.profiles.budget import Budget, compact_by_budget
-from recollect.profiles.lookup import MementoMap
-from recollect.profiles.profile import profile
-from recollect.profiles.weights import Weights, compact_by_weights
+from recollect.profiles.compaction.budget import Budget, compact_by_budget
+from recollect.profiles.compaction.weights import Weights, compact_by_weights
+from recollect.profiles.indexes.profile import profile
+from recollect.profiles.maps.lookup import MementoMap
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 SEED = 2019

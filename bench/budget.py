@@ -22,8 +22,8 @@ CACHE = Path(__file__).resolve().parent.parent / ".bench"
 RUN = """
 import json, resource, sys, time
 source, target, way = sys.argv[1:]
-from recollect.profiles.budget import Budget, compact_by_budget
-from recollect.profiles.weights import Weights, compact_by_weights
+from recollect.profiles.compaction.budget import Budget, compact_by_budget
+from recollect.profiles.compaction.weights import Weights, compact_by_weights
 started = time.monotonic()
 if way == "weights":
     done = compact_by_weights(source, target, Weights(2.0, 2.0))

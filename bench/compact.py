@@ -22,7 +22,7 @@ import zstandard
 from mementomap.cli import compact as reference
 
 import mapdata
-from recollect.profiles.weights import Weights, compact_by_weights
+from recollect.profiles.compaction.weights import Weights, compact_by_weights
 
 KEYS, ROUNDS, WANTED = 1_500_000, 3, 40.0
 PAIRS = ((4.0, 2.0), (1.0, 1.0), (0.25, 0.25))

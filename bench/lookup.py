@@ -19,8 +19,8 @@ from statistics import median
 from mementomap.cli import lookup as reference
 
 import mapdata
-from recollect.profiles.bulk import PIECE, bulk_lookup
-from recollect.profiles.lookup import MementoMap
+from recollect.profiles.maps.bulk import PIECE, bulk_lookup
+from recollect.profiles.maps.lookup import MementoMap
 
 KEYS, LOOKUPS, LARGE, ROUNDS = 1_000_000, 100_000, 10_000_000, 5
 REFERENCE_LOOKUPS = 10_000

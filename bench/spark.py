@@ -46,7 +46,7 @@ def run(folder: Path, options: argparse.Namespace) -> None:
     print(f"{index.name}: {index.stat().st_size / 1e6:,.0f} MB")
 
     from recollect.datetimes import parse_any
-    from recollect.profiles.profile import profile
+    from recollect.profiles.indexes.profile import profile
     from recollect.spark.profile import profile as on_spark
     from recollect.spark.session import Cluster, session
 

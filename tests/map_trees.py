@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from recollect.formats.frequency import VOID, Count, Frequency
-from recollect.profiles.weights import Weights
+from recollect.profiles.compaction.weights import Weights
 from recollect.uris import lookup_keys, segments, uri_key
 
 SEGMENTS = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs_world import write_files
-from recollect.profiles.report import ReportOptions, write_report
+from recollect.profiles.statistics.report import ReportOptions, write_report
 
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="Playwright is not installed: the report was not tested in a browser"

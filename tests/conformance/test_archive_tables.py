@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.profiles.distribution import distribution_of
-from recollect.profiles.fit import fit_heaps
-from recollect.profiles.stats import year_rows
-from recollect.profiles.treestats import reduction
+from recollect.profiles.compaction.fit import fit_heaps
+from recollect.profiles.statistics.distribution import distribution_of
+from recollect.profiles.statistics.stats import year_rows
+from recollect.profiles.statistics.treestats import reduction
 
 KEYS = 1_138_923_169
 # Table 8: level, Count, Sum, RedQ.

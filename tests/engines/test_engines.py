@@ -18,13 +18,13 @@ import pytest
 from recollect.errors import FormatError
 from recollect.formats.parts import part_names
 from recollect.formats.ukvs import validate
-from recollect.profiles.budget import Budget, compact_by_budget
-from recollect.profiles.evaluate import evaluate
-from recollect.profiles.lookup import open_map
-from recollect.profiles.merge import MergeOptions, merge_maps
-from recollect.profiles.profile import profile
-from recollect.profiles.publish import publish
-from recollect.profiles.weights import Weights, compact_by_weights
+from recollect.profiles.compaction.budget import Budget, compact_by_budget
+from recollect.profiles.compaction.weights import Weights, compact_by_weights
+from recollect.profiles.indexes.profile import profile
+from recollect.profiles.maps.lookup import open_map
+from recollect.profiles.maps.merge import MergeOptions, merge_maps
+from recollect.profiles.maps.publish import publish
+from recollect.profiles.statistics.evaluate import evaluate
 
 pyspark = pytest.importorskip("pyspark", reason="NO SPARK: pip install 'recollect[spark]' to test the Spark engine")
 if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):

@@ -11,7 +11,7 @@ from recollect.archives.client import ArchiveClient
 from recollect.archives.discovery import Discovery, Limits, discover
 from recollect.archives.registry import Archive
 from recollect.formats.ukvs.reader import MapFile
-from recollect.profiles.publish import publish
+from recollect.profiles.maps.publish import publish
 
 MAP = b'!fields {keys: ["surt"], values: ["frequency"]}\n!id {uri: "http://127.0.0.1/"}\ncom,a)/ 1\ncom,b)/* 5/2\n'
 

@@ -14,14 +14,14 @@ from map_trees import above, deciding, holdings, keys, read_map, total, write_ma
 from recollect.errors import RecollectError
 from recollect.formats.frequency import Frequency
 from recollect.formats.logs import LogEntry
-from recollect.profiles import branches as module
-from recollect.profiles.branches import branches_of
-from recollect.profiles.budget import Budget, Case, compact_by_budget
-from recollect.profiles.demand import Asked, demand_over
-from recollect.profiles.forecast import Forecaster, Smoothing
-from recollect.profiles.optimum import Optimiser
-from recollect.profiles.plainmap import open_plain
-from recollect.profiles.prior import shares_of, spread
+from recollect.profiles.compaction import branches as module
+from recollect.profiles.compaction.branches import branches_of
+from recollect.profiles.compaction.budget import Budget, Case, compact_by_budget
+from recollect.profiles.compaction.demand import Asked, demand_over
+from recollect.profiles.compaction.forecast import Forecaster, Smoothing
+from recollect.profiles.compaction.optimum import Optimiser
+from recollect.profiles.compaction.prior import shares_of, spread
+from recollect.profiles.maps.plainmap import open_plain
 
 Records = dict[bytes, Frequency]
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recollect.profiles.branches import Branches, branches_of
-from recollect.profiles.branchkernels import LEAF
-from recollect.profiles.budget import Case
-from recollect.profiles.budgetlines import lines_of
-from recollect.profiles.keytable import KeyTree, table_of, tree_of
-from recollect.profiles.optimum import Optimiser, Solution, Stakes
-from recollect.profiles.plainmap import plain_of
+from recollect.profiles.compaction.branches import Branches, branches_of
+from recollect.profiles.compaction.branchkernels import LEAF
+from recollect.profiles.compaction.budget import Case
+from recollect.profiles.compaction.budgetlines import lines_of
+from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
+from recollect.profiles.compaction.optimum import Optimiser, Solution, Stakes
+from recollect.profiles.maps.plainmap import plain_of
 from recollect.uris import lookup_keys
 
 # Keys whose subtrees interrupt each other in byte order (`a`, `a-b`, `a/1`), ports and IP addresses among them.

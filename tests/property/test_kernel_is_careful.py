@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from recollect.errors import FormatError
 from recollect.formats.cdx import HEADER, Capture, Layout, NotACapture
 from recollect.formats.detect import Kind, Source
-from recollect.profiles.batch import Batch
-from recollect.profiles.scan import ScanOptions, parser_of, scan
+from recollect.profiles.indexes.batch import Batch
+from recollect.profiles.indexes.scan import ScanOptions, parser_of, scan
 from recollect.uris import uri_key
 
 CDXJ = [

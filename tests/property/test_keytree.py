@@ -7,7 +7,7 @@ from hypothesis import given
 
 from map_trees import above, holdings
 from recollect.formats.frequency import Frequency
-from recollect.profiles.keytable import table_of, tree_of
+from recollect.profiles.compaction.keytable import table_of, tree_of
 
 
 @given(holdings())

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from map_trees import deciding, holdings, keys, write_map
 from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter
 from recollect.formats.frequency import Frequency
-from recollect.profiles.bulk import bulk_lookup
-from recollect.profiles.lookup import MementoMap
-from recollect.profiles.maptext import BlockText, MappedText, PartedText, open_text
+from recollect.profiles.maps.bulk import bulk_lookup
+from recollect.profiles.maps.lookup import MementoMap
+from recollect.profiles.maps.maptext import BlockText, MappedText, PartedText, open_text
 
 HEADER = b'!context ["http://oduwsdl.github.io/contexts/ukvs"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n'
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recollect.formats.frequency import VOID, Count, Frequency
 from recollect.formats.ukvs import Header, Record, Writer, read
-from recollect.profiles.merge import MergeOptions, merge_maps
+from recollect.profiles.maps.merge import MergeOptions, merge_maps
 from recollect.uris import ancestors, covers, lookup_keys
 
 # Neighbours in the order of bytes that are none in the tree, addresses, ports, odd segments.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import BadURI
 from recollect.formats.cdx import REVISIT
-from recollect.profiles.profile import profile
+from recollect.profiles.indexes.profile import profile
 from recollect.uris import policy_key, uri_key
 
 SEGMENTS = ["a", "a-b", "a.html", "b", "0", "1", "%20", "A", "é", "*", "a*b", "", "robots.txt"]

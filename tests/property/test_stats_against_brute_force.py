@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.profiles.stats import stats
+from recollect.profiles.statistics.stats import stats
 from recollect.uris import POLICIES, policy_key, segments, uri_key
 
 HOSTS = ["com,x", "com,x,sub", "com,x-y", "com,x:8080", "com,x,sub,deep", "com", "uk,co,bbc"]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from map_trees import holdings, write_map
 from recollect.formats.frequency import Frequency
-from recollect.profiles.budget import Case, opened
-from recollect.profiles.tradeoff import Point, by_weights, knee_of
-from recollect.profiles.weights import Weights, compact_by_weights
+from recollect.profiles.compaction.budget import Case, opened
+from recollect.profiles.compaction.tradeoff import Point, by_weights, knee_of
+from recollect.profiles.compaction.weights import Weights, compact_by_weights
 
 weights = st.sampled_from([0.0, 0.05, 0.1, 0.2, 0.5, 1.0])
 

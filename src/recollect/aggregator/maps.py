@@ -25,8 +25,8 @@ from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import MapFile, validate
 
 if TYPE_CHECKING:
-    from recollect.profiles.lookup import Holdings, Lookup
-    from recollect.profiles.maptext import MapText
+    from recollect.profiles.maps.lookup import Holdings, Lookup
+    from recollect.profiles.maps.maptext import MapText
 
 _NAME = re.compile(
     r"(?P<id>.+?)(?:\.voids)?\.(?P<kind>ukvs|mementomap|filter)(?:\.(?:gz|bgz|bz2|zst|zstd))?", re.IGNORECASE
@@ -80,7 +80,7 @@ class Maps:
 
     def evidence(self, uri_r: str) -> dict[str, Evidence]:
         """What the maps say of a URI, by archive. A URI that has no key is unknown to all."""
-        from recollect.profiles.lookup import keys_of  # here, because a server without maps needs no Numba
+        from recollect.profiles.maps.lookup import keys_of  # here, because a server without maps needs no Numba
 
         try:
             keys = keys_of(uri_r)
@@ -113,7 +113,7 @@ def _opened(archive: str, path: Path, kind: str) -> ArchiveMap:
     if kind != "filter":
         for part in sorted(path.rglob("*.ukvs*")) if path.is_dir() else [path]:
             _check(part)
-    from recollect.profiles.lookup import MementoMap, open_map
+    from recollect.profiles.maps.lookup import MementoMap, open_map
 
     holdings = open_map(path)
     voids = holdings.header.lists_voids

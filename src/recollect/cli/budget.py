@@ -14,7 +14,7 @@ from recollect.errors import UsageError
 from recollect.model import Problem, ProgressCallback
 
 if TYPE_CHECKING:
-    from recollect.profiles.budget import Budget
+    from recollect.profiles.compaction.budget import Budget
     from recollect.spark.session import Cluster
 
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
@@ -69,7 +69,7 @@ def by_budget(
 ) -> dict[str, Any]:
     """Compact within a budget; returns the report."""
     from recollect.formats.logs import read_lookups
-    from recollect.profiles.budget import compact_by_budget
+    from recollect.profiles.compaction.budget import compact_by_budget
 
     result = compact_by_budget(
         source,
@@ -85,7 +85,7 @@ def by_budget(
 
 def _budget(options: dict[str, Any]) -> Budget:
     """The one budget that is given."""
-    from recollect.profiles.budget import Budget
+    from recollect.profiles.compaction.budget import Budget
 
     limits = {name: options[name] for name in BUDGET_NAMES[:-1]}
     given = [name for name, limit in limits.items() if limit is not None]

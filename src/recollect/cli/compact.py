@@ -17,7 +17,7 @@ from recollect.errors import FormatError, UsageError
 from recollect.model import Problem, ProgressCallback
 
 if TYPE_CHECKING:
-    from recollect.profiles.weights import Weights
+    from recollect.profiles.compaction.weights import Weights
     from recollect.spark.session import Cluster
 
 COMPACT_EPILOG = """\b
@@ -152,7 +152,7 @@ def _by_weights(job: Job, options: dict[str, Any]) -> dict[str, Any]:
             progress=job.progress,
         )
     else:
-        from recollect.profiles.weights import compact_by_weights
+        from recollect.profiles.compaction.weights import compact_by_weights
 
         result = compact_by_weights(
             job.source,
@@ -170,7 +170,7 @@ def _by_weights(job: Job, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _weights(options: dict[str, Any], rollup_tlds: bool) -> Weights:
-    from recollect.profiles.weights import Weights
+    from recollect.profiles.compaction.weights import Weights
 
     if options["fit"] and any(options[name] is not None for name in ("host_a", "host_k", "path_a", "path_k")):
         raise UsageError("--fit finds a and k itself", hint="leave out --host-a, --host-k, --path-a and --path-k")

@@ -89,7 +89,7 @@ def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: 
     A key becomes a void when it was requested often enough and never found (404, or no answer told and no map has it).
     Where a whole subtree is empty it is stated as one wildcard. Never covers a held URI.
     """
-    from recollect.profiles.voids import make_voids
+    from recollect.profiles.compaction.voids import make_voids
 
     if options["as_json"] and output == "-":
         raise UsageError("the map and the JSON report cannot both go to stdout", hint="give -o FILE")
@@ -139,7 +139,7 @@ def filter_command(inputs: tuple[str, ...], output: str, **options: Any) -> int:
     It answers lookups like a map, without frequencies: nothing held is missed, and of what is absent a small part is
     taken for held. Who guesses a URL can test it; who does not cannot read the list.
     """
-    from recollect.profiles.filters import make_filter
+    from recollect.profiles.maps.filters import make_filter
 
     if options["as_json"] and output == "-":
         raise UsageError("the filter and the JSON report cannot both go to stdout", hint="give -o FILE")

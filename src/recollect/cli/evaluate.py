@@ -13,7 +13,7 @@ from recollect.cli.derived import Problems
 from recollect.cli.engines import taken_engine, where_options
 
 if TYPE_CHECKING:
-    from recollect.profiles.evaluate import Confusion, Evaluation, Report, Share
+    from recollect.profiles.statistics.evaluate import Confusion, Evaluation, Report, Share
 
 EVALUATE_EPILOG = """\b
 Examples:
@@ -61,7 +61,7 @@ def evaluate(
 
     Give --holdings and --lookups more than once for several files; a folder or a glob works too.
     """
-    from recollect.profiles.evaluate import evaluate as measure
+    from recollect.profiles.statistics.evaluate import evaluate as measure
 
     cluster, _ = taken_engine(options)
     profiler = None

@@ -15,7 +15,7 @@ from recollect.errors import BadURI, FormatError, UsageError
 
 if TYPE_CHECKING:
     from recollect.formats.ukvs.periods import Period
-    from recollect.profiles.lookup import Holdings, Lookup
+    from recollect.profiles.maps.lookup import Holdings, Lookup
 
 FEW = 100  # searches for which loading compiled code takes longer than they do without
 
@@ -44,7 +44,7 @@ Answers: yes, no, unknown (a map of voids that says nothing of the URI, or a fre
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, as_json: bool, quiet: bool) -> int:
     """What maps say of URIs: the deciding key, its frequency, and yes, no or unknown."""
-    from recollect.profiles.lookup import open_map
+    from recollect.profiles.maps.lookup import open_map
 
     paths, uris = _sorted_out(arguments)
     if not uris and source is None:
@@ -68,7 +68,7 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
 
 
 def _period(moment: str) -> Period:
-    from recollect.profiles.lookup import period_of
+    from recollect.profiles.maps.lookup import period_of
 
     try:
         return period_of(moment)
@@ -115,8 +115,8 @@ def _chained(uris: Iterable[str], lines: Iterator[str]) -> Iterator[str]:
 def _in_bulk(maps: dict[str, Holdings], source: str, tally: Tally) -> bool:
     """The fast way for one plain map: text to text. False if this is no such case."""
     from recollect.formats.containers import open_input, whole_lines
-    from recollect.profiles.bulk import PIECE, bulk_lookup, can_answer
-    from recollect.profiles.lookup import MementoMap
+    from recollect.profiles.maps.bulk import PIECE, bulk_lookup, can_answer
+    from recollect.profiles.maps.lookup import MementoMap
 
     (opened, *others) = maps.values()
     if others or not can_answer(opened):

@@ -19,8 +19,8 @@ from recollect.formats.ukvs.records import format_line, shown
 from recollect.model import Problem, ProgressCallback
 
 if TYPE_CHECKING:
-    from recollect.profiles.diff import Change
-    from recollect.profiles.merge import MergeResult
+    from recollect.profiles.maps.diff import Change
+    from recollect.profiles.maps.merge import MergeResult
 
 VALIDATE_EPILOG = """\b
 Examples:
@@ -150,7 +150,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     Maps must have the same columns and the same policy. Unsorted maps are sorted first; - is stdin.
     """
     from recollect.datetimes import format_iso
-    from recollect.profiles.merge import MergeOptions, merge_maps
+    from recollect.profiles.maps.merge import MergeOptions, merge_maps
 
     if as_json and output == "-":
         raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
@@ -239,7 +239,7 @@ def diff(old: str, new: str, limit: int, strict: bool, temp_dir: str | None, as_
 
     With --json each change is one line of JSON, all of them, and the last line is the summary.
     """
-    from recollect.profiles.diff import diff_maps
+    from recollect.profiles.maps.diff import diff_maps
 
     problems = Problems(strict)
     counts: Counter[str] = Counter()

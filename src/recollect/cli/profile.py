@@ -14,8 +14,8 @@ from recollect.cli.engines import engine_options, taken_engine
 from recollect.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
-    from recollect.profiles.profile import ProfileResult
-    from recollect.profiles.verify import VerifyResult
+    from recollect.profiles.indexes.profile import ProfileResult
+    from recollect.profiles.statistics.verify import VerifyResult
 
 _EXAMPLES = """\b
 Examples:
@@ -140,7 +140,7 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
     cluster, parts = taken_engine(options, options["output"])
     make_profile: Callable[..., ProfileResult]
     if cluster is None:
-        from recollect.profiles.profile import profile as make_profile
+        from recollect.profiles.indexes.profile import profile as make_profile
     else:
         from recollect.spark.profile import profile as make_profile
 
@@ -246,7 +246,7 @@ def verify(map_path: str, inputs: tuple[str, ...], **options: Any) -> int:
     index and by its original URL. Exit code 1 if one is not found or a count is wrong; each is named with file and
     line.
     """
-    from recollect.profiles.verify import verify as check
+    from recollect.profiles.statistics.verify import verify as check
 
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
     limit = options.pop("memory_limit")

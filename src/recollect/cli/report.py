@@ -40,7 +40,7 @@ def report(inputs: tuple[str, ...], output: str, accesses: tuple[str, ...], **gi
 
     INDEX is what `recollect profile` reads: indexes, lists, WARCs; or give one MAP.
     """
-    from recollect.profiles.report import ReportOptions, write_report
+    from recollect.profiles.statistics.report import ReportOptions, write_report
 
     options = ReportOptions(given["name"], given["replay"], given["sample"], given["seed"], given["top"])
     with progress_bar(quiet=given["quiet"] or given["as_json"]) as progress:

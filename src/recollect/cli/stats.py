@@ -11,7 +11,7 @@ from recollect.cli.console import emit_json, emit_table, human_bytes, json_optio
 from recollect.cli.profile import filter_options, parse_size, resource_options
 
 if TYPE_CHECKING:
-    from recollect.profiles.stats import Stats
+    from recollect.profiles.statistics.stats import Stats
 
 _EXAMPLES = """\b
 Examples:
@@ -35,8 +35,8 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
     INPUT is what `recollect profile` reads: indexes, lists, WARCs, or one map. The tables are those of the MementoMap
     paper (2019) and of the CDX summarization paper (2015).
     """
-    from recollect.profiles.select import selection
-    from recollect.profiles.stats import stats as describe
+    from recollect.profiles.indexes.select import selection
+    from recollect.profiles.statistics.stats import stats as describe
 
     names = ("statuses", "media_types", "since", "until", "exclude", "where")
     chosen = selection(**{name: options.pop(name) for name in names})
@@ -239,7 +239,7 @@ Examples:
 @json_option
 def overlap(holdings: str, accesses: tuple[str, ...], temp_dir: str | None, as_json: bool) -> int:
     """Show what is archived against what is asked for: how many URIs with so many mementos were asked for so often."""
-    from recollect.profiles.overlap import overlap as compare
+    from recollect.profiles.statistics.overlap import overlap as compare
 
     found = compare(holdings, accesses, temp_dir=temp_dir)
     if as_json:

@@ -43,8 +43,8 @@ def tradeoff(source: str, output: str | None, **options: Any) -> int:
         raise UsageError("nowhere to draw", hint="give -o tradeoff.svg, or --json")
     from recollect.formats.containers import atomic_output
     from recollect.formats.logs import read_lookups
-    from recollect.profiles import tradeoff as measure
-    from recollect.profiles import tradeoffplot
+    from recollect.profiles.compaction import tradeoff as measure
+    from recollect.profiles.compaction import tradeoffplot
 
     problems: list[Problem] = []
     on_problem = _stop_at_once if options["strict"] else problems.append

@@ -20,7 +20,7 @@ from recollect.uris import key_of_uri
 
 if TYPE_CHECKING:
     # Searching maps loads Numba, which takes most of a second: only when there are maps.
-    from recollect.profiles.lookup import Holdings
+    from recollect.profiles.maps.lookup import Holdings
 
 _CHUNK = 1 << 20
 
@@ -56,7 +56,7 @@ class Maps:
 
 
 def _lists_keys(known: Holdings) -> bool:
-    from recollect.profiles.lookup import MementoMap
+    from recollect.profiles.maps.lookup import MementoMap
 
     return isinstance(known, MementoMap)
 
@@ -67,7 +67,7 @@ def open_maps(archives: Sequence[Archive], folder: Path | None) -> Maps:
     for archive in archives:
         path = _map_file(archive, folder)
         if path is not None:
-            from recollect.profiles.lookup import open_map
+            from recollect.profiles.maps.lookup import open_map
 
             found[archive.id] = open_map(path)
     return Maps(found)

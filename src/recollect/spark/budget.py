@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from recollect.errors import UsageError
 from recollect.formats.ukvs import Header
 from recollect.model import ProgressCallback
-from recollect.profiles import treekernels
-from recollect.profiles.budget import Budget, BudgetCompaction, Case, Choice, TooSmall, budget_header, opened
-from recollect.profiles.budgetlines import lines_of
-from recollect.profiles.forecast import Fit, Smoothing
-from recollect.profiles.optimum import Optimiser, Solution, Stakes
-from recollect.profiles.prior import Shares, shares_of, spread
+from recollect.profiles.compaction import treekernels
+from recollect.profiles.compaction.budget import Budget, BudgetCompaction, Case, Choice, TooSmall, budget_header, opened
+from recollect.profiles.compaction.budgetlines import lines_of
+from recollect.profiles.compaction.forecast import Fit, Smoothing
+from recollect.profiles.compaction.optimum import Optimiser, Solution, Stakes
+from recollect.profiles.compaction.prior import Shares, shares_of, spread
 from recollect.spark.exchange import Sizes
 from recollect.spark.files import target_of
 from recollect.spark.maps import DOMAIN, TOP, Ranged, find_map, in_ranges, plain_header, spooled

@@ -1,4 +1,4 @@
-"""Compaction by weights on Spark: `recollect.profiles.weights` on ranges of hosts; the same bytes out.
+"""Compaction by weights on Spark: `recollect.profiles.compaction.weights` on ranges of hosts; the same bytes out.
 
 A range holds whole domains (with `--rollup-tlds` whole top-level domains), so every node that may roll up is decided in
 one task, as it would be in one process. Only a and k of `--fit` are of the whole map: the counts of children by depth
@@ -18,8 +18,7 @@ import numpy as np
 from recollect.errors import FormatError, UsageError
 from recollect.formats.ukvs import Header
 from recollect.model import ProgressCallback
-from recollect.profiles.plainmap import open_plain
-from recollect.profiles.weights import (
+from recollect.profiles.compaction.weights import (
     Compaction,
     NeedsTidying,
     Weights,
@@ -28,6 +27,7 @@ from recollect.profiles.weights import (
     run_all,
     without_rollups,
 )
+from recollect.profiles.maps.plainmap import open_plain
 from recollect.spark.exchange import Sizes
 from recollect.spark.files import target_of
 from recollect.spark.maps import DOMAIN, TOP, find_map, in_ranges, plain_header, spooled

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from recollect.profiles.mergekernels import HEADER, _compare_records, _size
+from recollect.profiles.indexes.mergekernels import HEADER, _compare_records, _size
 
 SAMPLES = 1 << 16
 _HEAD = struct.Struct("<iiiiq")

@@ -22,7 +22,7 @@ from recollect.formats.cdx import Layout
 from recollect.formats.detect import Kind, Source, find_sources, inspect
 from recollect.formats.parquet import found_columns
 from recollect.model import Problem
-from recollect.profiles.scan import LINE_KINDS, Piece, ScanOptions, scan, scan_range, scan_text
+from recollect.profiles.indexes.scan import LINE_KINDS, Piece, ScanOptions, scan, scan_range, scan_text
 from recollect.spark.exchange import Sizes
 from recollect.spark.files import HadoopFiles, is_url
 

@@ -1,4 +1,4 @@
-"""Merging maps on Spark: `recollect.profiles.merge` on ranges of hosts; the same bytes out.
+"""Merging maps on Spark: `recollect.profiles.maps.merge` on ranges of hosts; the same bytes out.
 
 A range holds whole domains of all maps, so what a wildcard covers is in its range. Wildcards of top-level domains (and
 `*`) reach further: then ranges are of whole top-level domains (or there is one).
@@ -16,8 +16,8 @@ from recollect.errors import FormatError, UsageError
 from recollect.formats.containers import OnProblem, open_input, whole_lines
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, ProgressCallback
-from recollect.profiles.merge import MergeOptions, MergeResult, merge_maps
-from recollect.profiles.mergehead import Part, merged_header
+from recollect.profiles.maps.merge import MergeOptions, MergeResult, merge_maps
+from recollect.profiles.maps.mergehead import Part, merged_header
 from recollect.spark.exchange import Sizes
 from recollect.spark.files import target_of
 from recollect.spark.maps import find_map, in_ranges, plain_header, spooled, without_header

@@ -1,4 +1,4 @@
-"""Profiling on Spark: `recollect.profiles.profile`, many machines wide, with the same bytes out.
+"""Profiling on Spark: `recollect.profiles.indexes.profile`, many machines wide, with the same bytes out.
 
 Hides the three steps. (1) Every split is read by the embedded engine's scanner, filters and keys; its records are
 sorted and summed in the task, and kept on the workers' disks in blocks. (2) From samples of them borders are chosen,
@@ -22,9 +22,9 @@ import numpy as np
 from recollect.errors import UsageError
 from recollect.formats.detect import Kind, Source
 from recollect.model import Problem, ProgressCallback
-from recollect.profiles.decompose import DIMENSIONS, DecomposingSink
-from recollect.profiles.policykeys import rekeying
-from recollect.profiles.profile import (
+from recollect.profiles.indexes.decompose import DIMENSIONS, DecomposingSink
+from recollect.profiles.indexes.policykeys import rekeying
+from recollect.profiles.indexes.profile import (
     MAX_EXAMPLES,
     Options,
     ProfileResult,
@@ -33,11 +33,11 @@ from recollect.profiles.profile import (
     header_of,
     options_of,
 )
-from recollect.profiles.runs import RunStore
-from recollect.profiles.scan import ScanOptions, bad_input
-from recollect.profiles.select import Filter
-from recollect.profiles.sinks import Totals
-from recollect.profiles.sorting import SortingSink
+from recollect.profiles.indexes.runs import RunStore
+from recollect.profiles.indexes.scan import ScanOptions, bad_input
+from recollect.profiles.indexes.select import Filter
+from recollect.profiles.indexes.sinks import Totals
+from recollect.profiles.indexes.sorting import SortingSink
 from recollect.spark import exchange
 from recollect.spark.exchange import Border, Sample, Sizes
 from recollect.spark.files import target_of

@@ -1,0 +1,373 @@
+"""Compaction by budget: the map of at most so many keys or bytes that answers the fewest lookups wrongly.
+
+Hides: the way from a map to its best compaction: what must be decided (`branches`), what people ask for (`prior`;
+with a log `demand` and `forecast`), the optimum (`optimum`), and writing (`budgetlines`). Threads only share out the
+reading, so the same map, log and budget give the same bytes on any machine.
+
+Invariants: no held URI is lost; the result never exceeds its budget; a wildcard's frequency is the inclusive total
+of what it covers. Wildcards of top-level domains, and `*`, are used only when asked for or when the budget cannot
+be met without them; the result says so.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import FormatError, RecollectError, UsageError
+from recollect.formats.containers import OnProblem, atomic_output
+from recollect.formats.logs import LogEntry
+from recollect.formats.ukvs import Header
+from recollect.model import Progress, ProgressCallback
+from recollect.profiles.compaction import budgetkernels as kernels
+from recollect.profiles.compaction import forecast
+from recollect.profiles.compaction.branches import Branches, branches_of
+from recollect.profiles.compaction.budgetlines import lines_of
+from recollect.profiles.compaction.demand import Demand, asked_in, demand_over
+from recollect.profiles.compaction.forecast import Fit, Forecaster, Smoothing
+from recollect.profiles.compaction.optimum import FREE, Costs, Optimiser, Solution, Stakes
+from recollect.profiles.compaction.prior import shares_of, spread
+from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
+
+COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
+ATTEMPTS = 12  # to meet a number of bytes that is known only when all is written
+
+
+class TooSmall(RecollectError):
+    """A budget that no map meets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the result may be at most, or how good it must be. Exactly one is given; `max_cost` is keys per URI-R, and
+    `min_accuracy` a share of lookups."""
+
+    max_cost: float | None = None
+    max_keys: int | None = None
+    max_bytes: int | None = None
+    min_accuracy: float | None = None
+    rollup_tlds: bool = False
+
+    def __post_init__(self) -> None:
+        limits = (self.max_cost, self.max_keys, self.max_bytes, self.min_accuracy)
+        given = [limit for limit in limits if limit is not None]
+        if len(given) != 1:
+            raise UsageError("give one budget", hint="one of --max-cost, --max-keys, --max-bytes, --min-accuracy")
+        if not given[0] > 0:
+            raise UsageError("a budget must be above zero")
+        if self.min_accuracy is not None and self.min_accuracy > 1:
+            raise UsageError("no accuracy is above 100%")
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetCompaction:
+    """What a compaction by budget did. `expected_wrong` is the share of lookups expected to be answered yes for
+    nothing: with a log of all lookups, without one of lookups of absent URIs; `wrong_in_log` what of the log itself
+    is."""
+
+    keys_in: int
+    keys_out: int
+    wildcards: int
+    voids: int
+    bytes_in: int
+    bytes_out: int
+    uri_rs: int
+    price: float
+    expected_wrong: float
+    wrong_in_log: float | None
+    lookups: int
+    unusable_lookups: int
+    smoothing: Smoothing | None
+    rolled_up: str  # "", "tlds" or "root": how far up wildcards had to go
+
+    @property
+    def cost(self) -> float:
+        """Keys per URI-R."""
+        return self.keys_out / self.uri_rs
+
+
+class Case:
+    """A map and what people ask of it: everything the optimum needs. Absences of the log stand after the branches."""
+
+    def __init__(self, branches: Branches, demand: Demand | None = None) -> None:
+        self.branches, self.demand = branches, demand
+        self._forecaster: Forecaster | None = None
+        self.up = branches.up if demand is None else np.concatenate((branches.up, demand.absence_at))
+
+    @classmethod
+    def of(cls, branches: Branches, lookups: Iterable[LogEntry] | None, policy: str = "HxPx") -> Case:
+        """The case of a map and, if there is one, its log."""
+        if lookups is None:
+            return cls(branches)
+        demand = demand_over(branches, asked_in(lookups, policy))
+        return cls(demand.branches, demand)
+
+    def stakes(self, smoothing: Smoothing) -> Stakes:
+        """What can be lost at each branch."""
+        if self.demand is not None:
+            self._forecaster = self._forecaster or Forecaster(self.demand, self.demand.tally())
+            return self._forecaster.stakes(smoothing)
+        leave, own = spread(self.branches, shares_of(self.branches, smoothing.temper))
+        # Below a wildcard of the input nobody knows what is absent, so nothing there can be answered wrongly for sure.
+        leave[self.branches.is_open] = 0.0
+        return Stakes(self.up, self.branches.is_open, leave, own)
+
+    def costs(self, unit: str) -> Costs:
+        """Of every line: 1 (`keys`), its bytes (`bytes`), or those it does not share with its parent (`novel`),
+        which is about what remains of it in a compressed file."""
+        branches = self.branches
+        if unit == "keys":
+            one = np.ones(1, np.int64)
+            absences = np.zeros(len(self.up) - len(branches), np.int64)
+            return Costs(np.concatenate((branches.keys, absences)), one, one, one)
+        costs = Costs(branches.room, branches.wildcard_bytes(), branches.void_bytes(), branches.zero_bytes())
+        if unit == "novel":
+            shared = branches.shared_bytes()
+            own = branches.keys - branches.leaves
+            listed = costs.listed - branches.leaves * branches.name_length - own * shared
+            costs = Costs(listed, costs.wild - shared, costs.void - shared, costs.zero - shared)
+        if self.demand is None:
+            return costs
+        void = self.demand.log.name_length[self.demand.absence_node].astype(np.int64) + 5
+        if unit == "novel":
+            void -= branches.name_length[self.demand.absence_at]
+        return forecast.with_absences(self.demand, costs, void)
+
+    def may_roll(self, top: int) -> NDArray[np.bool_]:
+        """Which branches may have a wildcard; see `Branches.may_roll`."""
+        free = self.branches.may_roll(top)
+        return np.concatenate((free, np.ones(len(self.up) - len(free), np.bool_)))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The decisions made, and how they came about."""
+
+    solution: Solution
+    fit: Fit
+    rolled_up: str
+
+
+def compact_by_budget(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    budget: Budget,
+    *,
+    lookups: Iterable[LogEntry] | None = None,
+    threads: int = 0,
+    on_problem: OnProblem | None = None,
+    progress: ProgressCallback | None = None,
+) -> BudgetCompaction:
+    """Compact a map into another, or into itself, within a budget; `lookups` says what people ask for."""
+    if budget.min_accuracy is not None and lookups is None:
+        raise UsageError("an accuracy can only be met for known lookups", hint="add --lookups LOG")
+    _tell(progress, "reading", 0)
+    with opened(source, threads, on_problem) as (plain, branches):
+        _tell(progress, "reading lookups", 1)
+        case = Case.of(branches, lookups, plain.header.policy)
+        _tell(progress, "choosing", 2)
+        if budget.max_bytes is not None:
+            return _within_bytes(plain, case, budget, target)
+        choice = choose(case, budget, "keys", key_limit(case.branches, budget))
+        _tell(progress, "writing", 3)
+        return _write(plain, case, budget, choice, target)
+
+
+@contextmanager
+def opened(
+    source: str | os.PathLike[str], threads: int = 0, on_problem: OnProblem | None = None
+) -> Iterator[tuple[PlainMap, Branches]]:
+    """A map and its branches; put in order first if it is not plain, sorted and unique."""
+    threads = threads or os.cpu_count() or 1
+    with open_plain(source, on_problem) as plain:
+        if plain.header.lists_voids:
+            raise RecollectError(
+                "a map of voids has nothing to compact by budget",
+                where=plain.label,
+                hint="merge it into a map of holdings",
+            )
+        try:
+            branches = branches_of(plain, threads)
+        except FormatError:
+            with tidied(plain, on_problem) as tidy:
+                yield tidy, branches_of(tidy, threads)
+            return
+        yield plain, branches
+
+
+def _tell(progress: ProgressCallback | None, stage: str, done: int) -> None:
+    if progress is not None:
+        progress(Progress(stage, done, 4, "steps"))
+
+
+def key_limit(branches: Branches, budget: Budget) -> int:
+    """The budget in keys; 0 if it is an accuracy."""
+    if budget.max_cost is not None:
+        return int(budget.max_cost * branches.uri_rs + 1e-9)
+    return budget.max_keys or 0
+
+
+def choose(case: Case, budget: Budget, unit: str, limit: int, known: Fit | None = None) -> Choice:
+    """The best decisions within the budget; `known` is a fit to take instead of a new one."""
+    costs = case.costs(unit)
+    accuracy = budget.min_accuracy
+    stakes = case.stakes(Smoothing())
+    optimiser = Optimiser(stakes, costs, case.may_roll(1 if budget.rollup_tlds else 2))
+    rolled_up = ""
+    if accuracy is not None:
+        # How large it gets is known only in the end, so the smoothing is fitted at the size of a first attempt.
+        limit = _reaching(case, optimiser, accuracy, 1.0).cost
+    else:
+        rolled_up, optimiser = _room_to_roll(case, optimiser, limit)
+    price = 0.0
+
+    def solve(stakes: Stakes, *, spend: bool = False) -> Solution:
+        nonlocal price
+        solver = optimiser
+        if stakes is not optimiser.stakes:
+            solver = Optimiser(stakes, costs, optimiser.may_roll, optimiser)
+        found = solver.within(limit, near=price, spend=spend)
+        assert found is not None
+        price = found.price
+        return found
+
+    fit = Fit(Smoothing())
+    if case.demand is not None:
+        fit = known or forecast.fit(case.demand, solve)
+        stakes = case.stakes(fit.smoothing)
+    if accuracy is not None:
+        optimiser = Optimiser(stakes, costs, optimiser.may_roll, optimiser)
+        return Choice(_reaching(case, optimiser, accuracy, fit.factor), fit, "")
+    return Choice(solve(stakes, spend=True), fit, rolled_up)
+
+
+def _room_to_roll(case: Case, optimiser: Optimiser, limit: int) -> tuple[str, Optimiser]:
+    """Let wildcards go further up, but no further than the budget needs."""
+    needed = 0
+    for top, name in ((2, ""), (1, "tlds"), (0, "root")):
+        if top < 2:
+            optimiser = Optimiser(optimiser.stakes, optimiser.costs, case.may_roll(top), optimiser)
+        needed = optimiser.cheapest.cost
+        if needed <= limit:
+            return name, optimiser
+    raise TooSmall("no map is that small", why=f"the budget is {limit}, and the smallest map needs {needed}")
+
+
+def _reaching(case: Case, optimiser: Optimiser, accuracy: float, factor: float) -> Solution:
+    """The smallest map that reaches an accuracy, both on the log itself and as expected of lookups like these."""
+    demand = case.demand
+    assert demand is not None
+    tally = demand.tally()
+    allowed = (1 - accuracy) * tally.passing[0]
+
+    def good(solution: Solution) -> bool:
+        wrong = forecast.wrong_answers(demand, tally, solution, case.up)
+        return bool(max(wrong, solution.loss * factor * tally.passing[0]) <= allowed)
+
+    best = optimiser.cheapest
+    if good(best):
+        return best
+    low, high = np.log(1e-18), np.log(best.price)
+    best = optimiser.at_price(0.0)
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        found = optimiser.at_price(float(np.exp(middle)))
+        if good(found):
+            best, low = found, middle
+        else:
+            high = middle
+    return best
+
+
+def _within_bytes(plain: PlainMap, case: Case, budget: Budget, target: str | os.PathLike[str]) -> BudgetCompaction:
+    """Compact to a size on disk, which is known only when all is written: try, measure, correct."""
+    name = os.fspath(target)
+    suffix = Path(name).suffix.lower()
+    unit = "novel" if suffix in COMPRESSED else "bytes"
+    assert budget.max_bytes is not None
+    low, high = 0, None  # sizes in `unit` known to fit and not to fit
+    best: Choice | None = None
+    limit, fit = budget.max_bytes, None
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+        trial = Path(folder) / f"trial{suffix}"
+        for _ in range(ATTEMPTS):
+            try:
+                choice = choose(case, budget, unit, limit, fit)
+            except TooSmall:
+                # Between what is too little for any map and what was too much there may be a map.
+                low, limit = limit, (limit + high) // 2 if high is not None else limit
+                if limit <= low:
+                    break
+                continue
+            fit = choice.fit
+            _write(plain, case, budget, choice, trial)
+            size = trial.stat().st_size
+            if size <= budget.max_bytes:
+                low, best = limit, choice
+                if size > 0.99 * budget.max_bytes or choice.solution.price <= FREE:  # near enough, or nothing to gain
+                    break
+            else:
+                high = limit
+            guess = int(limit * budget.max_bytes / size * 0.998)
+            limit = min(max(guess, low + 1), high - 1 if high is not None else guess)
+            if limit <= low:
+                break
+    if best is None:
+        raise TooSmall("no map is that small", why=f"{budget.max_bytes} bytes are too few; headers count, too")
+    return _write(plain, case, budget, best, target)
+
+
+def _write(
+    plain: PlainMap, case: Case, budget: Budget, choice: Choice, target: str | os.PathLike[str]
+) -> BudgetCompaction:
+    solution, demand = choice.solution, case.demand
+    keys = 0
+    head = budget_header(plain.header, budget, choice).encode()
+    size = len(head)
+    with atomic_output(target) as out:
+        out.write(head)
+        for piece in lines_of(case.branches, demand, solution, case.up):
+            out.write(piece)
+            size += len(piece)
+            keys += piece.count(b"\n")
+    state = solution.states(case.up)
+    above = np.where(case.up >= 0, state[np.maximum(case.up, 0)], 0)
+    zero = (state == 1) & ((solution.decide & kernels.PUT_ZERO) > 0)
+    lookups, wrong = 0, None
+    if demand is not None:
+        tally = demand.tally()
+        lookups = int(tally.passing[0])
+        wrong = forecast.wrong_answers(demand, tally, solution, case.up) / max(1, lookups)
+    return BudgetCompaction(
+        keys_in=len(case.branches.rows),
+        keys_out=keys,
+        wildcards=int(((state == 1) & (above == 0)).sum()),
+        voids=int(((state == 0) & (above == 1)).sum() + zero.sum()),
+        bytes_in=len(plain.data),
+        bytes_out=size,
+        uri_rs=case.branches.uri_rs,
+        price=solution.price,
+        expected_wrong=solution.loss * choice.fit.factor,
+        wrong_in_log=wrong,
+        lookups=lookups,
+        unusable_lookups=demand.unusable if demand is not None else 0,
+        smoothing=choice.fit.smoothing if demand is not None else None,
+        rolled_up=choice.rolled_up,
+    )
+
+
+def budget_header(header: Header, budget: Budget, choice: Choice) -> Header:
+    """The header of a compacted map, which says how it was compacted."""
+    limits = ("max_cost", "max_keys", "max_bytes", "min_accuracy")
+    how: dict[str, object] = {"by": "budget"}
+    how |= {name: limit for name in limits if (limit := getattr(budget, name)) is not None}
+    how["expected_wrong"] = float(f"{choice.solution.loss * choice.fit.factor:.4g}")
+    # A map without any header gets ours, and says what its columns are.
+    return replace(header, context=header.context or Header().context, meta={**header.meta, "compaction": how})

@@ -1,0 +1,138 @@
+"""The text of a map compacted by budget: kept lines and new ones, in the order of bytes.
+
+Hides: which lines stay, what wildcards say (inclusive totals, merged JSON blocks), and the merge of both. A
+wildcard's block is its own if the map had it, else the blocks of the keys below it joined as disjoint; where some
+keys below have none, its counts are lower bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.formats.frequency import Frequency
+from recollect.profiles.compaction import budgetkernels as kernels
+from recollect.profiles.compaction.branches import Branches
+from recollect.profiles.compaction.branchkernels import ABSENT, JSON, LEAF, OWN, TOTAL, VOID
+from recollect.profiles.compaction.demand import Demand
+from recollect.profiles.compaction.optimum import Solution
+from recollect.profiles.maps.jsonmerge import merged_block
+
+PIECE = 1 << 22  # of output per step
+JOIN_AT = 64  # blocks are joined when so many have come together, so that they do not pile up
+
+
+def lines_of(branches: Branches, demand: Demand | None, solution: Solution, up: NDArray[np.int32]) -> Iterator[bytes]:
+    """The records of the compacted map, in pieces; `up` has the absences of `demand` after the branches."""
+    count = len(branches)
+    state = solution.states(up)
+    above = np.where(up >= 0, state[np.maximum(up, 0)], 0)
+    keep = np.zeros(len(branches.rows), np.bool_)
+    kernels.keep_rows(branches.rows.branch, branches.rows.role, branches.up, state, solution.decide, keep)
+    lines = _wildcards(branches, np.flatnonzero((state == 1) & (above == 0)))
+    void = (state == 0) & (above == 1)
+    void[:count] &= (branches.flags & VOID) == 0  # the map has the others already
+    for branch in np.flatnonzero(void).tolist():
+        if branch < count:
+            lines.append(branches.wildcard(branch) + b" 0")
+        else:
+            assert demand is not None
+            lines.append(demand.log.wildcard(int(demand.absence_node[branch - count])) + b" 0")
+    zero = (state[:count] == 1) & ((solution.decide[:count] & kernels.PUT_ZERO) != 0)
+    for branch in np.flatnonzero(zero & ((branches.flags & ABSENT) == 0)).tolist():
+        lines.append(branches.exact(branch) + b" 0")
+    # A key ends at a space, which is below all bytes of keys, so lines are in the order of their keys.
+    return _merged(branches, keep, sorted(lines))
+
+
+def _wildcards(branches: Branches, chosen: NDArray[np.int64]) -> list[bytes]:
+    """Wildcard keys with their totals and JSON blocks."""
+    lengths = branches.wildcard_bytes(chosen) - 1
+    ends = np.cumsum(lengths)
+    text = np.empty(int(lengths.sum()), np.uint8)
+    kernels.write_wildcards(
+        branches.data,
+        chosen,
+        branches.name_at,
+        branches.name_length,
+        branches.is_path,
+        branches.total,
+        branches.bound,
+        ends - lengths,
+        text,
+    )
+    whole = text.tobytes()
+    lines = [whole[start:end] for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]
+    if (branches.rows.role & JSON).any():
+        blocks = _blocks(branches, chosen)
+        for number, branch in enumerate(chosen.tolist()):
+            if branch in blocks:
+                lines[number] += b" " + blocks[branch].encode("utf-8", "surrogateescape")
+    return lines
+
+
+def _blocks(branches: Branches, chosen: NDArray[np.int64]) -> dict[int, str]:
+    """The JSON blocks of chosen branches, from the rows below them."""
+    wanted = np.zeros(len(branches), np.bool_)
+    wanted[chosen] = True
+    inside = wanted.copy()
+    for branch in range(1, len(branches)):
+        inside[branch] |= inside[branches.up[branch]]
+    own: dict[int, str] = {}
+    below: dict[int, list[str]] = {}
+    bare = np.zeros(len(branches), np.bool_)
+    rows = branches.rows
+    role = rows.role & ~np.uint8(JSON)
+    for row in np.flatnonzero(inside[rows.branch] & np.isin(role, (LEAF, OWN, TOTAL))).tolist():
+        branch = int(rows.branch[row])
+        if not rows.role[row] & JSON:
+            bare[branch] |= role[row] != TOTAL
+        elif role[row] == TOTAL:
+            own[branch] = branches.block(row)
+        else:
+            _add(below, branch, branches.block(row))
+    done: dict[int, str] = {}
+    for branch in range(len(branches) - 1, -1, -1):
+        found = below.pop(branch, [])
+        block = own.get(branch) or (_joined(found) if found else "")
+        if block and wanted[branch]:
+            done[branch] = _joined([block], partial=bool(bare[branch]) and branch not in own)
+        up = int(branches.up[branch])
+        if up >= 0 and inside[up]:
+            if block:
+                _add(below, up, block)
+            bare[up] |= branch not in own and bool(bare[branch] or (branches.size[branch] > 0 and not block))
+    return done
+
+
+def _add(below: dict[int, list[str]], branch: int, block: str) -> None:
+    blocks = below.setdefault(branch, [])
+    blocks.append(block)
+    if len(blocks) >= JOIN_AT:
+        blocks[:] = [_joined(blocks)]
+
+
+def _joined(blocks: list[str], *, partial: bool = False) -> str:
+    """One block for blocks of different keys, whose counts add up."""
+    return merged_block(blocks, Frequency.__add__, partial=partial)[0] if len(blocks) > 1 or partial else blocks[0]
+
+
+def _merged(branches: Branches, keep: NDArray[np.bool_], lines: list[bytes]) -> Iterator[bytes]:
+    """Kept rows and new lines in the order of bytes, in pieces."""
+    data, offset = branches.data, branches.rows.offset
+    text = np.frombuffer(b"".join(lines), np.uint8)
+    lengths = np.array([len(line) for line in lines], np.int64)
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    before = np.empty(len(lines), np.int64)
+    kernels.place(data, offset, text, starts, before)
+    out = np.empty(PIECE, np.uint8)
+    at = np.zeros(2, np.int64)
+    while at[0] < len(offset) or at[1] < len(lines):
+        size = int(kernels.write_lines(data, offset, keep, text, starts, ends, before, at, out))
+        if size < 0:
+            out = np.empty(-size, np.uint8)
+        else:
+            yield out[:size].tobytes()

@@ -1,0 +1,235 @@
+"""Cost against accuracy: what a map would answer right at many sizes, by budget and by weights.
+
+Hides: how that is computed without writing a map. One scan gives the branches; each size is one search over prices,
+each pair of weights one pass over the branches.
+
+Accuracy. With a log: the share of its lookups answered right. Maps by budget learn from one half of the log and are
+judged by the other, and the other way round, so a log does not praise itself; weights learn nothing and are judged
+by all of it. Without a log: the share of lookups of absent URIs that the prior expects to be answered no.
+
+The map is taken for the truth, so it should not have been compacted before: what lies below its wildcards is unknown
+and counts as held.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.formats.containers import OnProblem
+from recollect.formats.logs import LogEntry
+from recollect.model import Progress, ProgressCallback
+from recollect.profiles.compaction import budgetkernels as kernels
+from recollect.profiles.compaction import forecast, treekernels
+from recollect.profiles.compaction.branches import Branches
+from recollect.profiles.compaction.branchkernels import ABSENT, HELD, VOID, WILD
+from recollect.profiles.compaction.budget import Case, opened
+from recollect.profiles.compaction.demand import Tally
+from recollect.profiles.compaction.forecast import Forecaster, Smoothing
+from recollect.profiles.compaction.optimum import Optimiser, Solution, Stakes
+from recollect.profiles.compaction.weights import Weights
+
+# The weights of the paper's Figure 9, for hosts and for paths.
+FIGURE_9 = (4.0, 2.0, 1.0, 0.5, 0.25, 0.0)
+SIZES = 40
+SMALLEST = 0.001  # the cost down to which maps are shown, if they can be that small
+FIT_AT = 0.01  # the cost at which the smoothing of a log is fitted
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One map: its size, relative cost (keys per URI-R) and accuracy; weights for hosts and paths if made by them."""
+
+    keys: int
+    cost: float
+    accuracy: float
+    host_weight: float | None = None
+    path_weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """Maps by budget and by weights, both by cost; `knee` is the budget beyond which more keys help little."""
+
+    label: str
+    keys: int
+    uri_rs: int
+    lookups: int
+    unusable_lookups: int
+    budget: tuple[Point, ...]
+    weights: tuple[Point, ...]
+    knee: Point | None
+
+
+def tradeoff(
+    source: str | os.PathLike[str],
+    *,
+    lookups: Iterable[LogEntry] | None = None,
+    sizes: int = SIZES,
+    threads: int = 0,
+    on_problem: OnProblem | None = None,
+    progress: ProgressCallback | None = None,
+) -> Tradeoff:
+    """Accuracy at many sizes of a map."""
+    with opened(source, threads, on_problem) as (plain, branches):
+        case = Case.of(branches, lookups, plain.header.policy)
+        steps = 2 * sizes + len(FIGURE_9) ** 2
+
+        def tell(done: int) -> None:
+            if progress is not None:
+                progress(Progress("measuring", done, steps, "maps"))
+
+        judges = _judges(case)
+        budget = _by_budget(case, judges, sizes, tell)
+        weights = []
+        everything = _judge_of_all(case)
+        for host in FIGURE_9:
+            for path in FIGURE_9:
+                weights.append(by_weights(case, everything, Weights(host, path)))
+                tell(2 * sizes + len(weights))
+        demand = case.demand
+        return Tradeoff(
+            Path(plain.label).name,
+            len(branches.rows),
+            case.branches.uri_rs,
+            int(demand.counts.sum()) if demand is not None else 0,
+            demand.unusable if demand is not None else 0,
+            tuple(budget),
+            tuple(sorted(weights, key=lambda point: (point.cost, point.accuracy))),
+            knee_of(budget),
+        )
+
+
+# Says what share of lookups a solution answers wrongly.
+Judge = Callable[[Solution], float]
+
+
+def _judge_of_all(case: Case) -> Judge:
+    """Judges by the whole log or, without one, by the prior."""
+    demand = case.demand
+    if demand is None:
+        stakes = case.stakes(Smoothing())
+        return lambda solution: float(_weigh(case, stakes, solution)[1])
+    tally = demand.tally()
+    return lambda solution: _share(forecast.wrong_answers(demand, tally, solution, case.up), int(tally.passing[0]))
+
+
+def _share(wrong: int, of: int) -> float:
+    return wrong / of if of else 0.0
+
+
+def _judges(case: Case) -> list[tuple[Stakes, Judge]]:
+    """What maps by budget are made from, each with its judge: each half of the log with the other half."""
+    demand = case.demand
+    if demand is None:
+        return [(case.stakes(Smoothing()), lambda solution: solution.loss)]
+    optimiser = Optimiser(case.stakes(Smoothing()), case.costs("keys"), case.may_roll(2))
+    limit = max(optimiser.cheapest.cost, int(FIT_AT * case.branches.uri_rs))
+
+    def solve(stakes: Stakes) -> Solution:
+        found = Optimiser(stakes, optimiser.costs, optimiser.may_roll, optimiser).within(limit, spend=False)
+        assert found is not None
+        return found
+
+    smoothing = forecast.fit(demand, solve).smoothing
+    halves = [demand.tally((0,)), demand.tally((1,))]
+    judges: list[tuple[Stakes, Judge]] = []
+    for known, unknown in (halves, halves[::-1]):
+
+        def judge(solution: Solution, tally: Tally = unknown) -> float:
+            return _share(forecast.wrong_answers(demand, tally, solution, case.up), int(tally.passing[0]))
+
+        judges.append((Forecaster(demand, known).stakes(smoothing), judge))
+    return judges
+
+
+def _by_budget(case: Case, judges: list[tuple[Stakes, Judge]], sizes: int, tell: Callable[[int], None]) -> list[Point]:
+    """Points at sizes spread evenly over the orders of magnitude, from a small map to the whole one."""
+    costs, uri_rs = case.costs("keys"), case.branches.uri_rs
+    curves = []
+    for number, (stakes, judge) in enumerate(judges):
+        spared = Optimiser(stakes, costs, case.may_roll(2))
+        rolled = Optimiser(stakes, costs, case.may_roll(1), spared)
+        # Where nearly every domain holds one page, maps get small only by rolling up top-level domains.
+        smallest = min(spared.cheapest.cost, max(rolled.cheapest.cost, int(SMALLEST * uri_rs)))
+        largest = max(1, int(case.branches.keys.sum()))
+        targets = np.unique(np.geomspace(max(1, smallest), max(1, smallest, largest), sizes).round().astype(int))
+        price, curve = 0.0, []
+        for step, target in enumerate(targets.tolist()):
+            solution = spared.within(target, near=price, spend=False) or rolled.within(target, spend=False)
+            assert solution is not None
+            price = solution.price
+            curve.append((solution.cost, judge(solution)))
+            tell(number * sizes + step + 1)
+        curves.append(curve)
+    points = {}
+    for parts in zip(*curves, strict=True):
+        keys = int(np.mean([cost for cost, _ in parts]))
+        points[keys] = Point(keys, keys / uri_rs, 1 - float(np.mean([wrong for _, wrong in parts])))
+    return sorted(points.values(), key=lambda point: point.keys)
+
+
+def by_weights(case: Case, judge: Judge, weights: Weights) -> Point:
+    """The map that `compact_by_weights` would make, from its branches alone."""
+    branches = case.branches
+    rolled = _rolled(branches, weights)
+    decide = np.where(rolled | ((branches.flags & WILD) != 0), kernels.PUT_WILD, 0).astype(np.uint8)
+    decide[((branches.flags & VOID) != 0) & (branches.size == 0)] |= kernels.PUT_VOID
+    decide[(branches.flags & (ABSENT | HELD)) == ABSENT] |= kernels.PUT_ZERO
+    decide = np.concatenate((decide, np.zeros(len(case.up) - len(branches), np.uint8)))
+    solution = Solution(0.0, 0, 0.0, decide)
+    state = solution.states(case.up)[: len(branches)]
+    above = np.where(branches.up >= 0, state[np.maximum(branches.up, 0)], 0)
+    # Compaction by weights keeps voids where nothing covers them, too.
+    kept = ((branches.flags & VOID) != 0) & (above == 0)
+    zero = ((branches.flags & ABSENT) != 0) & (state == 0)
+    keys = int(_weigh(case, Stakes(case.up, *_nothing(len(case.up))), solution)[0] + kept.sum() + zero.sum())
+    cost = keys / branches.uri_rs
+    return Point(keys, cost, 1 - judge(solution), weights.host_weight, weights.path_weight)
+
+
+def _nothing(count: int) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
+    return np.zeros(count, np.bool_), np.zeros(count), np.zeros(count)
+
+
+def _rolled(branches: Branches, weights: Weights) -> NDArray[np.bool_]:
+    """Which branches have more children than the weights allow. The root of a host's paths is no child of the host;
+    at the limit of depth the rest of a key is one segment."""
+    is_path = branches.is_path
+    below_host = is_path & (branches.up >= 0) & ~is_path[np.maximum(branches.up, 0)] & (branches.size > 0)
+    roots = np.bincount(branches.up[below_host], minlength=len(branches)) + branches.leaves
+    rests = np.zeros(len(branches), np.int64)
+    kernels.outermost(branches.up, branches.flags, branches.leaves, rests)
+    deepest = branches.depth == weights.max_path_depth - 1
+    children = np.where(is_path, np.where(deepest, rests, branches.kinds), branches.kinds - roots)
+    host, path = weights.host_cutoffs(), weights.path_cutoffs()
+    cutoff = np.where(is_path, _at(path, branches.depth), _at(host, branches.depth))
+    # A host that is first met through a port, of which nothing but ports is held, does not roll up.
+    host_only = branches.kind == treekernels.HOST
+    host_only[host_only] = branches.data[(branches.name_at + branches.name_length)[host_only]] != ord(":")
+    return np.asarray((children > cutoff) & (is_path | host_only))
+
+
+def _at(cutoffs: NDArray[np.float64], depth: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.where(depth < len(cutoffs), cutoffs[np.minimum(depth, len(cutoffs) - 1)], np.inf)
+
+
+def _weigh(case: Case, stakes: Stakes, solution: Solution) -> tuple[int, float]:
+    costs = case.costs("keys")
+    return Optimiser(stakes, costs, np.ones(len(case.up), np.bool_)).weigh(solution.decide)
+
+
+def knee_of(points: list[Point]) -> Point | None:
+    """The point furthest above the line from the first to the last, cost on a logarithmic scale as it is drawn."""
+    if len(points) < 3 or points[-1].accuracy <= points[0].accuracy:
+        return None
+    x = np.log([point.cost for point in points])
+    y = np.array([point.accuracy for point in points])
+    height = (y - y[0]) / (y[-1] - y[0]) - (x - x[0]) / (x[-1] - x[0])
+    best = int(np.argmax(height))
+    return points[best] if height[best] > 0 else None

@@ -1,0 +1,257 @@
+"""Voids: what people ask an archive for and it does not have, stated as `0` so that nobody asks again.
+
+Evidence is a log: requests answered 404 or 410, or whose answer the log does not tell. A request answered 2xx or 3xx
+found something; other answers (403, 5xx) say nothing. A key is absent when it was requested at least `min_requests`
+times in vain and never found, and no map holds it or may hold it. A key stands for all queries of its URI, so one
+that was not found may hide another that is held: what a held wildcard of a compacted map covers is left alone, unless
+the caller trusts the log. Give the complete map, and all is known; the voids may then be merged into the compacted one.
+
+Roll-up: the narrowest wildcard over several absent branches (`min_branches`, own key included) that together were
+requested often enough becomes one void, if its whole subtree is empty: no map holds anything in it or covers it by a
+held wildcard, and no request found anything in it.
+
+Never covers a held URI: exact voids speak for their own key only, wildcards cover no held key, and keys of other
+spellings of the same URI (`uris.spellings`) are looked up too. Memory: one entry per different key in the logs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import BadURI, UsageError
+from recollect.formats.containers import OnProblem
+from recollect.formats.frequency import VOID, Frequency
+from recollect.formats.logs import read_lookups
+from recollect.formats.ukvs import Header, Record, Writer
+from recollect.model import Problem, Progress, ProgressCallback
+from recollect.profiles.compaction import treekernels as kernels
+from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
+from recollect.profiles.maps.lookup import MementoMap, keys_of
+
+Ints = NDArray[np.int64]
+
+_STEP = 1 << 14
+_GONE = (404, 410)
+
+
+@dataclass(frozen=True, slots=True)
+class VoidsResult:
+    """What became of a log. `held` and `unsure` are keys that were asked for often enough but are no voids."""
+
+    requests: int
+    requested_keys: int
+    voids: int
+    wildcards: int
+    covered_requests: int
+    held: int
+    unsure: int
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the log says of one key."""
+
+    uri: str
+    gone: int = 0
+    untold: int = 0
+    found: bool = False
+    others: tuple[bytes, ...] = field(default=())
+
+
+def make_voids(
+    logs: Sequence[str | os.PathLike[str]],
+    maps: Sequence[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    *,
+    min_requests: int = 3,
+    min_branches: int = 2,
+    trust_log: bool = False,
+    updated_at: str = "",
+    on_problem: OnProblem | None = None,
+    progress: ProgressCallback | None = None,
+) -> VoidsResult:
+    """Write a map of voids (`"scope": "voids"`) for what logs ask for and maps do not hold."""
+    if min_requests < 1 or min_branches < 1:
+        raise UsageError("at least one request and one branch are needed for a void")
+    tell = progress or (lambda _progress: None)
+    with ExitStack() as stack:
+        known = [stack.enter_context(MementoMap.open(path)) for path in maps]
+        if any(one.header.policy != "HxPx" for one in known):
+            raise UsageError("voids need a map of whole keys", why="its policy is another than HxPx")
+        seen = _read(logs, on_problem, tell)
+        census = _Census(known, seen, min_requests, trust_log)
+        census.judge(tell)
+        voids = list(_voids(census, min_requests, min_branches))
+    header = _header(known, min_requests, updated_at)
+    with Writer(target, header) as writer:
+        for key, _ in sorted(voids):
+            writer.write(Record(key, frequency=VOID))
+    return VoidsResult(
+        requests=sum(one.gone + one.untold for one in seen.values()),
+        requested_keys=len(seen),
+        voids=len(voids),
+        wildcards=sum(key.endswith(b"*") for key, _ in voids),
+        covered_requests=sum(count for _, count in voids),
+        held=census.held,
+        unsure=census.unsure,
+    )
+
+
+def _read(
+    logs: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None, tell: ProgressCallback
+) -> dict[bytes, _Seen]:
+    seen: dict[bytes, _Seen] = {}
+    for number, entry in enumerate(read_lookups([os.fspath(path) for path in logs], on_problem)):
+        if not number % _STEP:
+            tell(Progress("reading requests", number, None, "lines"))
+        try:
+            key, *others = keys_of(entry.uri)
+        except BadURI as error:
+            if on_problem is None:
+                raise
+            on_problem(Problem("log", None, "not a URI with a host", error.where or entry.uri[:80]))
+            continue
+        one = seen.setdefault(key, _Seen(entry.uri, others=tuple(others)))
+        if entry.status is None:
+            one.untold += entry.count
+        elif entry.status in _GONE:
+            one.gone += entry.count
+        elif 200 <= entry.status < 400:
+            one.found = True
+    if not seen:
+        raise UsageError("no requests", where=", ".join(map(str, logs)), why="the logs name no URI")
+    return seen
+
+
+class _Census:
+    """Which requested keys are absent, and which subtrees empty."""
+
+    def __init__(
+        self, maps: Sequence[MementoMap], seen: dict[bytes, _Seen], min_requests: int, trust_log: bool
+    ) -> None:
+        self._maps = maps
+        self._seen = seen
+        self._min = min_requests
+        self._trust_log = trust_log
+        self.absent: dict[bytes, int] = {}
+        self.present: set[bytes] = set()
+        self.held = self.unsure = 0
+
+    def judge(self, tell: ProgressCallback) -> None:
+        """Sort the keys into absent ones (with their requests) and present ones; the rest nobody knows of."""
+        for number, (key, one) in enumerate(self._seen.items()):
+            if not number % _STEP:
+                tell(Progress("looking up", number, len(self._seen), "keys"))
+            verdict = self._verdict(key, one)
+            requests = one.gone + one.untold
+            if verdict == "absent":
+                self.absent[key] = requests
+            elif verdict == "held":
+                self.present.add(key)
+                self.held += requests >= self._min
+            else:
+                self.unsure += requests >= self._min
+
+    def _verdict(self, key: bytes, one: _Seen) -> Literal["absent", "held", "unsure"]:
+        if one.found:
+            return "held"
+        covered = False
+        for opened in self._maps:
+            for spelling in (key, *one.others):
+                found = opened.text.find(spelling)
+                if found is None or not _may_hold(found[1]):
+                    continue
+                if not found[0].endswith(b"*"):
+                    return "held"
+                covered = True
+        return "unsure" if covered and not (self._trust_log and one.gone) else "absent"
+
+    def is_empty(self, name: bytes, kind: int) -> bool:
+        """Whether no map holds anything at a node or below, or covers it by a held wildcard."""
+        probe = name if kind == kernels.PATH and not name.endswith(b")") else name.rstrip(b")") + b")/"
+        starts = [name + b"/"] if kind == kernels.PATH else [name + byte for byte in (b")", b",", b":")]
+        for opened in self._maps:
+            found = opened.text.find(probe)
+            if found is not None and _may_hold(found[1]):
+                return False
+            if any(_may_hold([line]) for start in starts for line in opened.text.lines_under(start)):
+                return False
+        return True
+
+
+def _may_hold(lines: Sequence[bytes]) -> bool:
+    return any(Frequency.parse(line.split(None, 2)[1]).held is not False for line in lines)
+
+
+def _voids(census: _Census, min_requests: int, min_branches: int) -> Iterator[tuple[bytes, int]]:
+    """The keys to state as 0, with the requests that each covers."""
+    if not census.absent:
+        return
+    tree = _tree_of(census)
+    requests, branches, spoiled = _evidence(census, tree)
+    settled = np.zeros(len(tree), np.bool_)
+    for node in range(1, len(tree)):
+        up = tree.parent[node]
+        settled[node] = settled[up]
+        kind, depth = int(tree.kind[node]), int(tree.depth[node])
+        rollable = kind != kernels.HOST or depth > 1
+        if (
+            not settled[node]
+            and rollable
+            and not spoiled[node]
+            and branches[node] >= min_branches
+            and requests[node] >= min_requests
+            and census.is_empty(tree.name(node), kind)
+        ):
+            settled[node] = True
+            yield tree.wildcard(node), int(requests[node])
+    for row in range(len(tree.table)):
+        key = tree.table.key(row)
+        count = census.absent.get(key, 0)
+        if count >= min_requests and not settled[tree.node_of[row]]:
+            yield key, count
+
+
+def _tree_of(census: _Census) -> KeyTree:
+    keys = sorted({*census.absent, *census.present})
+    text = b"".join(key + b" 1\n" for key in keys)
+    return tree_of(table_of(np.frombuffer(text, np.uint8), name="requests"))
+
+
+def _evidence(census: _Census, tree: KeyTree) -> tuple[Ints, Ints, Ints]:
+    """Per node: requests in vain at or below it, branches that have them, and whether something was found there."""
+    requests = np.zeros(len(tree), np.int64)
+    branches = np.zeros(len(tree), np.int64)
+    spoiled = np.zeros(len(tree), np.int64)
+    for row in range(len(tree.table)):
+        key = tree.table.key(row)
+        node = tree.node_of[row]
+        if key in census.present:
+            spoiled[node] = 1
+        else:
+            requests[node] += census.absent[key]
+            branches[node] += 1
+    for node in range(len(tree) - 1, 0, -1):
+        up = tree.parent[node]
+        requests[up] += requests[node]
+        spoiled[up] |= spoiled[node]
+        branches[up] += requests[node] > 0
+    return requests, branches, spoiled
+
+
+def _header(maps: Sequence[MementoMap], min_requests: int, updated_at: str) -> Header:
+    meta: dict[str, object] = {"type": "MementoMap", "scope": "voids", "policy": "HxPx"}
+    meta["voids"] = {"min_requests": min_requests}
+    if updated_at:
+        meta["updated_at"] = updated_at
+    first = maps[0].header if maps else Header()
+    if name := first.meta.get("name"):
+        meta["name"] = name
+    return Header(id=first.id, meta=meta)

@@ -1,0 +1,400 @@
+"""Compaction by weights, as published: a node with more children than its depth allows becomes one wildcard.
+
+A node of depth d (hosts: `com` is 1, `com,x` is 2; paths: the root of a host is 1) rolls up when the number of its
+distinct children that hold something exceeds weight · a · d^-k, with a and k for hosts and paths apart (MementoMap
+paper, section 5.3). The shallowest node wins. A top-level domain rolls up only when asked, an IP address never octet
+by octet.
+
+One pass over the map in the order of bytes (`treekernels`). Kept in memory are the open nodes (as deep as a key is
+long) and the output lines below nodes that have not been decided yet. A node is decided as soon as it has too many
+children, so an undecided one has at most as many children as its cutoff: memory depends on depth and cutoffs, not on
+the number of keys. Work is cut at places where no node goes on and shared out among threads; the result is the same
+byte for byte.
+
+What a rolled-up wildcard says:
+- its total is the disjoint sum of what is below; a wildcard in the input speaks for everything below it (inclusive
+  totals), unless the sum below proves it too small, which then is a lower bound;
+- a void (`0`) below it stays, as long as nothing held lies below the void; else the void gives way, so that it hides
+  nothing;
+- JSON blocks below it are merged, of a wildcard with a block only its own, for it includes the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import FormatError, UsageError
+from recollect.formats.containers import OnProblem, atomic_output
+from recollect.formats.frequency import Frequency
+from recollect.formats.ukvs import Header
+from recollect.model import Progress, ProgressCallback
+from recollect.profiles.compaction import rollupkernels as kernels
+from recollect.profiles.compaction.fit import fit_power_law
+from recollect.profiles.compaction.treekernels import N_FIELDS, ODD, count_lines
+from recollect.profiles.maps.jsonmerge import merged_block
+from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
+
+Bytes = NDArray[np.uint8]
+
+PIECE = 1 << 23  # of input per turn of a thread, and the size of a task where the map is large enough
+OUT_BUFFER = 1 << 20
+JOIN_AT = 256  # blocks of one node that wait to be joined in one go
+IN_MEMORY = 1 << 26  # output of one task beyond this goes to a temporary file
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How many children a node may have. The defaults of a and k are the published ones, of Arquivo.pt."""
+
+    host_weight: float = 4.0
+    path_weight: float = 2.0
+    host_a: float = 16.329
+    host_k: float = 0.714
+    path_a: float = 24.546
+    path_k: float = 1.429
+    max_host_depth: int = 8
+    max_path_depth: int = 9
+    rollup_tlds: bool = False
+
+    def __post_init__(self) -> None:
+        numbers = (self.host_weight, self.path_weight, self.host_a, self.path_a)
+        if any(not number >= 0 for number in numbers):
+            raise UsageError("a weight or a below zero", hint="weights are 0 (roll up all) to inf (nothing)")
+        if self.max_host_depth < 1 or self.max_path_depth < 1:
+            raise UsageError("a depth limit below 1")
+
+    def host_cutoffs(self) -> NDArray[np.float64]:
+        """By depth; index 0 is the root, which never rolls up."""
+        cutoffs = _cutoffs(self.host_weight, self.host_a, self.host_k, self.max_host_depth)
+        if not self.rollup_tlds:
+            cutoffs[:2] = np.inf
+        return cutoffs
+
+    def path_cutoffs(self) -> NDArray[np.float64]:
+        """By depth; the root of a host's paths is 1."""
+        return _cutoffs(self.path_weight, self.path_a, self.path_k, self.max_path_depth)
+
+
+def _cutoffs(weight: float, a: float, k: float, max_depth: int) -> NDArray[np.float64]:
+    """Cutoffs of depths below `max_depth`; at the limit what lies deeper is one segment, so nothing is left to roll
+    up."""
+    depths = np.arange(max_depth, dtype=float)
+    depths[:1] = 1.0
+    cutoffs = weight * a * depths**-k if weight < np.inf else np.full(max_depth, np.inf)
+    cutoffs[:1] = np.inf
+    return cutoffs
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a compaction did."""
+
+    keys_in: int
+    keys_out: int
+    rollups: int
+    bytes_in: int
+    bytes_out: int
+    weights: Weights
+
+
+def compact_by_weights(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    weights: Weights | None = None,
+    *,
+    fit: bool = False,
+    threads: int = 0,
+    on_problem: OnProblem | None = None,
+    progress: ProgressCallback | None = None,
+) -> Compaction:
+    """Compact a map into another, or into itself. With `fit`, a and k are fitted to the map's own tree first."""
+    weights = weights or Weights()
+    with open_plain(source, on_problem) as plain:
+        if len(plain.header.keys) > 1:
+            return _compact_columns(plain, target, weights, fit, threads, on_problem)
+        try:
+            return _compact(plain, target, weights, fit, threads, progress)
+        except NeedsTidying:
+            with tidied(plain, on_problem) as tidy:
+                return _compact(tidy, target, weights, fit, threads, progress)
+
+
+def _compact_columns(
+    plain: PlainMap,
+    target: str | os.PathLike[str],
+    weights: Weights,
+    fit: bool,
+    threads: int,
+    on_problem: OnProblem | None,
+) -> Compaction:
+    """Compact a map with more key columns."""
+    from recollect.profiles.compaction.columns import compact_columns
+
+    def compact(wholes: Path, compacted: Path) -> tuple[Compaction, Header]:
+        done = compact_by_weights(wholes, compacted, weights, fit=fit, threads=threads)
+        return done, compaction_header(plain.header, done.weights)
+
+    result, keys_in, keys_out = compact_columns(plain.path, plain.header, os.fspath(target), compact, on_problem)
+    size = 0 if os.fspath(target) == "-" else Path(target).stat().st_size
+    return replace(result, keys_in=keys_in, keys_out=keys_out, bytes_in=len(plain.data), bytes_out=size)
+
+
+def fit_weights(plain: PlainMap, weights: Weights, threads: int = 0) -> Weights:
+    """The weights with a and k fitted to the mean number of children by depth, as the published ones were."""
+    tally = sum(result.tally for result in run_all(plain, without_rollups(weights), threads, None))
+    assert isinstance(tally, np.ndarray)
+    return fitted_to(tally, weights)
+
+
+def without_rollups(weights: Weights) -> Weights:
+    """Weights under which nothing rolls up, so that every node and its children are counted."""
+    return replace(weights, host_weight=np.inf, path_weight=np.inf)
+
+
+def fitted_to(tally: NDArray[np.int64], weights: Weights) -> Weights:
+    """The weights with a and k fitted to counts of nodes and children by depth."""
+    host = _fitted(tally[0, 2:], 2)
+    path = _fitted(tally[1, 1:], 1)
+    if host is not None:
+        weights = replace(weights, host_a=host[0], host_k=host[1])
+    if path is not None:
+        weights = replace(weights, path_a=path[0], path_k=path[1])
+    return weights
+
+
+def _fitted(tally: NDArray[np.int64], first_depth: int) -> tuple[float, float] | None:
+    """a and k over depths that have nodes with children; None where fewer than two depths have them."""
+    has = tally[:, 0] > 0
+    if has.sum() < 2:
+        return None
+    depths = np.arange(first_depth, first_depth + len(tally))[has]
+    means = tally[has, 1] / tally[has, 0]
+    return fit_power_law(depths.tolist(), means.tolist())
+
+
+def _compact(
+    plain: PlainMap,
+    target: str | os.PathLike[str],
+    weights: Weights,
+    fit: bool,
+    threads: int,
+    progress: ProgressCallback | None,
+) -> Compaction:
+    if fit:
+        weights = fit_weights(plain, weights, threads)
+    header = compaction_header(plain.header, weights)
+    counts = np.zeros(3, np.int64)
+    with atomic_output(target) as out:
+        head = header.encode()
+        out.write(head)
+        size = len(head)
+        for result in run_all(plain, weights, threads, progress):
+            counts += result.counts
+            size += result.copy_to(out)
+    keys_in, keys_out, rollups = (int(count) for count in counts)
+    return Compaction(keys_in, keys_out, rollups, len(plain.data), size, weights)
+
+
+def compaction_header(header: Header, weights: Weights) -> Header:
+    """The header of a compacted map, which says how it was compacted."""
+    how = {
+        "by": "weights",
+        "host": [_finite(weights.host_weight), round(weights.host_a, 6), round(weights.host_k, 6)],
+        "path": [_finite(weights.path_weight), round(weights.path_a, 6), round(weights.path_k, 6)],
+    }
+    # A map without any header gets ours, and says what its columns are.
+    return replace(header, context=header.context or Header().context, meta={**header.meta, "compaction": how})
+
+
+def _finite(weight: float) -> float | str:
+    return weight if weight < np.inf else "inf"
+
+
+class NeedsTidying(FormatError):
+    """The map is not plain, sorted and unique after all. If a tidied map raises it, a key is quoted."""
+
+    def __init__(self, plain: PlainMap, at: int) -> None:
+        line = int(count_lines(plain.data, 0, at)) + 1
+        super().__init__("a line that cannot be compacted", where=f"{plain.label}:{line}", why="its key is quoted")
+
+
+@dataclass(slots=True)
+class _Result:
+    """The output of one task."""
+
+    counts: NDArray[np.int64]
+    tally: NDArray[np.int64]
+    text: IO[bytes]
+
+    def copy_to(self, out: Any) -> int:
+        self.text.seek(0)
+        size = 0
+        while piece := self.text.read(1 << 20):
+            out.write(piece)
+            size += len(piece)
+        self.text.close()
+        return size
+
+
+def run_all(plain: PlainMap, weights: Weights, threads: int, progress: ProgressCallback | None) -> Iterator[_Result]:
+    """The results of all tasks in the order of the map, a few ahead of the reader."""
+    threads = threads or os.cpu_count() or 1
+    data = plain.data
+    if threads == 1:
+        for start, stop in _tasks(plain, weights, PIECE):
+            yield _run(plain, start, stop, weights)
+            _tell(progress, stop, len(data))
+        return
+    # Small maps are still shared out evenly; tasks of less than this are not worth a thread.
+    size = min(PIECE, max(1 << 16, (len(data) - plain.start) // (2 * threads) + 1))
+    waiting: deque[tuple[int, Future[_Result]]] = deque()
+    pool = ThreadPoolExecutor(threads, "recollect-compact")
+    try:
+        for start, stop in _tasks(plain, weights, size):
+            waiting.append((stop, pool.submit(_run, plain, start, stop, weights)))
+            while len(waiting) > 2 * threads:
+                yield from _next(waiting, progress, len(data))
+        while waiting:
+            yield from _next(waiting, progress, len(data))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _next(
+    waiting: deque[tuple[int, Future[_Result]]], progress: ProgressCallback | None, total: int
+) -> Iterator[_Result]:
+    stop, future = waiting.popleft()
+    yield future.result()
+    _tell(progress, stop, total)
+
+
+def _tell(progress: ProgressCallback | None, done: int, total: int) -> None:
+    if progress is not None:
+        progress(Progress("compacting", done, total, "bytes"))
+
+
+def _tasks(plain: PlainMap, weights: Weights, size: int) -> Iterator[tuple[int, int]]:
+    """Ranges of about `size` bytes between which no node goes on that may roll up."""
+    data, start, end = plain.data, plain.start, len(plain.data)
+    while start < end:
+        stop = int(kernels.safe_cut(data, start, end, min(start + size, end), weights.rollup_tlds))
+        if stop < end and not kernels.lines_rise(data, start, stop, end):
+            raise NeedsTidying(plain, stop)
+        yield start, stop
+        start = stop
+
+
+def _run(plain: PlainMap, start: int, stop: int, weights: Weights) -> _Result:
+    """Compact one range."""
+    data = plain.data
+    regs = np.zeros(kernels.N_REGISTERS, np.int64)
+    regs[kernels.R_AT] = start
+    regs[kernels.R_PREVIOUS] = -1
+    regs[kernels.R_PAUSE] = start + PIECE
+    fields = np.zeros(N_FIELDS, np.int64)
+    stack = np.zeros((1 << 12, kernels.N_STACK), np.int64)
+    entries = np.zeros((1 << 12, kernels.N_ENTRY), np.int64)
+    events = np.zeros((1 << 12, 4), np.int64)
+    out = np.empty(OUT_BUFFER, np.uint8)
+    tally = np.zeros((2, max(weights.max_host_depth, weights.max_path_depth) + 1, 2), np.int64)
+    host_cutoffs, path_cutoffs = weights.host_cutoffs(), weights.path_cutoffs()
+    text: IO[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - handed on in the result
+    blocks = _Blocks(data)
+    while True:
+        status = kernels.compact(
+            data,
+            stop,
+            regs,
+            fields,
+            stack,
+            entries,
+            out,
+            events,
+            tally,
+            host_cutoffs,
+            path_cutoffs,
+            weights.max_host_depth,
+            weights.max_path_depth,
+        )
+        for piece in blocks.settle(events[: regs[kernels.R_EVENTS]], out[: regs[kernels.R_OUT]]):
+            text.write(piece)
+        filled = int(regs[kernels.R_OUT])
+        regs[kernels.R_EVENTS] = regs[kernels.R_OUT] = 0
+        if status == kernels.DONE:
+            counts = regs[[kernels.R_LINES, kernels.R_WRITTEN, kernels.R_ROLLUPS]]
+            return _Result(counts, tally, text)
+        if status in (ODD, kernels.UNSORTED):
+            raise NeedsTidying(plain, int(regs[kernels.R_AT]))
+        if status == kernels.PAUSED:
+            regs[kernels.R_PAUSE] += PIECE
+        elif status == kernels.STACK_FULL:
+            stack = _grown(stack)
+        elif status == kernels.ENTRIES_FULL:
+            entries = _grown(entries)
+        elif status == kernels.EVENTS_FULL and 2 * regs[kernels.R_TOP] > len(events):
+            events = _grown(events)
+        elif status == kernels.OUT_FULL and filled == 0:  # one line does not fit
+            out = np.empty(2 * len(out), np.uint8)
+
+
+def _grown(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    bigger = np.zeros((2 * len(array), array.shape[1]), np.int64)
+    bigger[: len(array)] = array
+    return bigger
+
+
+class _Blocks:
+    """JSON blocks on their way up the tree, by the numbers that the kernel gives to nodes."""
+
+    def __init__(self, data: Bytes) -> None:
+        self._data = data
+        self._own: dict[int, str] = {}
+        self._below: dict[int, list[str]] = {}
+        self._rolled: dict[int, str] = {}
+
+    def settle(self, events: NDArray[np.int64], out: Bytes) -> Iterator[bytes]:
+        """Follow the kernel's events; yields its output with merged blocks put in."""
+        written = 0
+        for what, node, first, second in events.tolist():
+            if what == kernels.EVENT_LINE:
+                self._add(node, self._text(first, second))
+            elif what == kernels.EVENT_OWN:
+                self._own[node] = self._text(first, second)
+            elif what == kernels.EVENT_CLOSE:
+                self._close(node, first, second)
+            else:
+                yield out[written:first].tobytes() + b" " + self._rolled.pop(node).encode("utf-8", "surrogateescape")
+                written = first
+        yield out[written:].tobytes()
+
+    def _text(self, start: int, stop: int) -> str:
+        return self._data[start:stop].tobytes().decode("utf-8", "surrogateescape")
+
+    def _add(self, node: int, block: str) -> None:
+        blocks = self._below.setdefault(node, [])
+        blocks.append(block)
+        if len(blocks) >= JOIN_AT:
+            blocks[:] = [_joined(blocks)]
+
+    def _close(self, node: int, parent: int, flags: int) -> None:
+        below = self._below.pop(node, [])
+        block = self._own.pop(node, "") or _joined(below)
+        if parent:
+            self._add(parent, block)
+        if flags & kernels.CLOSE_KEPT:
+            self._rolled[node] = _joined([block], partial=bool(flags & kernels.CLOSE_BARE))
+
+
+def _joined(blocks: list[str], *, partial: bool = False) -> str:
+    """One block for blocks of different keys, whose counts add up."""
+    return merged_block(blocks, Frequency.__add__, partial=partial)[0] if len(blocks) > 1 or partial else blocks[0]

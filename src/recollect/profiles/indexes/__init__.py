@@ -1,0 +1,1 @@
+"""From an archive's indexes to a map: reading, filtering, sorting, counting."""

@@ -1,0 +1,481 @@
+"""Profiling: from an archive's indexes to a map of what it holds.
+
+Hides: how inputs are found and read (`scan`), which captures count (`select`), and how lines are made (`sinks`). The
+door is `profile`. The same inputs and options give the same bytes, whatever the number of threads or the size of
+pieces.
+
+Counts are exact: M is the number of captures kept, R the number of different SURTs (query included, as the index spells
+them).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import recollect
+from recollect.datetimes import format_iso
+from recollect.errors import FormatError, NotSorted, ResourceError, UsageError
+from recollect.formats.containers import atomic_output
+from recollect.formats.detect import Kind, Source, find_sources
+from recollect.formats.ukvs import Header
+from recollect.model import Problem, Progress, ProgressCallback
+from recollect.profiles.indexes.scan import LINE_KINDS, PIECE, ScanOptions, scan
+from recollect.profiles.indexes.select import Filter, Selection, selection
+from recollect.profiles.indexes.sinks import Sink, SortedSink, Totals
+from recollect.uris import parse_policy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from recollect.profiles.indexes.runs import RunStore
+
+# What `by` takes -> its name in a map.
+DIMENSIONS = {
+    "year": "datetime",
+    "month": "datetime",
+    "status": "status",
+    "media-type": "media_type",
+    "language": "language",
+}
+
+MAX_EXAMPLES = 100
+# More memory for sorting brings nothing.
+_MOST_FOR_SORTING = 512 << 20
+_MAPS = (Kind.MAP, Kind.PROFILE)
+# How much text a compressed index holds, at most, for the estimate of room needed to sort it.
+_EXPANSION = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to profile; see `profile` for the meaning of each."""
+
+    chosen: Selection
+    policy: str = "HxPx"
+    output_format: str = "ukvs"
+    by: tuple[str, ...] = ()
+    by_columns: bool = False
+    all_schemes: bool = False
+    strict: bool = False
+    threads: int = 2
+    memory_limit: int = 1 << 30
+    temp_dir: str | None = None
+    piece: int = PIECE
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What happened to the lines of the input."""
+
+    lines: int = 0
+    filtered: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+    damaged: list[Problem] = field(default_factory=list)
+    first_time: int = 0
+    last_time: int = 0
+
+    def note(self, problem: Problem) -> None:
+        """Count a problem; one without a line concerns a whole file."""
+        if problem.line is None:
+            self.damaged.append(problem)
+            return
+        self.skipped[problem.reason.partition(": ")[0]] += 1
+        if len(self.problems) < MAX_EXAMPLES:
+            self.problems.append(problem)
+
+    def saw(self, first: int, last: int) -> None:
+        """Widen the span of times."""
+        if first:
+            self.first_time = min(first, self.first_time or first)
+            self.last_time = max(last, self.last_time)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileResult:
+    """What a profile holds and how it came about. Without an output file the map itself is in `text`."""
+
+    totals: Totals
+    tally: Tally
+    sources: tuple[Source, ...]
+    header: Header
+    output: str | None
+    text: bytes | None
+    was_sorted: bool
+    spilled: int
+
+    @property
+    def partial(self) -> bool:
+        """Whether a part of the input could not be read: a damaged file, or lines that were skipped."""
+        return bool(self.tally.damaged or self.tally.skipped)
+
+    def to_arrow(self) -> pa.Table:
+        """The map as an Arrow table: key, uri_m, uri_r, and the columns or JSON of a decomposition."""
+        from recollect.profiles.indexes.arrow import table_of
+
+        return table_of(self.output, self.text)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the map, for programs."""
+        tally, gamma = self.tally, self.totals.gamma
+        return {
+            "output": self.output,
+            "keys": self.totals.keys,
+            "captures": self.totals.captures,
+            "uri_rs": self.totals.uri_rs,
+            "gamma": None if gamma is None else round(gamma, 4),
+            "lines": tally.lines,
+            "filtered": dict(tally.filtered),
+            "left_out": dict(tally.left_out),
+            "skipped": dict(tally.skipped),
+            "problems": [str(problem) for problem in tally.problems],
+            "damaged": [str(problem) for problem in tally.damaged],
+            "first_capture": str(tally.first_time) if tally.first_time else None,
+            "last_capture": str(tally.last_time) if tally.last_time else None,
+            "sources": [
+                {"name": source.label, "kind": source.kind.value, "bytes": source.size} for source in self.sources
+            ],
+            "sorted_input": self.was_sorted,
+            "spilled_bytes": self.spilled,
+            "partial": self.partial,
+        }
+
+
+def profile(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    policy: str = "HxPx",
+    output_format: str = "ukvs",
+    statuses: Iterable[str | int] = (),
+    media_types: Iterable[str] = (),
+    since: str = "",
+    until: str = "",
+    exclude: Iterable[str] = (),
+    where: str = "",
+    by: Iterable[str] = (),
+    by_columns: bool = False,
+    all_schemes: bool = False,
+    name: str = "",
+    archive_id: str = "",
+    updated_at: datetime | None = None,
+    strict: bool = False,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
+    piece: int = PIECE,
+    progress: ProgressCallback | None = None,
+) -> ProfileResult:
+    """Profile what an archive holds: read its indexes (files, folders, globs, `-`), write a map or keep it in memory.
+
+    `policy` is any of the 23 policies, `by` any of year, month, status, media-type, language. The filters are those of
+    `recollect profile`. `updated_at` goes into the header as it is; without it the header has no time.
+    """
+    options = options_of(
+        policy=policy,
+        output_format=output_format,
+        statuses=statuses,
+        media_types=media_types,
+        since=since,
+        until=until,
+        exclude=exclude,
+        where=where,
+        by=by,
+        by_columns=by_columns,
+        all_schemes=all_schemes,
+        name=name,
+        archive_id=archive_id,
+        updated_at=updated_at,
+        strict=strict,
+        threads=threads,
+        memory_limit=memory_limit,
+        temp_dir=temp_dir,
+        piece=piece,
+    )
+    target = None if output is None else os.fspath(output)
+    found: list[Problem] = []
+    sources = _without_output(find_sources(_listed(paths), None if strict else found.append), target)
+    if found and not sources:
+        raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason)
+    if found and not sources:
+        # A map of nothing would say that the archive holds nothing, perhaps in the place of one that knows better.
+        hint = "see `recollect profile --help` for the kinds of input"
+        raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason, hint=hint)
+    return _Job(sources, options, found, progress or (lambda _progress: None)).run(target)
+
+
+def options_of(
+    *,
+    policy: str = "HxPx",
+    output_format: str = "ukvs",
+    statuses: Iterable[str | int] = (),
+    media_types: Iterable[str] = (),
+    since: str = "",
+    until: str = "",
+    exclude: Iterable[str] = (),
+    where: str = "",
+    by: Iterable[str] = (),
+    by_columns: bool = False,
+    all_schemes: bool = False,
+    name: str = "",
+    archive_id: str = "",
+    updated_at: datetime | None = None,
+    strict: bool = False,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
+    piece: int = PIECE,
+) -> Options:
+    """Checked options from what callers say; every engine takes the same."""
+    meta = _described(name, archive_id, updated_at)
+    return Options(
+        selection(statuses=statuses, media_types=media_types, since=since, until=until, exclude=exclude, where=where),
+        parse_policy(policy).name,
+        _one_of(output_format, ("ukvs", "cdxj"), "output format"),
+        tuple(_one_of(dimension, tuple(DIMENSIONS), "decomposition") for dimension in _listed(by)),
+        by_columns,
+        all_schemes,
+        strict,
+        threads or min(os.cpu_count() or 1, 8),
+        memory_limit or quarter_of_memory(),
+        None if temp_dir is None else os.fspath(temp_dir),
+        piece,
+        meta,
+    )
+
+
+def _without_output(sources: list[Source], target: str | None) -> list[Source]:
+    """The map of an earlier run, in a folder of indexes that is profiled again, is no input."""
+    if target in (None, "-") or all(source.kind in _MAPS for source in sources):
+        return sources
+    place = os.path.realpath(str(target))
+    return [source for source in sources if source.kind not in _MAPS or os.path.realpath(source.path) != place]
+
+
+def _listed(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str | os.PathLike) else list(value)
+
+
+def _one_of(value: str, known: Sequence[str], what: str) -> str:
+    if value not in known:
+        raise UsageError(f"no such {what}", where=repr(value), hint=f"one of {', '.join(known)}")
+    return value
+
+
+def quarter_of_memory() -> int:
+    """A quarter of the machine's memory, in bytes."""
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) // 4
+
+
+def _described(name: str, archive_id: str, updated_at: datetime | None) -> dict[str, Any]:
+    meta: dict[str, Any] = {"name": name, "id": archive_id}
+    if updated_at is not None:
+        meta["updated_at"] = format_iso(updated_at)
+    return {key: value for key, value in meta.items() if value}
+
+
+class _Job:
+    """One run of `profile`."""
+
+    def __init__(
+        self, sources: list[Source], options: Options, found: list[Problem], progress: ProgressCallback
+    ) -> None:
+        self._sources = sources
+        self._options = options
+        self._found = found
+        self._progress = progress
+
+    def run(self, output: str | None) -> ProfileResult:
+        if any(source.kind in _MAPS for source in self._sources):
+            return self._of_maps(output)
+        if self._may_be_sorted():
+            try:
+                sink = SortedSink(Filter(self._options.chosen), self._options.temp_dir)
+                return self._run(sink, output)
+            except NotSorted:
+                pass  # Reading again with an external sort is the answer.
+        return self._sorting(output)
+
+    def _sorting(self, output: str | None) -> ProfileResult:
+        # Compiled code that sorted input never needs.
+        from recollect.profiles.indexes.decompose import DecomposingSink
+        from recollect.profiles.indexes.policykeys import rekeying
+        from recollect.profiles.indexes.runs import RunStore
+        from recollect.profiles.indexes.sorting import SortingSink
+
+        options = self._options
+        self._check_room()
+        store = RunStore(min(options.memory_limit // 2, _MOST_FOR_SORTING), options.temp_dir)
+        chosen, rekey = Filter(options.chosen), rekeying(options.policy)
+        if options.by:
+            columns = options.by_columns
+            sorting: Sink = DecomposingSink(
+                chosen, store, options.by, columns=columns, temp_dir=options.temp_dir, rekey=rekey
+            )
+        else:
+            sorting = SortingSink(chosen, store, options.temp_dir, rekey=rekey)
+        return self._run(sorting, output, store)
+
+    def _of_maps(self, output: str | None) -> ProfileResult:
+        from recollect.profiles.indexes.rekey import MapKeys
+
+        options = self._options
+        others = [source.label for source in self._sources if source.kind not in _MAPS]
+        if others:
+            raise UsageError(
+                "maps and indexes together",
+                where=others[0],
+                why="the URI-Rs of both cannot be counted together",
+                hint="profile the indexes, then: recollect merge MAP... -o OUT",
+            )
+        if options.chosen or options.by:
+            raise UsageError("a map cannot be filtered or decomposed", hint="profile the indexes with these options")
+        tally = Tally()
+        for problem in self._found:
+            tally.note(problem)
+        with closing(MapKeys(options.policy, options.temp_dir)) as keys:
+            totals = keys.read([source.path for source in self._sources], tally.note)
+            tally.lines = keys.records
+            header = header_of(self._options, self._sources, totals, tally)
+            text = _write(output, header, keys.lines())
+        return ProfileResult(totals, tally, tuple(self._sources), header, output, text, False, 0)
+
+    def _may_be_sorted(self) -> bool:
+        """Whether reading once may do: the order of keys is that of SURTs, and the inputs can be read again if not."""
+        options = self._options
+        return (
+            options.policy == "HxPx"
+            and not options.by
+            and all(source.stream is None and source.kind in (*LINE_KINDS, Kind.PARQUET) for source in self._sources)
+        )
+
+    def _run(self, sink: Sink, output: str | None, store: RunStore | None = None) -> ProfileResult:
+        with closing(sink):
+            tally = self._read(sink)
+            sink.finish()
+            totals = sink.totals()
+            header = header_of(self._options, self._sources, totals, tally)
+            text = _write(output, header, sink.lines())
+        spilled = 0 if store is None else store.spilled
+        return ProfileResult(totals, tally, tuple(self._sources), header, output, text, store is None, spilled)
+
+    def _read(self, sink: Sink) -> Tally:
+        options = self._options
+        tally = Tally()
+        for problem in self._found:
+            tally.note(problem)
+        how = ScanOptions(options.threads, options.piece, all_schemes=options.all_schemes, strict=options.strict)
+        meter = _Meter(self._sources, self._progress)
+        for piece in scan(self._sources, sink.work, how):
+            tally.lines += piece.lines
+            tally.left_out.update(piece.left_out)
+            for problem in piece.problems:
+                tally.note(problem)
+            for result in piece.results:
+                tally.filtered.update(result.dropped)
+                tally.saw(result.first_time, result.last_time)
+                sink.take(result)
+            meter.show(piece.source, piece.consumed, tally.lines)
+        return tally
+
+    def _check_room(self) -> None:
+        """Sorting may need room on disk; better to say so before reading for hours."""
+        options = self._options
+        text = sum((source.size or 0) * (1 if source.container == "plain" else _EXPANSION) for source in self._sources)
+        # Keys and counts are about half of an index line, and are written once, rarely twice.
+        needed = text // 2
+        if needed <= options.memory_limit // 2:
+            return
+        folder = options.temp_dir or tempfile.gettempdir()
+        free = shutil.disk_usage(folder).free
+        if free < needed:
+            raise ResourceError(
+                "not enough room to sort",
+                where=folder,
+                why=f"up to {needed / 1e9:.1f} GB may be needed, {free / 1e9:.1f} GB are free",
+                hint="name a folder with more room: --temp-dir DIR, or give the indexes sorted (LC_ALL=C sort)",
+            )
+
+
+def header_of(options: Options, sources: Sequence[Source], totals: Totals, tally: Tally) -> Header:
+    """The header of a profile."""
+    described = dict(options.meta)
+    archive = described.pop("id", "")
+    meta: dict[str, Any] = {
+        **described,
+        "type": "MementoMap" if options.output_format == "ukvs" else f"urikey#{options.policy}",
+        "policy": options.policy,
+        "generator": f"recollect {recollect.__version__}",
+        "counts": {"captures": totals.captures, "uri_rs": totals.uri_rs, "keys": totals.keys},
+        "sources": [{"name": Path(source.label).name, "bytes": source.size} for source in sources],
+    }
+    if totals.gamma is not None:
+        meta["gamma"] = round(totals.gamma, 4)
+    if tally.first_time:
+        meta["span"] = {"from": f"{tally.first_time:014d}", "to": f"{tally.last_time:014d}"}
+    if options.chosen:
+        meta["filters"] = options.chosen.as_meta()
+    if options.all_schemes:
+        meta["all_schemes"] = True
+    names = [DIMENSIONS[dimension] for dimension in options.by] if options.by_columns else []
+    return Header(
+        keys=("surt", *names),
+        context=Header().context if options.output_format == "ukvs" else (),
+        id={"uri": archive} if archive else {},
+        meta=meta,
+        style=options.output_format,
+    )
+
+
+class _Meter:
+    """Progress over all sources, in bytes as they are on disk."""
+
+    def __init__(self, sources: Sequence[Source], progress: ProgressCallback) -> None:
+        self._progress = progress
+        sizes = [source.size for source in sources]
+        self._total = None if None in sizes else sum(size or 0 for size in sizes)
+        self._before = 0
+        self._source: Source | None = None
+        self._reached = 0
+
+    def show(self, source: Source, consumed: int, lines: int) -> None:
+        if source is not self._source:
+            self._before += self._reached
+            self._source = source
+        self._reached = consumed
+        self._progress(Progress("reading", self._before + consumed, self._total, "bytes", lines))
+
+
+def _write(output: str | None, header: Header, lines: Iterator[bytes]) -> bytes | None:
+    """Write the map, or return it when there is nowhere to write it."""
+    if header.style == "cdxj":
+        lines = (as_cdxj(text) for text in lines)
+    if output is None:
+        return header.encode() + b"".join(lines)
+    with atomic_output(output) as out:
+        out.write(header.encode())
+        for text in lines:
+            out.write(text)
+    return None
+
+
+def as_cdxj(text: bytes) -> bytes:
+    """Lines `key M/R` as lines of a CDXJ profile; one profile alone has a spread of 1 everywhere."""
+    made = []
+    for line in text.splitlines():
+        key, frequency, *block = line.split(b" ", 2)
+        m = frequency.partition(b"/")[0]
+        inner = b", " + block[0][1:-1] if block else b""
+        made.append(b'%b {"frequency": %b, "spread": 1%b}\n' % (key, m, inner))
+    return b"".join(made)

@@ -1,0 +1,117 @@
+"""Maps as inputs: the holdings of existing maps and profiles under another policy, or put together.
+
+Hides the external sort. Keys of one map are disjoint, so their counts add up exactly when a policy brings them
+together; the counts of several maps are merged as `frequency.merge` says, for a URI-R may be in each. A wildcard that
+reaches deeper than the policy becomes the policy's key; one that does not stays as it is, for it speaks for many of
+the policy's keys.
+
+What a map has lost cannot come back: queries (so no URIR, DQry, DIni), status, time and media type (so no filters).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import groupby
+
+from recollect.errors import BadURI, UsageError
+from recollect.formats.containers import OnProblem
+from recollect.formats.frequency import Frequency, merge
+from recollect.formats.ukvs import open_map
+from recollect.model import Problem
+from recollect.profiles.indexes.policykeys import key_under
+from recollect.profiles.indexes.sinks import Spool, Totals
+from recollect.profiles.linesort import LineSorter
+from recollect.uris import parse_policy, policy_key, segments
+
+_QUERY_POLICIES = ("URIR", "DQry", "DIni")
+_WHOLE = (b":", b"-")
+
+
+class MapKeys:
+    """The keys of maps under a policy, as sorted lines. `lines` can be read after `read`."""
+
+    def __init__(self, policy: str, temp_dir: str | None) -> None:
+        if policy in _QUERY_POLICIES:
+            raise UsageError(
+                "not from a map", where=policy, why="a map has no queries", hint="profile the indexes with this policy"
+            )
+        self._policy = policy
+        self._temp_dir = temp_dir
+        self._spool = Spool(temp_dir)
+        self.records = 0
+
+    def read(self, paths: Sequence[str], on_problem: OnProblem) -> Totals:
+        """Read maps, in any order of keys; returns what they hold together."""
+        with LineSorter(self._temp_dir) as sorter:
+            for number, path in enumerate(paths):
+                with open_map(path, on_problem) as opened:
+                    self._check(path, opened.header.policy)
+                    for record in opened:
+                        self.records += 1
+                        if any(part not in _WHOLE for part in record.more_keys):
+                            continue  # a part of a decomposed frequency; the whole has a row of its own
+                        try:
+                            key = wildcard_key(record.key, self._policy)
+                        except BadURI as error:
+                            on_problem(Problem(path, self.records, str(error)))
+                            continue
+                        sorter.add(b"%b\0%06d %b" % (key, number, str(record.frequency).encode()))
+            return self._add_up(sorter)
+
+    def _check(self, path: str, policy: str) -> None:
+        if policy not in ("HxPx", self._policy):
+            raise UsageError(
+                "cannot change the policy",
+                where=path,
+                why=f"its keys are {policy}, not HxPx",
+                hint="profile the indexes",
+            )
+
+    def _add_up(self, sorter: LineSorter) -> Totals:
+        keys = captures = uri_rs = 0
+        lines: list[bytes] = []
+        for key, group in groupby(sorter, key=lambda line: line.partition(b"\0")[0]):
+            frequency = _together(line.partition(b"\0")[2] for line in group)
+            keys += 1
+            captures += frequency.uri_m.value or 0
+            uri_rs += frequency.uri_r.value or 0
+            lines.append(b"%b %b\n" % (key, str(frequency).encode()))
+            if len(lines) >= 1 << 16:
+                self._spool.add(b"".join(lines))
+                lines = []
+        self._spool.add(b"".join(lines))
+        return Totals(keys, captures, uri_rs)
+
+    def lines(self) -> Iterator[bytes]:
+        return iter(self._spool)
+
+    def close(self) -> None:
+        self._spool.close()
+
+
+def _together(counted: Iterator[bytes]) -> Frequency:
+    """Disjoint within a map, merged across maps; each text is the map's number and a frequency."""
+    totals = []
+    for _, group in groupby(counted, key=lambda text: text[:6]):
+        totals.append(reduce(Frequency.__add__, (Frequency.parse(text[7:]) for text in group)))
+    return reduce(merge, totals)
+
+
+def wildcard_key(key: bytes, policy: str) -> bytes:
+    """The policy's key of a map's key; a wildcard that the policy's keys would split stays."""
+    rule = parse_policy(policy)
+    if rule.name == "HxPx":
+        return key
+    if not key.endswith(b"*"):
+        return key_under(policy)(key)
+    hosts, path = segments(key)
+    if key == b"*" or rule.parts not in (None, 0):
+        return key
+    if path:
+        exact = key[:-2] if len(path) > 1 else key[:-1]
+        cut_by_host = rule.hosts is not None and len(hosts) > rule.hosts
+        reaches = rule.paths is not None and len(path) - 1 >= rule.paths
+        return policy_key(exact, policy) if cut_by_host or reaches or rule.parts == 0 else key
+    deeper = rule.hosts is not None and len(hosts) - 1 >= rule.hosts
+    return policy_key(key[:-2] + b")/", policy) if deeper else key

@@ -1,0 +1,117 @@
+"""Lookup of long lists in bulk: text in, text out, a few nanoseconds per byte.
+
+Hides: the way around Python objects. Lines that are SURTs in plain spelling (nearly all, in lists made from indexes)
+are taken apart, sorted, searched in one sweep and answered by kernels; the others go through `lookup.keys_of`. Pieces
+of the list are worked on by threads and answered in their order. The answers are those of `MementoMap.lookup`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import BadURI
+from recollect.profiles.maps import searchkernels as kernels
+from recollect.profiles.maps.lookup import MementoMap, keys_of
+from recollect.profiles.maps.maptext import MappedText
+
+# A piece is sorted and searched in one sweep, so longer ones are quicker by the line.
+PIECE = 1 << 22
+
+_WORDS = np.frombuffer(b"".join(word.ljust(8, b"\0") for word in (b"yes", b"no", b"unknown")), np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkAnswers:
+    """The answers for a piece of a list: lines of `URI TAB answer TAB key TAB frequency` (`-` where there is none)."""
+
+    text: bytes
+    yes: int
+    no: int
+    unknown: int
+    bad: tuple[tuple[str, str], ...]  # lines that are no URIs, and why
+
+
+def can_answer(opened: object) -> bool:
+    """Whether a map can be searched in bulk: plain text in one file, one key and one frequency per line."""
+    return isinstance(opened, MementoMap) and opened.is_simple and isinstance(opened.text, MappedText)
+
+
+def bulk_lookup(opened: MementoMap, pieces: Iterable[bytes], *, threads: int = 0) -> Iterator[BulkAnswers]:
+    """Answer a list that comes in pieces of whole lines, such as `containers.whole_lines` gives."""
+    threads = threads or os.cpu_count() or 1
+    waiting: deque[Future[BulkAnswers]] = deque()
+    pool = ThreadPoolExecutor(threads, "recollect-lookup")
+    try:
+        for piece in pieces:
+            waiting.append(pool.submit(_answer, opened, piece))
+            while len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:
+    text = opened.text
+    assert isinstance(text, MappedText)
+    lines = np.frombuffer(piece, np.uint8)
+    room = piece.count(b"\n") + 1
+    offsets, sizes = np.empty(room, np.int64), np.empty(room, np.int64)
+    count = kernels.split_lines(lines, offsets, sizes)
+    offsets, sizes = offsets[:count], sizes[:count]
+    lengths = np.empty(count, np.int64)
+    kernels.plain_surts(lines, offsets, sizes, lengths)
+    positions = np.empty(count, np.int64)
+    plain = np.flatnonzero(lengths >= 0)
+    if len(plain):
+        positions[plain] = text.search_many(lines, offsets[plain], lengths[plain])[0]
+    bad = _answer_others(opened, text, piece, offsets, sizes, np.flatnonzero(lengths < 0), positions)
+    # A key is as long as its line or three bytes longer, a frequency has at most 42 bytes.
+    out = np.empty(2 * len(piece) + 64 * count + 64, np.uint8)
+    tally = np.zeros(3, np.int64)
+    absent = kernels.UNSURE if opened.header.lists_voids else kernels.NO
+    size = kernels.write_answers(text.data, text.stop, positions, absent, _WORDS, lines, offsets, sizes, out, tally)
+    yes, no, unknown = (int(number) for number in tally)
+    return BulkAnswers(out[:size].tobytes(), yes, no, unknown, tuple(bad))
+
+
+def _answer_others(
+    opened: MementoMap,
+    text: MappedText,
+    piece: bytes,
+    offsets: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    positions: NDArray[np.int64],
+) -> list[tuple[str, str]]:
+    """Find the deciding lines of lines that are not plain; returns those that are no URIs."""
+    bad: list[tuple[str, str]] = []
+    owners: list[int] = []
+    keys: list[bytes] = []
+    for row in rows.tolist():
+        line = piece[offsets[row] : offsets[row] + sizes[row]].decode("utf-8", "surrogateescape")
+        try:
+            found = keys_of(line)
+        except BadURI as error:
+            bad.append((line, error.why or str(error)))
+            positions[row] = -2
+            continue
+        positions[row] = -1
+        keys += found
+        owners += [row] * len(found)
+    if keys:
+        lengths = np.fromiter((len(key) for key in keys), np.int64, len(keys))
+        buffer = np.frombuffer(b"".join(keys), np.uint8)
+        places = text.search_many(buffer, np.cumsum(lengths) - lengths, lengths)[0]
+        for row, place in zip(owners, places.tolist(), strict=True):
+            if place >= 0 and (positions[row] < 0 or opened.prefers(place, int(positions[row]))):
+                positions[row] = place
+    return bad

@@ -1,0 +1,327 @@
+"""Lookup: does a map hold a URI? Searched in the file, without loading it and without an index.
+
+Hides: how a URI becomes the keys to try, the containers of a map (plain, BGZF, seekable zstd, a folder of parts, a
+filter) and the choice among hits. `open_map` opens any of them; `MementoMap.lookup` answers for one URI,
+`lookup_many` for streams.
+
+Meaning (docs/design.md): the most specific key decides. No key: `no`, or `unknown` in a map of voids. A void: `no`.
+`/`: `unknown`. Anything else: `yes`. A URI has one normal key, but indexes may spell it otherwise (`uris.spellings`);
+a spelling that holds something wins over one that does not, as nothing held may be missed.
+
+Threads and tasks may share a map: it is never written, and each search has its own state. A file that is replaced by
+renaming stays readable through a map opened before; `MapSet.refresh` swaps such maps while readers of the old ones
+finish undisturbed. A map is closed when nobody refers to it any more, or by `close`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from itertools import islice
+from pathlib import Path
+from typing import Literal, Protocol
+
+from recollect.errors import BadURI, FormatError, RecollectError
+from recollect.formats.frequency import VOID, Frequency, merge
+from recollect.formats.ukvs import Header, lenient
+from recollect.formats.ukvs.periods import Period
+from recollect.formats.ukvs.records import Record, parse_line
+from recollect.profiles.maps.maptext import ClosedText, MappedText, MapText, open_text
+from recollect.uris import is_surt, key_of_uri, policy_key, spellings, surt
+from recollect.uris.keys import encode_query
+
+Answer = Literal["yes", "no", "unknown"]
+BATCH = 1 << 14
+
+# URIs and SURTs as nearly all are, of which the other spellings are known without asking `spellings`.
+_PLAIN_URI = re.compile(
+    r"https?://(?P<www>www\.)?(?!www\d*\.)(?!xn--)[a-z0-9_-]+(?:\.(?!xn--)[a-z0-9_-]+)*\.[a-z]+(?P<path>(?:/[a-z0-9._~-]+)*)/?"
+)
+_PLAIN_SURT = re.compile(rb"[a-z][a-z0-9_,-]*[a-z0-9_-]\)/(?:[a-z0-9._~-]+(?:/[a-z0-9._~-]+)*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What a map says of a URI: the deciding key and its frequency, None where no key speaks for it."""
+
+    uri: str
+    key: bytes | None
+    frequency: Frequency | None
+    answer: Answer
+
+
+class Holdings(Protocol):
+    """What `open_map` opens: a map, a folder of parts, or a filter."""
+
+    path: str
+    header: Header
+
+    def lookup(self, uri: str, *, at: Period | None = None) -> Lookup: ...
+
+    def lookup_many(self, uris: Iterable[str], *, at: Period | None = None) -> Iterator[Lookup]: ...
+
+    def close(self) -> None: ...
+
+
+class MementoMap:
+    """An open map: one file, or a folder of parts that together are one."""
+
+    def __init__(self, text: MapText, path: str) -> None:
+        self.path = path
+        self.header = text.header
+        self.text: MapText = text
+        self._policy = "" if self.header.policy == "HxPx" else self.header.policy
+        self._nothing: Answer = "unknown" if self.header.lists_voids else "no"
+        self._columns = self.header.keys == ("surt",) and self.header.values == ("frequency",)
+        if self.header.keys[0] != "surt":
+            first = self.header.keys[0]
+            raise FormatError("a map that is not of SURTs", where=path, why=f"its first key is {first!r}")
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it has a key and a frequency per line and keys of the usual policy, as most maps do."""
+        return self._columns and not self._policy
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, few: bool = False) -> MementoMap:
+        """Open a map: a file in any container that can be searched, or a folder of parts.
+
+        For a `few` lookups it is opened without compiled code, which is quicker to begin and slower to go on.
+        """
+        name = os.fspath(path)
+        return cls(open_text(name, few=few), name)
+
+    def close(self) -> None:
+        """Let go of the file at once, instead of when nobody refers to the map any more."""
+        text, self.text = self.text, ClosedText(self.header)
+        text.close()
+
+    def __enter__(self) -> MementoMap:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def lookup(self, uri: str, *, at: Period | None = None) -> Lookup:
+        """Look up a URI or a SURT, in the time `at` if given and if the map knows times; raises BadURI."""
+        best: Lookup | None = None
+        for key in keys_of(uri, self._policy):
+            found = self.text.find(key)
+            if found is None:
+                continue
+            hit = self._judge(uri, found[0], found[1], at)
+            if hit.answer != "no" and found[0][-1:] != b"*":
+                return hit
+            if best is None or _better(hit, best):
+                best = hit
+        return best or Lookup(uri, None, None, self._nothing)
+
+    def lookup_many(self, uris: Iterable[str], *, at: Period | None = None) -> Iterator[Lookup]:
+        """Look up a stream of URIs or SURTs, in their order; a batch is sorted and searched in one sweep.
+
+        What is no URI is answered `unknown` without a key; `keys_of` tells why.
+        """
+        waiting = iter(uris)
+        while batch := list(islice(waiting, BATCH)):
+            yield from self._lookup_batch(batch, at)
+
+    def _lookup_batch(self, batch: Sequence[str], at: Period | None) -> Iterator[Lookup]:
+        keys: list[bytes] = []
+        ends: list[int] = []
+        for uri in batch:
+            keys += _keys_or_none(uri, self._policy)
+            ends.append(len(keys))
+        found = self.text.find_many(keys)
+        start = 0
+        for uri, end in zip(batch, ends, strict=True):
+            best: Lookup | None = None
+            for hit in found[start:end]:
+                if hit is not None:
+                    verdict = self._judge(uri, hit[0], hit[1], at)
+                    if best is None or _better(verdict, best):
+                        best = verdict
+            if best is None:
+                best = Lookup(uri, None, None, self._nothing if end > start else "unknown")
+            yield best
+            start = end
+
+    def prefers(self, place: int, other: int) -> bool:
+        """Whether, of two deciding lines for different spellings of a URI, the one at `place` is the better."""
+        assert isinstance(self.text, MappedText)
+        first, second = (self._judge("", *self.text.hit_at(one), None) for one in (place, other))
+        return _better(first, second)
+
+    def _judge(self, uri: str, key: bytes, lines: Sequence[bytes], at: Period | None) -> Lookup:
+        if self._columns and at is None:
+            frequency = Frequency.parse(lines[0].split(None, 2)[1])
+        else:
+            records = [parse_line(line, self.header) for line in lines]
+            frequency = self._in_period(records, at) if at is not None else whole_of(records)
+        held = frequency.held
+        return Lookup(uri, key, frequency, "unknown" if held is None else "yes" if held else "no")
+
+    def _in_period(self, records: Sequence[Record], at: Period) -> Frequency:
+        """What the records hold in a time, as far as they tell times: by a column, or in their JSON."""
+        if "datetime" in self.header.keys[1:]:
+            column = self.header.keys.index("datetime") - 1
+            parts = [one for one in records if one.more_keys[column] != b":"]
+            records = [one for one in parts if _may_meet(one.more_keys[column], at)] if parts else records
+        if not records:
+            return VOID
+        return _sum([_cut_to(record, at) for record in records])
+
+
+def keys_of(uri: str, policy: str = "") -> list[bytes]:
+    """The keys to search for a URI or SURT, the normal one first; raises BadURI."""
+    if policy:
+        return _policy_keys(uri, policy)
+    plain = _PLAIN_URI.fullmatch(uri)
+    if plain is not None:
+        key = key_of_uri(uri)
+        host, _, path = key.partition(b")")
+        if path == (plain["path"].encode() or b"/"):
+            return [key, host + b",www)" + path] if plain["www"] else [key]
+    else:
+        raw = uri.encode("utf-8", "surrogateescape").partition(b"?")[0]
+        if _PLAIN_SURT.fullmatch(raw):
+            return [raw]
+    return [key for key in spellings(uri) if not _only_slashed(key)]
+
+
+def _only_slashed(key: bytes) -> bool:
+    """Whether it is another spelling's key with a slash behind it, which a search tries by itself."""
+    return key.endswith(b"/") and not key.endswith(b")/")
+
+
+def _policy_keys(uri: str, policy: str) -> list[bytes]:
+    full = uri.encode("utf-8", "surrogateescape") if is_surt(uri) else surt(uri).encode()
+    query = encode_query(full)
+    others = [key + query for key in spellings(uri) if not _only_slashed(key)]
+    return list(dict.fromkeys(policy_key(key, policy) for key in (full, *others)))
+
+
+def _keys_or_none(uri: str, policy: str) -> list[bytes]:
+    try:
+        return keys_of(uri, policy)
+    except BadURI:
+        return []
+
+
+def _better(new: Lookup, old: Lookup) -> bool:
+    """Of two spellings' verdicts: what holds wins over what does not, then an exact key over a wildcard."""
+    return _rank(new) > _rank(old)
+
+
+def _rank(verdict: Lookup) -> tuple[bool, bool]:
+    return verdict.answer != "no", not (verdict.key or b"*").endswith(b"*")
+
+
+def whole_of(records: Sequence[Record]) -> Frequency:
+    """The records of one key as one: the row of the whole (`:` and `-` in all further columns), else their sum."""
+    for record in records:
+        if all(token in (b":", b"-") for token in record.more_keys):
+            return record.frequency
+    return _sum(records)
+
+
+def _sum(records: Sequence[Record]) -> Frequency:
+    """Records of one key in different times: captures add, URI-Rs may be the same."""
+    return reduce(merge, (record.frequency for record in records))
+
+
+def _may_meet(token: str | bytes, at: Period) -> bool:
+    """Whether a stated period and `at` share a moment; of an unknown one (`-`, `?`) nobody can say no."""
+    try:
+        period = Period.parse(token)
+    except FormatError:
+        return True
+    return period.first <= at.last and at.first <= period.last
+
+
+def _cut_to(record: Record, at: Period) -> Record:
+    """The record with the frequency of those periods that its JSON sets apart (`{"datetime": {"2014": "5/2"}}`)."""
+    if not record.json or record.frequency.is_void:
+        return record
+    block = lenient.loads(record.json.encode("utf-8", "surrogateescape"))
+    periods = block.get("datetime") if isinstance(block, dict) else None
+    if isinstance(periods, str):
+        return record if _may_meet(periods, at) else record._replace(frequency=VOID)
+    if not isinstance(periods, dict) or not periods:
+        return record
+    parts = [value for period, value in periods.items() if _may_meet(period, at)]
+    inner = [value.get("frequency", "/") if isinstance(value, dict) else value for value in parts]
+    return record._replace(frequency=reduce(merge, (Frequency.parse(str(value)) for value in inner), VOID))
+
+
+def period_of(moment: str | datetime) -> Period:
+    """The period a person means: a datetime (its second), `2014`, `201406`, `2014-06-01`, `2014:2016`."""
+    if isinstance(moment, datetime):
+        return Period.parse(moment.strftime("%Y%m%d%H%M%S"))
+    return Period.parse(":".join(re.sub(r"[-:TZ ]", "", side) for side in _sides(moment)))
+
+
+def _sides(text: str) -> list[str]:
+    """`2014:2016` has two sides; the colons of `2014-06-01T12:30:00Z` are no such thing."""
+    return text.split(":") if re.fullmatch(r"[\d-]*:[\d-]*", text) else [text]
+
+
+class MapSet:
+    """Several named maps that are looked up together and can be swapped while in use."""
+
+    def __init__(
+        self, paths: Mapping[str, str | os.PathLike[str]], opener: Callable[[str], Holdings] | None = None
+    ) -> None:
+        self._open = opener or open_map
+        self._paths = {name: os.fspath(path) for name, path in paths.items()}
+        self._stamps = {name: _stamp(path) for name, path in self._paths.items()}
+        self._maps: dict[str, Holdings] = {name: self._open(path) for name, path in self._paths.items()}
+
+    @property
+    def maps(self) -> Mapping[str, Holdings]:
+        """The maps as they are now. A reader that keeps this mapping keeps these versions."""
+        return self._maps
+
+    def lookup(self, uri: str, *, at: Period | None = None) -> dict[str, Lookup]:
+        """What each map says."""
+        return {name: one.lookup(uri, at=at) for name, one in self._maps.items()}
+
+    def refresh(self) -> list[str]:
+        """Open again what has changed on disk; returns the names. A new version that cannot be read leaves the old
+        one in place and raises, after the others have been swapped."""
+        changed: dict[str, Holdings] = {}
+        failure: RecollectError | None = None
+        for name, path in self._paths.items():
+            stamp = _stamp(path)
+            if stamp == self._stamps[name]:
+                continue
+            try:
+                changed[name] = self._open(path)
+            except RecollectError as error:
+                failure = error
+            self._stamps[name] = stamp
+        # One assignment, so that a reader sees either all old or all new maps; the old ones go with their last
+        # reader.
+        self._maps = {**self._maps, **changed}
+        if failure is not None:
+            raise failure
+        return list(changed)
+
+
+def _stamp(path: str) -> tuple[int, int, int]:
+    status = Path(path).stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def open_map(path: str | os.PathLike[str], *, few: bool = False) -> Holdings:
+    """Open a map, a folder of parts or a filter, whichever it is; see `MementoMap.open`."""
+    name = os.fspath(path)
+    if Path(name).is_file():
+        from recollect.profiles.maps.filters import FilterMap, is_filter
+
+        if is_filter(name):
+            return FilterMap.open(name)
+    return MementoMap.open(name, few=few)

@@ -1,0 +1,310 @@
+"""The text of a map for searching: a mapped file, a block-compressed file, or several parts in order.
+
+Hides: where lines are. All three find the deciding line of a key among its lookup keys; see `searchkernels` for the
+search itself. `find` gives (deciding key, its lines) or None; lines are several only where a map has more key columns
+than one.
+
+Kernels are loaded with the first mapped text: that takes a third of a second, and many more on a machine that has to
+compile them first. Who has a few questions only is better served without (`open_text`, `few`).
+
+Memory: nothing of a mapped file is loaded; of a compressed one a few blocks of text are kept.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import dropwhile, islice, takewhile
+from operator import le
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import RecollectError
+from recollect.formats.blocks import BlockFile
+from recollect.formats.parts import part_names
+from recollect.formats.ukvs import Header, open_map
+from recollect.profiles.maps.plainmap import open_plain, plain_of, tidied
+from recollect.uris import lookup_keys
+
+Hit = tuple[bytes, list[bytes]]
+NO_MEMORY = np.zeros(0, np.int64)
+KNOWN_WILDCARDS = 1 << 12
+CHECKED_WHOLE = 1 << 24  # bytes; takes some 20 ms
+SAMPLES, SAMPLE_LINES, SAMPLE_BYTES = 256, 64, 1 << 12
+
+
+class MapText(Protocol):
+    """Lines that can be searched."""
+
+    header: Header
+
+    def find(self, key: bytes) -> Hit | None: ...
+
+    def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]: ...
+
+    def lines_under(self, start: bytes) -> Iterator[bytes]: ...
+
+    def close(self) -> None: ...
+
+
+def open_text(path: str, *, few: bool = False) -> MapText:
+    """Open a map for searching by what it is; for a few searches without kernels."""
+    if Path(path).is_dir():
+        return PartedText(path, few=few)
+    file = BlockFile.open(path)
+    if file.view is not None:
+        if few and _is_plainly_sorted(file.view):
+            with open_map(path) as opened:
+                return BlockText(file, opened.header)
+        text = MappedText(np.frombuffer(file.view, np.uint8), path)
+        return text if text.looks_sorted() else _put_in_order(path)
+    with open_map(path) as opened:
+        header = opened.header
+    if header.style == "ukvs":
+        return BlockText(file, header)
+    # The `@` headers of the older kind are not below all keys, so that a search among blocks could be led astray by
+    # them.
+    file.close()
+    with open_plain(path) as plain:
+        return MappedText(plain.data, path)
+
+
+def _is_plainly_sorted(text: memoryview) -> bool:
+    """Whether a search among lines cannot be led astray: headers below all keys, then keys that rise, as far as is
+    looked."""
+    if bytes(text[:1]) in (b"@", b"\xef"):
+        return False
+    if len(text) <= CHECKED_WHOLE:
+        lines = bytes(text).removesuffix(b"\n").split(b"\n")
+        return _rise(list(dropwhile(lambda line: line[:1] in (b"!", b"#", b"\r", b""), lines)))
+    windows = (bytes(text[at : at + SAMPLE_BYTES]) for at in range(0, len(text), len(text) // SAMPLES))
+    return _rise([line for window in windows for line in window.split(b"\n")[1:-1]])
+
+
+def _rise(lines: list[bytes]) -> bool:
+    """Whether keys rise. What is no record in between (an empty line, a comment) is below all keys and does not."""
+    keys = [line.partition(b" ")[0] for line in lines]
+    return all(map(le, keys, islice(keys, 1, None)))
+
+
+def _put_in_order(path: str) -> MappedText:
+    """A sorted copy of a map that is not sorted, which is gone when the map is closed."""
+    with open_plain(path) as plain, tidied(plain, lambda _problem: None) as tidy:
+        return MappedText(tidy.data, path)
+
+
+class MappedText:
+    """Text in one piece: a mapped file, or a small one that was decompressed into memory."""
+
+    def __init__(self, data: NDArray[np.uint8], path: str) -> None:
+        from recollect.profiles.maps import searchkernels
+
+        self._kernels = searchkernels
+        self.data = data
+        plain = plain_of(data, path)
+        self.header = plain.header
+        self.start = plain.start
+        self.stop = len(self.data)
+        self.everything = self._everything()
+
+    def looks_sorted(self) -> bool:
+        """Whether keys rise: all of a small map, samples of a large one. A search in disorder would miss things."""
+        windows = 0 if self.stop - self.start <= CHECKED_WHOLE else SAMPLES
+        return bool(self._kernels.looks_sorted(self.data, self.start, self.stop, windows, SAMPLE_LINES))
+
+    def _everything(self) -> int:
+        """Where the line of `*` is, or -1."""
+        search = self._kernels.search
+        at, _, kind, _ = search(self.data, self.start, self.stop, -1, -1, _array(b"*"), NO_MEMORY)
+        return int(at) if kind == self._kernels.EXACT else -1
+
+    def find(self, key: bytes) -> Hit | None:
+        search = self._kernels.search
+        at, _, _, _ = search(self.data, self.start, self.stop, -1, self.everything, _array(key), NO_MEMORY)
+        return None if at < 0 else self.hit_at(at)
+
+    def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
+        if not keys:
+            return []
+        sizes = np.fromiter((len(key) for key in keys), np.int64, len(keys))
+        offsets = np.cumsum(sizes) - sizes
+        positions, _, _ = self.search_many(_array(b"".join(keys)), offsets, sizes)
+        return [None if at < 0 else self.hit_at(at) for at in positions.tolist()]
+
+    def search_many(
+        self, keys: NDArray[np.uint8], offsets: NDArray[np.int64], sizes: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+        """For keys in one buffer: positions of their deciding lines (-1), bytes they speak for, and NONE, EXACT or
+        WILD."""
+        count = len(offsets)
+        order = np.arange(count)
+        self._kernels.sort_keys(keys, offsets, sizes, order, np.empty_like(order))
+        positions = np.empty(count, np.int64)
+        names = np.empty(count, np.int64)
+        kinds = np.empty(count, np.uint8)
+        memory = np.full(int(sizes.max(initial=0)) + 1, self._kernels.UNKNOWN)
+        self._kernels.search_many(
+            self.data,
+            self.start,
+            self.stop,
+            self.everything,
+            keys,
+            offsets,
+            sizes,
+            order,
+            memory,
+            positions,
+            names,
+            kinds,
+        )
+        return positions, names, kinds
+
+    def lines_under(self, start: bytes) -> Iterator[bytes]:
+        """The lines that begin with some bytes, which have no white space among them."""
+        at = int(self._kernels.place(self.data, self.start, self.stop, _array(start)))
+        while at < self.stop:
+            line, at = self._line(at)
+            if not line.startswith(start):
+                return
+            yield line
+
+    def hit_at(self, at: int) -> Hit:
+        """The key of the record at a position, and its lines."""
+        line, after = self._line(at)
+        key = line.split(None, 1)[0]
+        lines = [line]
+        if len(self.header.keys) > 1:
+            while after < self.stop:
+                line, after = self._line(after)
+                if line.split(None, 1)[:1] != [key]:
+                    break
+                lines.append(line)
+        return key, lines
+
+    def _line(self, at: int) -> tuple[bytes, int]:
+        """The line at a position, and where the next one begins."""
+        size = 256
+        while True:
+            piece = self.data[at : at + size].tobytes()
+            end = piece.find(b"\n")
+            if end >= 0:
+                return piece[:end], at + end + 1
+            if at + size >= self.stop:
+                return piece, self.stop
+            size *= 4
+
+    def close(self) -> None:
+        """The area is unmapped with the last array over it, so that a search in another thread is never cut off."""
+
+
+class ClosedText:
+    """What is left of a map after it was closed: no text, so no answers. Saying "no" would be a lie."""
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+
+    def find(self, key: bytes) -> Hit | None:
+        raise RecollectError("the map has been closed")
+
+    def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
+        raise RecollectError("the map has been closed")
+
+    def lines_under(self, start: bytes) -> Iterator[bytes]:
+        raise RecollectError("the map has been closed")
+
+    def close(self) -> None:
+        """It is."""
+
+
+def _array(key: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(key, np.uint8)
+
+
+class BlockText:
+    """Text in compressed blocks: a binary search over blocks, then inside one."""
+
+    def __init__(self, file: BlockFile, header: Header) -> None:
+        self.header = header
+        self._file = file
+        # Neighbours share most of their wildcards, so these are remembered; not by a method, whose cache would keep us.
+        self._wildcard = lru_cache(KNOWN_WILDCARDS)(partial(_records, file, len(header.keys) > 1))
+        weakref.finalize(self, file.close)
+
+    def find(self, key: bytes) -> Hit | None:
+        slashed = key[:-1] if key.endswith(b")/") else key + b"/"
+        exact, *wider = lookup_keys(key)
+        for candidate in (exact, slashed):
+            if lines := _records(self._file, len(self.header.keys) > 1, candidate):
+                return candidate, lines
+        for candidate in wider:
+            if lines := self._wildcard(candidate):
+                return candidate, lines
+        return None
+
+    def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
+        found: list[Hit | None] = [None] * len(keys)
+        # In order, so that neighbours find their blocks still in memory.
+        for index in sorted(range(len(keys)), key=keys.__getitem__):
+            found[index] = self.find(keys[index])
+        return found
+
+    def lines_under(self, start: bytes) -> Iterator[bytes]:
+        return takewhile(lambda line: line.startswith(start), self._file.lines_from(start))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _records(file: BlockFile, several: bool, key: bytes) -> list[bytes]:
+    """The records of exactly this key; where keys have one column, there is one at most."""
+    lines = takewhile(lambda line: line.split(None, 1)[:1] == [key], file.lines_from(key))
+    return list(lines) if several else list(islice(lines, 1))
+
+
+class PartedText:
+    """A folder whose files together are one sorted map, such as `part-00000.ukvs`, ..."""
+
+    def __init__(self, path: str, *, few: bool = False) -> None:
+        names = part_names(Path(path))
+        if not names:
+            raise RecollectError("no map in this folder", where=path, hint="expected part-*.ukvs, or a manifest.json")
+        self._parts: list[MapText] = [open_text(str(name), few=few) for name in names]
+        self.header = self._parts[0].header
+        for part in self._parts:
+            # Only the first part says what the columns are.
+            part.header = self.header
+
+    def find(self, key: bytes) -> Hit | None:
+        best: Hit | None = None
+        for part in self._parts:
+            hit = part.find(key)
+            if hit is not None and (best is None or _wins(hit[0], best[0])):
+                best = hit
+        return best
+
+    def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
+        best: list[Hit | None] = [None] * len(keys)
+        for part in self._parts:
+            for index, hit in enumerate(part.find_many(keys)):
+                old = best[index]
+                if hit is not None and (old is None or _wins(hit[0], old[0])):
+                    best[index] = hit
+        return best
+
+    def lines_under(self, start: bytes) -> Iterator[bytes]:
+        for part in self._parts:
+            yield from part.lines_under(start)
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+
+
+def _wins(new: bytes, old: bytes) -> bool:
+    """Of two lookup keys of one URI: an exact key beats a wildcard, a longer wildcard a shorter one."""
+    new_exact, old_exact = not new.endswith(b"*"), not old.endswith(b"*")
+    return new_exact > old_exact or (new_exact == old_exact and len(new) > len(old))

@@ -1,0 +1,384 @@
+"""Evaluation: how well maps answer the lookups that people make, against what the archive truly holds.
+
+A lookup is positive when the map would have the archive asked (`yes` or `unknown`). The truth is whether the URI's
+key is in the holdings; with truth `uri` whether the very URI-R, query and all, is there. Then, of lookups:
+
+    accuracy           (TP + TN) / all
+    routing precision  TP / (TP + FP)       "Web Archive Profiling Through CDX Summarization" (2015), equation 6
+    recall             TP / (TP + FN)       1 by our first law; anything else is reported and fails
+    specificity        TN / (TN + FP)
+    requests saved     (TN + FN) / all
+    relative cost      keys of the map / URI-Rs of the holdings (equation 4)
+
+Intervals are Wilson's, 95%. Unweighted, every different URI counts once. Weighted by requests, a URI counts as often
+as it was asked for; as its requests are no independent trials, the interval is that of (Σw)² / Σw² of them (Kish's
+effective size).
+
+Pure functions over arrays come first (`judge`), the command's work with files after them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from math import sqrt
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from recollect.errors import BadURI, UsageError
+from recollect.formats.containers import OnProblem, open_input
+from recollect.formats.detect import Kind, inspect
+from recollect.formats.logs import read_lookups
+from recollect.formats.ukvs import open_map as open_records
+from recollect.model import Problem, Progress, ProgressCallback
+from recollect.profiles.maps import searchkernels as kernels
+from recollect.profiles.maps.lookup import Holdings, MementoMap, keys_of, open_map
+from recollect.profiles.maps.maptext import MappedText
+from recollect.uris import is_surt, surt, uri_key
+
+if TYPE_CHECKING:
+    from recollect.profiles.indexes.profile import ProfileResult
+
+Z95 = 1.959963984540054
+_STEP = 1 << 14
+_COMPRESSION = 6  # the level of our own `.zst` maps
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A proportion and the ends of its 95% interval; all None where there was nothing to take a share of."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """How lookups were answered. `trials` is the number of independent ones that they are worth."""
+
+    tp: int
+    fp: int
+    fn: int
+    tn: int
+    trials: float
+
+    @property
+    def total(self) -> int:
+        """All lookups."""
+        return self.tp + self.fp + self.fn + self.tn
+
+    def _share(self, part: int, whole: int) -> Share:
+        if whole == 0:
+            return Share(None, None, None)
+        return Share(part / whole, *wilson(part / whole, self.trials * whole / self.total))
+
+    @property
+    def accuracy(self) -> Share:
+        """Right answers."""
+        return self._share(self.tp + self.tn, self.total)
+
+    @property
+    def precision(self) -> Share:
+        """Of what would be asked for, what is there: routing precision."""
+        return self._share(self.tp, self.tp + self.fp)
+
+    @property
+    def recall(self) -> Share:
+        """Of what is there, what would be asked for."""
+        return self._share(self.tp, self.tp + self.fn)
+
+    @property
+    def specificity(self) -> Share:
+        """Of what is absent, what would not be asked for."""
+        return self._share(self.tn, self.tn + self.fp)
+
+    @property
+    def saved(self) -> Share:
+        """Requests that would not be made."""
+        return self._share(self.tn + self.fn, self.total)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        shares = ("accuracy", "precision", "recall", "specificity", "saved")
+        counts = {"lookups": self.total, "tp": self.tp, "fp": self.fp, "fn": self.fn, "tn": self.tn}
+        return counts | {name: asdict(getattr(self, name)) for name in shares}
+
+
+def wilson(share: float, trials: float) -> tuple[float, float]:
+    """Wilson's 95% interval of a share of so many trials."""
+    if trials <= 0:
+        return 0.0, 1.0
+    square = Z95 * Z95
+    middle = (share + square / (2 * trials)) / (1 + square / trials)
+    half = Z95 * sqrt(share * (1 - share) / trials + square / (4 * trials * trials)) / (1 + square / trials)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def judge(asked: NDArray[np.bool_], held: NDArray[np.bool_], counts: NDArray[np.int64] | None = None) -> Confusion:
+    """The confusion of lookups: would the archive be asked, does it hold the URI, how often was it looked up."""
+    weight = np.ones(len(asked), np.int64) if counts is None else np.asarray(counts, np.int64)
+    tp = int(weight[asked & held].sum())
+    fp = int(weight[asked & ~held].sum())
+    fn = int(weight[~asked & held].sum())
+    tn = int(weight[~asked & ~held].sum())
+    squares = float((weight.astype(float) ** 2).sum())
+    return Confusion(tp, fp, fn, tn, float(weight.sum()) ** 2 / squares if squares else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """Different URIs that were looked up, and how often. Their keys, of all spellings, lie one behind the other in
+    `buffer`: key i of `sizes[i]` bytes at `offsets[i]`, of URI `owners[i]`."""
+
+    uris: tuple[str, ...]
+    counts: NDArray[np.int64]
+    buffer: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    owners: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, uris: Sequence[str], counts: Sequence[int]) -> Lookups:
+        """Lookups of URIs or SURTs, whose keys are made once for all maps; raises BadURI."""
+        spelled = [keys_of(uri) for uri in uris]
+        keys = [key for several in spelled for key in several]
+        sizes = np.fromiter(map(len, keys), np.int64, len(keys))
+        owners = np.repeat(np.arange(len(uris)), [len(several) for several in spelled])
+        buffer = np.frombuffer(b"".join(keys), np.uint8)
+        return cls(tuple(uris), np.asarray(counts, np.int64), buffer, np.cumsum(sizes) - sizes, sizes, owners)
+
+
+def asked_by(holdings: Holdings, lookups: Lookups) -> NDArray[np.bool_]:
+    """For each lookup whether a map would have the archive asked."""
+    if isinstance(holdings, MementoMap) and holdings.is_simple and isinstance(holdings.text, MappedText):
+        return _asked_in_bulk(holdings.text, lookups)
+    return np.fromiter((found.answer != "no" for found in holdings.lookup_many(lookups.uris)), np.bool_)
+
+
+def _asked_in_bulk(text: MappedText, lookups: Lookups) -> NDArray[np.bool_]:
+    positions, _, _ = text.search_many(lookups.buffer, lookups.offsets, lookups.sizes)
+    answers = np.full(len(positions), kernels.NO, np.int64)
+    kernels.answers_at(text.data, text.stop, positions, answers)
+    asked = np.zeros(len(lookups.uris), np.bool_)
+    asked[lookups.owners[answers != kernels.NO]] = True  # of several spellings, what holds something wins
+    if text.header.lists_voids:
+        named = np.zeros(len(lookups.uris), np.bool_)
+        named[lookups.owners[positions >= 0]] = True
+        asked |= ~named
+    return asked
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One map against the truth. `missed` are the first false negatives."""
+
+    path: str
+    kind: str
+    keys: int
+    bytes: int
+    bytes_compressed: int
+    relative_cost: float | None
+    unique: Confusion
+    requests: Confusion
+    missed: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "map": self.path,
+            "kind": self.kind,
+            "keys": self.keys,
+            "bytes": self.bytes,
+            "bytes_compressed": self.bytes_compressed,
+            "relative_cost": self.relative_cost,
+            "unweighted": self.unique.as_dict(),
+            "weighted": self.requests.as_dict(),
+            "false_negatives": list(self.missed),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All maps against one truth."""
+
+    truth: str
+    uri_rs: int
+    holdings_keys: int
+    lookups: int
+    requests: int
+    held: int
+    maps: tuple[Evaluation, ...]
+
+    @property
+    def missed(self) -> int:
+        """False negatives of all maps."""
+        return sum(one.unique.fn for one in self.maps)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "truth": self.truth,
+            "uri_rs": self.uri_rs,
+            "holdings_keys": self.holdings_keys,
+            "lookups": self.lookups,
+            "requests": self.requests,
+            "held": self.held,
+            "maps": [one.as_dict() for one in self.maps],
+        }
+
+
+def evaluate(
+    maps: Sequence[str | os.PathLike[str]],
+    holdings: Sequence[str | os.PathLike[str]],
+    logs: Sequence[str | os.PathLike[str]],
+    *,
+    truth: Literal["key", "uri"] = "key",
+    profiler: Callable[..., ProfileResult] | None = None,
+    on_problem: OnProblem | None = None,
+    progress: ProgressCallback | None = None,
+) -> Report:
+    """Evaluate maps and filters: `holdings` are indexes (or one uncompacted map), `logs` lists or logs of lookups.
+
+    `profiler` makes a map of the holdings, if it is not to be `recollect.profile` here.
+    """
+    tell = progress or (lambda _progress: None)
+    lookups = gather([os.fspath(path) for path in logs], on_problem, tell)
+    with _truth(holdings, truth, profiler or _profiled_here, on_problem, tell) as (known, keys, uri_rs):
+        tell(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
+        held = asked_by(known, lookups)
+    results = tuple(_evaluate(os.fspath(path), lookups, held, uri_rs, tell) for path in maps)
+    return Report(
+        truth, uri_rs, keys, len(lookups.uris), int(lookups.counts.sum()), int(np.count_nonzero(held)), results
+    )
+
+
+def gather(logs: Sequence[str], on_problem: OnProblem | None, tell: ProgressCallback) -> Lookups:
+    """The different URIs of logs. Spellings with the same SURT are one URI."""
+    found: dict[str, tuple[str, int]] = {}
+    for number, entry in enumerate(read_lookups(logs, on_problem)):
+        if not number % _STEP:
+            tell(Progress("reading lookups", number, None, "lines"))
+        try:
+            canonical = entry.uri if is_surt(entry.uri) else surt(entry.uri)
+            uri_key(canonical.encode("utf-8", "surrogateescape"))
+        except BadURI as error:
+            if on_problem is None:
+                raise
+            on_problem(Problem("lookups", None, "not a URI with a host", error.where or entry.uri[:80]))
+            continue
+        first, count = found.get(canonical, (entry.uri, 0))
+        found[canonical] = first, count + entry.count
+    if not found:
+        raise UsageError("no lookups", where=", ".join(logs), why="the logs name no URI")
+    return Lookups.of([uri for uri, _ in found.values()], [count for _, count in found.values()])
+
+
+def _profiled_here(*arguments: Any, **options: Any) -> ProfileResult:
+    from recollect.profiles.indexes.profile import profile
+
+    return profile(*arguments, **options)
+
+
+@contextmanager
+def _truth(
+    paths: Sequence[str | os.PathLike[str]],
+    truth: str,
+    profiler: Callable[..., ProfileResult],
+    on_problem: OnProblem | None,
+    tell: ProgressCallback,
+) -> Iterator[tuple[MementoMap, int, int]]:
+    """The holdings as an open map of all keys, with its number of keys and of URI-Rs."""
+    names = [os.fspath(path) for path in paths]
+    with ExitStack() as stack:
+        if truth == "key" and len(names) == 1 and Path(names[0]).is_file() and inspect(names[0]).kind is Kind.MAP:
+            keys, uri_rs = _survey(names[0])
+            yield stack.enter_context(MementoMap.open(names[0])), keys, uri_rs
+            return
+        target = str(Path(stack.enter_context(TemporaryDirectory(prefix="recollect-"))) / "holdings.ukvs")
+        made = profiler(names, target, policy="HxPx" if truth == "key" else "URIR", progress=tell)
+        for problem in (*made.tally.damaged, *made.tally.problems):
+            if on_problem is not None:
+                on_problem(problem)
+        if made.totals.keys == 0:
+            raise UsageError("no holdings", where=", ".join(names), why="the indexes name no URI")
+        yield stack.enter_context(MementoMap.open(target)), made.totals.keys, made.totals.uri_rs
+
+
+def _survey(path: str) -> tuple[int, int]:
+    """Keys and URI-Rs of a map that is to be the truth; where it does not state URI-Rs, each key is one."""
+    keys = uri_rs = 0
+    with open_records(path) as opened:
+        for record in opened:
+            if record.key.endswith((b"/*", b",*")) or record.key == b"*":
+                raise UsageError(
+                    "a compacted map cannot be the truth",
+                    where=path,
+                    why=f"it has {record.key.decode('utf-8', 'replace')}",
+                    hint="give the indexes, or the map before compaction",
+                )
+            if not record.frequency.is_void:
+                keys += 1
+                uri_rs += record.frequency.uri_r.value or 1
+    return keys, uri_rs
+
+
+def _evaluate(path: str, lookups: Lookups, held: NDArray[np.bool_], uri_rs: int, tell: ProgressCallback) -> Evaluation:
+    opened = open_map(path)
+    tell(Progress(f"looking up in {Path(path).name}", 0, len(lookups.uris), "lookups"))
+    asked = asked_by(opened, lookups)
+    missed = np.flatnonzero(held & ~asked)[:20]
+    keys, size, packed = _sizes(path, opened)
+    return Evaluation(
+        path=path,
+        kind="map" if isinstance(opened, MementoMap) else "filter",
+        keys=keys,
+        bytes=size,
+        bytes_compressed=packed,
+        relative_cost=keys / uri_rs if uri_rs else None,
+        unique=judge(asked, held),
+        requests=judge(asked, held, lookups.counts),
+        missed=tuple(lookups.uris[row] for row in missed.tolist()),
+    )
+
+
+def _sizes(path: str, opened: Holdings) -> tuple[int, int, int]:
+    """Keys, bytes of text, and bytes when compressed as our own maps are (or as the file is, if it is compressed)."""
+    files = sorted(one for one in Path(path).iterdir() if one.is_file()) if Path(path).is_dir() else [Path(path)]
+    keys = size = packed = 0
+    for file in files:
+        if file.name == "manifest.json":
+            continue
+        compressor = zstandard.ZstdCompressor(level=_COMPRESSION).compressobj()
+        pressed = 0
+        last = b"\n"
+        with open_input(file) as stream:
+            while piece := stream.read(1 << 20):
+                size += len(piece)
+                keys += piece.count(b"\n")
+                last = piece[-1:]
+                pressed += len(compressor.compress(piece))
+            keys += last != b"\n"
+            plain = stream.kind == "plain"
+        pressed += len(compressor.flush())
+        packed += pressed if plain else file.stat().st_size
+        if isinstance(opened, MementoMap):
+            keys -= _header_lines(file)
+    return (keys if isinstance(opened, MementoMap) else int(opened.header.meta["keys"])), size, packed
+
+
+def _header_lines(path: Path) -> int:
+    with open_input(path) as stream:
+        count = 0
+        for line in stream:
+            if line[:1] not in (b"!", b"@", b"#", b"\n", b"\r"):
+                break
+            count += 1
+        return count

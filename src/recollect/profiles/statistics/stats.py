@@ -1,0 +1,308 @@
+"""The papers' tables from the user's own archive.
+
+Hides how they are counted: one pass over the indexes through the external sort of `sorting`, with the month of each
+capture as label; then one pass over the sorted records, in which SURTs, keys and the nodes of the tree each come once
+(`statskernels`). Memory does not grow with the input. A map has lost times, statuses and single URI-Rs, so it gives
+fewer tables; what is missing is None or empty, never guessed.
+
+Names of tables: MementoMap paper (2019) Tables 1, 4, 5, 6, 7, 8; CDX summarization paper (2015) Table 1 and equations 2
+to 4.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from recollect.errors import UsageError
+from recollect.formats.cdx import MAX_KEY
+from recollect.formats.detect import Kind, Source, find_sources
+from recollect.formats.ukvs import open_map
+from recollect.model import ProgressCallback
+from recollect.profiles.compaction.fit import fit_heaps, fit_power_law
+from recollect.profiles.indexes.profile import Tally, quarter_of_memory
+from recollect.profiles.indexes.runs import RunStore
+from recollect.profiles.indexes.scan import ScanOptions
+from recollect.profiles.indexes.select import Filter, Selection
+from recollect.profiles.statistics import statskernels as kernels
+from recollect.profiles.statistics.distribution import Distribution, distribution_of
+from recollect.profiles.statistics.statscan import CountingSink, Sample, SortedSurts, read_all
+from recollect.profiles.statistics.treestats import DepthRow, LevelRow
+from recollect.uris import POLICIES
+
+_MAPS = (Kind.MAP, Kind.PROFILE)
+_TOP = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How much there is. Times are 14 digits."""
+
+    captures: int
+    uri_rs: int | None
+    keys: int
+    hosts: int
+    ip_addresses: int
+    gamma: float | None
+    first_capture: str | None
+    last_capture: str | None
+    lines: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class YearRow:
+    """One year of Table 6; `_total` columns are cumulative, shares are fractions of the year's captures."""
+
+    year: int
+    uri_rs: int
+    uri_rs_total: int
+    uri_ms: int
+    uri_ms_total: int
+    duplicate_uri_rs: float
+    gamma: float
+    gamma_total: float
+    status_shares: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Parameters of a fitted law; see `fit`."""
+
+    a: float
+    k: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Everything `recollect stats` shows."""
+
+    overview: Overview
+    top_tlds: list[tuple[str, int]]
+    top_uri_rs: list[tuple[str, int]]
+    distribution: Distribution | None
+    years: list[YearRow]
+    depths: list[DepthRow]
+    host_levels: list[LevelRow]
+    path_levels: list[LevelRow]
+    host_fit: Fit | None
+    path_fit: Fit | None
+    heaps: dict[str, float] | None
+    policy_costs: dict[str, float]
+    media_by_status: dict[str, dict[str, int]]
+    top_hosts: list[tuple[str, int]] = field(default_factory=list)
+    media_by_year: dict[int, dict[str, int]] = field(default_factory=dict)
+    sample: list[str] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs and reports."""
+        return asdict(self)
+
+
+def stats(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    chosen: Selection | None = None,
+    all_schemes: bool = False,
+    top: int = 10,
+    sample: int = 0,
+    seed: int = 0,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
+    progress: ProgressCallback | None = None,
+) -> Stats:
+    """The tables of the papers for indexes, or as many as possible for one map; with a sample of SURTs by chance."""
+    if not 1 <= top <= _TOP:
+        raise UsageError("too many top rows", why=f"1 to {_TOP} can be asked for")
+    tally = Tally()
+    sources = find_sources([paths] if isinstance(paths, str | os.PathLike) else paths, tally.note)
+    if any(source.kind in _MAPS for source in sources):
+        return _of_map(sources, tally, SortedSurts(top, Sample(sample, seed)), top)
+    folder = None if temp_dir is None else os.fspath(temp_dir)
+    store = RunStore(min((memory_limit or quarter_of_memory()) // 2, 512 << 20), folder)
+    sink = CountingSink(Filter(chosen or Selection()), store, folder)
+    with closing(sink):
+        how = ScanOptions(threads or 2, all_schemes=all_schemes)
+        read_all(sources, sink, how, tally, progress)
+        seen = SortedSurts(top, Sample(sample, seed))
+        seen.read(store)
+        return _tables(sink, seen, sources, tally, top)
+
+
+def _tables(sink: CountingSink, seen: SortedSurts, sources: list[Source], tally: Tally, top: int) -> Stats:
+    tree = seen.tree
+    spread = distribution_of(seen.histogram)
+    captures = spread.captures if spread else 0
+    years = _years(seen.months, sink.shares)
+    hosts, paths = tree.levels(kernels.HOST), tree.levels(kernels.PATH)
+    costs = {**tree.policy_keys(), **seen.domains.counts, "URIR": seen.uri_rs}
+    grid: dict[str, dict[str, int]] = {}
+    for (media_type, status), count in sorted(sink.grid.items()):
+        grid.setdefault(media_type, {})[str(status or "-")] = count
+    by_year: dict[int, dict[str, int]] = {}
+    for (year, media_type), count in sorted(sink.media_years.items()):
+        if year:
+            by_year.setdefault(year, {})[media_type] = count
+    return Stats(
+        _overview(captures, seen.uri_rs, seen, sources, tally),
+        seen.top_tlds()[:top],
+        seen.top_uri_rs(),
+        spread,
+        years,
+        tree.depths(),
+        hosts,
+        paths,
+        _fitted(hosts, range(3, 10), 1),
+        _fitted(paths, range(1, 10), 0),
+        _heaps(seen.months, years),
+        {name: costs[name] / seen.uri_rs for name in POLICIES} if seen.uri_rs else {},
+        grid,
+        seen.hosts.rows(),
+        by_year,
+        _texts(seen.sample),
+        dict(tally.left_out),
+        dict(tally.skipped),
+        [str(problem) for problem in (*tally.problems, *tally.damaged)],
+    )
+
+
+def _texts(sample: Sample) -> list[str]:
+    return sorted(surt.decode("utf-8", "replace") for surt in sample.surts)
+
+
+def _overview(captures: int, uri_rs: int | None, seen: SortedSurts, sources: list[Source], tally: Tally) -> Overview:
+    return Overview(
+        captures,
+        uri_rs,
+        seen.tree.keys,
+        seen.tree.hosts,
+        seen.tree.addresses,
+        captures / uri_rs if uri_rs else None,
+        f"{tally.first_time:014d}" if tally.first_time else None,
+        f"{tally.last_time:014d}" if tally.last_time else None,
+        tally.lines,
+        len(sources),
+        sum(source.size or 0 for source in sources),
+    )
+
+
+def _years(months: Any, shares: Counter[tuple[int, int]]) -> list[YearRow]:
+    """Table 6. `months`: captures, URI-Rs seen first, and (in January) URI-Rs seen in the year."""
+    by_year = months.reshape(3, -1, 12).sum(axis=2)
+    counted = [
+        (kernels.FIRST_YEAR + index, *(int(by_year[row, index]) for row in (2, 1, 0)))
+        for index in np.flatnonzero(by_year[0]).tolist()
+    ]
+    return year_rows(counted, shares)
+
+
+def year_rows(counted: Iterable[tuple[int, ...]], shares: Mapping[tuple[int, int], int]) -> list[YearRow]:
+    """Table 6 of (year, URI-Rs, URI-Rs never seen before, URI-Ms); `shares`: (year, class of status) -> URI-Ms."""
+    rows: list[YearRow] = []
+    uri_rs_total = uri_ms_total = 0
+    for year, uri_rs, fresh, uri_ms in counted:
+        uri_rs_total += fresh
+        uri_ms_total += uri_ms
+        of_year = sum(count for (other, _), count in shares.items() if other == year)
+        rows.append(
+            YearRow(
+                year,
+                uri_rs,
+                uri_rs_total,
+                uri_ms,
+                uri_ms_total,
+                (uri_rs - fresh) / uri_rs,
+                uri_ms / uri_rs,
+                uri_ms_total / uri_rs_total,
+                {f"{kind}xx": shares.get((year, kind), 0) / of_year for kind in (2, 3, 4, 5)} if of_year else {},
+            )
+        )
+    return rows
+
+
+def _fitted(levels: list[LevelRow], depths: range, less: int) -> Fit | None:
+    """The power law of mean children over depth, as the paper fits it: H3 to H9 with x = depth - 1, P1 to P9."""
+    points = [
+        (depth - less, row.mean_children) for row in levels if (depth := int(row.level[1:])) in depths and row.parents
+    ]
+    if len(points) < 2:
+        return None
+    return Fit(*fit_power_law([x for x, _ in points], [y for _, y in points]))
+
+
+def _heaps(months: Any, years: list[YearRow]) -> dict[str, float] | None:
+    """Heaps' law over cumulative growth, year by year as in the paper, month by month in a young archive."""
+    points = [(row.uri_ms_total, row.uri_rs_total) for row in years]
+    if len(points) < 3:
+        grown = months[:, np.flatnonzero(months[0])].cumsum(axis=1)
+        points = list(zip(grown[0].tolist(), grown[1].tolist(), strict=True))
+    if len({m for m, _ in points}) < 2:
+        return None
+    factor, beta = fit_heaps([m for m, _ in points], [r for _, r in points])
+    return {"K": factor, "beta": beta, "points": len(points)}
+
+
+def _of_map(sources: list[Source], tally: Tally, seen: SortedSurts, top: int) -> Stats:
+    """What one map can tell."""
+    if len(sources) != 1:
+        raise UsageError("one map at a time", hint="put maps together first: recollect merge MAP... -o OUT")
+    captures, uri_rs = 0, 0
+    whole: int | None = 0
+    with open_map(sources[0].path, tally.note) as opened:
+        keys: list[bytes] = []
+        counts: list[int] = []
+        for record in opened.records(ordered=True):
+            tally.lines += 1
+            if (
+                len(record.key) > MAX_KEY
+                or record.key.endswith(b"*")
+                or record.frequency.is_void
+                or any(part not in (b":", b"-") for part in record.more_keys)
+            ):
+                continue
+            keys.append(record.key)
+            counts.append(record.frequency.uri_m.value or 0)
+            captures += counts[-1]
+            uri_rs += record.frequency.uri_r.value or 0
+            whole = None if record.frequency.uri_r.value is None else whole
+            if len(keys) >= 1 << 16:
+                seen.add_listed(keys, counts)
+                keys, counts = [], []
+        seen.add_listed(keys, counts)
+    seen.tree.finish()
+    seen.hosts.finish()
+    known = uri_rs if whole is not None and uri_rs else None
+    hosts, paths = seen.tree.levels(kernels.HOST), seen.tree.levels(kernels.PATH)
+    costs = seen.tree.policy_keys()
+    return Stats(
+        _overview(captures, known, seen, sources, tally),
+        seen.top_tlds()[:top],
+        seen.top_uri_rs(),
+        None,
+        [],
+        seen.tree.depths(),
+        hosts,
+        paths,
+        _fitted(hosts, range(3, 10), 1),
+        _fitted(paths, range(1, 10), 0),
+        None,
+        {name: count / known for name, count in costs.items()} if known else {},
+        {},
+        seen.hosts.rows(),
+        {},
+        _texts(seen.sample),
+        {},
+        dict(tally.skipped),
+        [str(problem) for problem in (*tally.problems, *tally.damaged)],
+    )

@@ -1,0 +1,288 @@
+"""What statistics count on the way: batches by media type and status, then sorted SURTs, keys and nodes, each once.
+
+Hides the pieces: a SURT or a key that lies across the border of two pieces is counted once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.formats.detect import Source
+from recollect.model import Progress, ProgressCallback
+from recollect.profiles.indexes import mergekernels
+from recollect.profiles.indexes.batch import Batch
+from recollect.profiles.indexes.decompose import items_by
+from recollect.profiles.indexes.profile import Tally
+from recollect.profiles.indexes.runs import RunStore
+from recollect.profiles.indexes.scan import ScanOptions, scan
+from recollect.profiles.indexes.select import Filter
+from recollect.profiles.indexes.sinks import Result, kept_of
+from recollect.profiles.indexes.sorting import Records, SortingSink
+from recollect.profiles.statistics import statskernels as kernels
+from recollect.profiles.statistics.policycosts import DomainPolicies
+from recollect.profiles.statistics.treestats import TreeStats
+
+_LENGTHS = struct.Struct("<ii")
+
+
+@dataclass(slots=True)
+class _Counted(Records):
+    grid: Counter[tuple[str, int]] = field(default_factory=Counter)
+    shares: Counter[tuple[int, int]] = field(default_factory=Counter)
+    media_years: Counter[tuple[int, str]] = field(default_factory=Counter)
+
+
+class CountingSink(SortingSink):
+    """Sorts SURTs by month, and counts media types, statuses and years on the way."""
+
+    def __init__(self, chosen: Filter, store: RunStore, temp_dir: str | None) -> None:
+        super().__init__(chosen, store, temp_dir, items=items_by(("month",)))
+        self.grid: Counter[tuple[str, int]] = Counter()
+        self.shares: Counter[tuple[int, int]] = Counter()
+        self.media_years: Counter[tuple[int, str]] = Counter()
+
+    def work(self, batch: Batch) -> Result:
+        keep, dropped = self._filter.apply(batch)
+        result = _Counted(dropped, *kept_of(batch, keep))
+        self._sort(batch, keep, result)
+        lines = np.flatnonzero(keep)
+        weights = np.ones(len(lines), np.int64) if batch.weights is None else batch.weights[lines]
+        statuses = batch.statuses[lines].astype(np.int64)
+        for code, count in _counted(batch.media[lines].astype(np.int64) * 1000 + statuses, weights):
+            result.grid[batch.media_types[code // 1000] or "-", code % 1000] += count
+        for code, count in _counted(batch.times[lines] // 10**10 * 10 + statuses // 100, weights):
+            result.shares[code // 10, code % 10] += count
+        kinds = max(len(batch.media_types), 1)
+        for code, count in _counted(
+            batch.times[lines] // 10**10 * kinds + batch.media[lines].astype(np.int64), weights
+        ):
+            result.media_years[code // kinds, batch.media_types[code % kinds] or "-"] += count
+        return result
+
+    def take(self, result: Result) -> None:
+        super().take(result)
+        assert isinstance(result, _Counted)
+        self.grid.update(result.grid)
+        self.shares.update(result.shares)
+        self.media_years.update(result.media_years)
+
+
+def _counted(codes: NDArray[np.int64], weights: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    values, which = np.unique(codes, return_inverse=True)
+    sums = np.bincount(which, weights, minlength=len(values)).astype(np.int64)
+    yield from zip(values.tolist(), sums.tolist(), strict=True)
+
+
+def read_all(
+    sources: list[Source], sink: CountingSink, how: ScanOptions, tally: Tally, progress: ProgressCallback | None
+) -> None:
+    done = 0
+    total = None if any(source.size is None for source in sources) else sum(source.size or 0 for source in sources)
+    reached: dict[int, int] = {}
+    for piece in scan(sources, sink.work, how):
+        tally.lines += piece.lines
+        tally.left_out.update(piece.left_out)
+        for problem in piece.problems:
+            tally.note(problem)
+        for result in piece.results:
+            tally.filtered.update(result.dropped)
+            tally.saw(result.first_time, result.last_time)
+            sink.take(result)
+        reached[id(piece.source)] = piece.consumed
+        done = sum(reached.values())
+        if progress is not None:
+            progress(Progress("reading", done, total, "bytes", tally.lines))
+
+
+class LargestHosts:
+    """The hosts with most captures. Keys come in the order of bytes, in which those of one host are together."""
+
+    def __init__(self, top: int) -> None:
+        self._top = top
+        self._host = b""
+        self._captures = 0
+        self._largest: list[tuple[int, bytes]] = []
+
+    def add(self, key: bytes, captures: int) -> None:
+        host = key[: key.find(b")")]
+        if host != self._host:
+            self.finish()
+            self._host, self._captures = host, 0
+        self._captures += captures
+
+    def finish(self) -> None:
+        """No more keys of this host."""
+        if self._host:
+            heappush(self._largest, (self._captures, self._host))
+            if len(self._largest) > self._top:
+                heappop(self._largest)
+        self._host = b""
+
+    def rows(self) -> list[tuple[str, int]]:
+        """Host as in a SURT, and captures; the largest first."""
+        ranked = sorted(self._largest, key=lambda item: (-item[0], item[1]))
+        return [(host.decode("utf-8", "replace"), captures) for captures, host in ranked]
+
+
+class Sample:
+    """Some SURTs by chance, each as likely as the other (reservoir); the same seed and input give the same."""
+
+    def __init__(self, size: int, seed: int = 0) -> None:
+        self._size = size
+        self._random = Random(seed)
+        self._seen = 0
+        self.surts: list[bytes] = []
+
+    def offer(self, text: bytes, at: int) -> None:
+        """The record at `at`."""
+        if self._size:
+            place = self._place()
+            if place is not None:
+                self.surts[place] = _surt(text, at)
+
+    def offer_key(self, key: bytes) -> None:
+        if self._size:
+            place = self._place()
+            if place is not None:
+                self.surts[place] = key
+
+    def _place(self) -> int | None:
+        self._seen += 1
+        if self._seen <= self._size:
+            self.surts.append(b"")
+            return self._seen - 1
+        place = int(self._random.random() * self._seen)
+        return place if place < self._size else None
+
+
+class SortedSurts:
+    """Goes through sorted SURTs once and keeps what the tables need."""
+
+    def __init__(self, top: int, sample: Sample | None = None) -> None:
+        self._top = top
+        self.hosts = LargestHosts(top)
+        self.sample = sample or Sample(0)
+        self.tree = TreeStats()
+        self.domains = DomainPolicies()
+        self.histogram: Counter[int] = Counter()
+        self.months = np.zeros((3, kernels.YEARS * 12), np.int64)
+        self.largest: list[tuple[int, bytes]] = []
+        self.tlds: Counter[str] = Counter()
+        self.uri_rs = 0
+        self._tld = ""
+
+    def read(self, store: RunStore) -> None:
+        """All records of the store; a SURT whose records are in two pieces is counted with the second."""
+        before = rest = np.empty(0, np.uint8)
+        for piece in store.merged():
+            text = np.concatenate([before, rest, piece])
+            if len(text) == len(before):
+                continue
+            cut = int(kernels.last_surt(text, len(before)))
+            last = self._tabulate(text, len(before), cut)
+            rest = text[cut:].copy()
+            before = text[last:cut].copy() if last >= 0 else before
+        if rest.size:
+            self._tabulate(np.concatenate([before, rest]), len(before), len(before) + len(rest))
+        self.tree.finish()
+        self.domains.finish()
+        self.hosts.finish()
+
+    def _tabulate(self, text: NDArray[np.uint8], begin: int, end: int) -> int:
+        if begin == end:
+            return -1
+        room = (end - begin) // mergekernels.HEADER + 1
+        at, captures, fresh = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_)
+        count, last = kernels.tabulate(text, begin, end, at, captures, fresh, self.months)
+        at, captures, fresh = at[:count], captures[:count], fresh[:count]
+        self.uri_rs += int(count)
+        values, counts = np.unique(captures, return_counts=True)
+        self.histogram.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        data = text.tobytes()
+        self._note_large(data, at, captures)
+        for start, count in zip(at.tolist(), captures.tolist(), strict=True):
+            key, rest = _split(data, start)
+            self.hosts.add(key, count)
+            self.sample.offer(data, start)
+            self.domains.add(key, rest.partition(b"?")[2].partition(b"#")[0])
+        self._add_keys(text, at, captures, fresh)
+        return int(last)
+
+    def _note_large(self, text: bytes, at: NDArray[np.int64], captures: NDArray[np.int64]) -> None:
+        # Of equals the first in order stays, whatever the pieces: a stable sort, and old before new.
+        order = np.argsort(-captures, kind="stable")[: self._top].tolist()
+        found = [(int(captures[number]), _surt(text, int(at[number]))) for number in order]
+        self.largest = sorted(self.largest + found, key=lambda item: -item[0])[: self._top]
+
+    def _add_keys(
+        self, text: NDArray[np.uint8], at: NDArray[np.int64], captures: NDArray[np.int64], fresh: NDArray[np.bool_]
+    ) -> None:
+        starts = np.flatnonzero(fresh)
+        if not fresh[0]:
+            # More SURTs of a key that has been seen.
+            until = int(starts[0]) if starts.size else len(at)
+            self.tlds[self._tld] += int(captures[:until].sum())
+        if not starts.size:
+            return
+        sums = np.add.reduceat(captures, starts)
+        places = at[starts] + mergekernels.HEADER
+        lengths = np.array([_LENGTHS.unpack_from(text.data, start)[0] for start in at[starts].tolist()], np.int64)
+        self.add_keys(text, places, lengths, sums)
+
+    def add_keys(
+        self, text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int64], captures: NDArray[np.int64]
+    ) -> None:
+        """Keys with their captures, in order."""
+        tlds = self.tree.add(text, at, length)
+        changes = np.flatnonzero(tlds)
+        until = int(changes[0]) if changes.size else len(at)
+        if until:
+            self.tlds[self._tld] += int(captures[:until].sum())
+        if changes.size:
+            sums = np.add.reduceat(captures, changes)
+            for number, total in zip(changes.tolist(), sums.tolist(), strict=True):
+                start = int(at[number])
+                name = text[start : start + int(tlds[number])].tobytes().decode("utf-8", "replace")
+                self._tld = "IP addresses" if name[:1] in "0123456789[" else name
+                self.tlds[self._tld] += total
+
+    def add_listed(self, keys: list[bytes], counts: list[int]) -> None:
+        """Keys of a map, in order."""
+        if not keys:
+            return
+        for key, count in zip(keys, counts, strict=True):
+            self.hosts.add(key, count)
+            self.sample.offer_key(key)
+        lengths = np.array([len(key) for key in keys], np.int64)
+        text = np.frombuffer(bytearray(b"".join(keys)), np.uint8)
+        captures = np.array(counts, np.int64)
+        self.add_keys(text, np.cumsum(lengths) - lengths, lengths, captures)
+        order = np.argsort(-captures, kind="stable")[: self._top].tolist()
+        found = [(counts[number], keys[number]) for number in order]
+        self.largest = sorted(self.largest + found, key=lambda item: -item[0])[: self._top]
+
+    def top_uri_rs(self) -> list[tuple[str, int]]:
+        return [(surt.decode("utf-8", "replace"), captures) for captures, surt in self.largest]
+
+    def top_tlds(self) -> list[tuple[str, int]]:
+        return sorted(((name, count) for name, count in self.tlds.items() if count), key=lambda row: (-row[1], row[0]))
+
+
+def _split(text: bytes, at: int) -> tuple[bytes, bytes]:
+    """Key and rest of the record at `at`."""
+    key, rest = _LENGTHS.unpack_from(text, at)
+    start = at + mergekernels.HEADER
+    return text[start : start + key], text[start + key : start + key + rest]
+
+
+def _surt(text: bytes, at: int) -> bytes:
+    key, rest = _split(text, at)
+    return rest[1:] if rest.startswith(b"\x01") else key + rest

@@ -1,0 +1,188 @@
+"""The shape of the tree of keys: depths (Table 7), levels with reduction and mean children (Table 8), keys per policy.
+
+Hides the walk over sorted keys (`statskernels.walk`) and the sums over closed nodes. Keys come in pieces, in the order
+of bytes, each once; then `finish`.
+
+RedQ of a level is how many keys would go if all deeper keys were cut there: (keys at or below the level - nodes of the
+level) / all keys. The parents of a level are the nodes above it that have a child in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.profiles.statistics import statskernels as kernels
+from recollect.uris import POLICIES, parse_policy
+
+_DEPTHS = 4096
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class DepthRow:
+    """One row of Table 7: domains and keys with exactly this depth of host, keys with exactly this depth of path."""
+
+    depth: int
+    domains: int
+    host_keys: int
+    path_keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRow:
+    """One row of Table 8."""
+
+    level: str
+    count: int
+    keys: int
+    maximum: int
+    mean: float
+    median: float
+    standard_deviation: float
+    reduction: float
+    parents: int
+    children: int
+    mean_children: float
+
+
+@dataclass(slots=True)
+class _Level:
+    """Closed nodes of one level: how many have so many keys, how many have a child, how many children."""
+
+    histogram: Counter[int] = field(default_factory=Counter)
+    with_children: int = 0
+    children: int = 0
+
+
+class TreeStats:
+    """Takes sorted keys, gives the tables."""
+
+    def __init__(self) -> None:
+        self._last = np.zeros(1 << 17, np.uint8)
+        self._state = np.zeros(5, np.int64)
+        self._stack = np.zeros((kernels.STACK, 7), np.int64)
+        self._closed = np.zeros((kernels.CLOSED, 4), np.int64)
+        self._hosts, self._paths, self._domains = (np.zeros(_DEPTHS, np.int64) for _ in range(3))
+        shape = (kernels.POLICY_HOSTS + 1, kernels.POLICY_PATHS)
+        self._policy_keys, self._overlap = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._cut = np.zeros(kernels.POLICY_HOSTS + 1, np.int64)
+        self._levels: dict[tuple[int, int], _Level] = {}
+        self.keys = 0
+
+    def add(self, text: NDArray[np.uint8], at: Ints, length: Ints) -> Ints:
+        """Take the next keys: slices of a text. Returns for each the length of its TLD where it changes, else 0."""
+        self.keys += len(at)
+        tlds = np.zeros(len(at), np.int64)
+        done = 0
+        while done < len(at):
+            done = kernels.walk(
+                text, at, length, done, self._last, self._state, self._stack, self._closed,
+                self._hosts, self._paths, self._domains, self._policy_keys, self._cut, self._overlap, tlds,
+            )  # fmt: skip
+            self._drain()
+        return tlds
+
+    def finish(self) -> None:
+        """All keys have come."""
+        kernels.close_all(self._state, self._stack, self._closed, self._domains, self._overlap)
+        self._drain()
+
+    def _drain(self) -> None:
+        closed = self._closed[: self._state[kernels.FILLED]]
+        self._state[kernels.FILLED] = 0
+        if not closed.size:
+            return
+        codes = closed[:, 0] * _DEPTHS * 64 + closed[:, 1]
+        for code in np.unique(codes).tolist():
+            rows = closed[codes == code]
+            level = self._levels.setdefault((code // (_DEPTHS * 64), code % (_DEPTHS * 64)), _Level())
+            values, counts = np.unique(rows[:, 2], return_counts=True)
+            level.histogram.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+            level.with_children += int((rows[:, 3] > 0).sum())
+            level.children += int(rows[:, 3].sum())
+
+    @property
+    def hosts(self) -> int:
+        """Different hosts."""
+        level = self._levels.get((kernels.PATH, 0))
+        return sum(level.histogram.values()) if level else 0
+
+    @property
+    def addresses(self) -> int:
+        """Different hosts that are IP addresses."""
+        return int(self._state[kernels.ADDRESSES])
+
+    def depths(self) -> list[DepthRow]:
+        """Table 7, up to the deepest there is."""
+        tables = (self._domains, self._hosts, self._paths)
+        deepest = max((int(np.flatnonzero(table)[-1]) for table in tables if table.any()), default=-1)
+        return [DepthRow(depth, *(int(table[depth]) for table in tables)) for depth in range(deepest + 1)]
+
+    def levels(self, kind: int) -> list[LevelRow]:
+        """Table 8 for hosts (H1, H2, ...) or paths (P0, P1, ...)."""
+        numbers = sorted(level for of, level in self._levels if of == kind)
+        return [self._row(kind, number) for number in numbers]
+
+    def _row(self, kind: int, number: int) -> LevelRow:
+        level = self._levels[kind, number]
+        items = sorted(level.histogram.items())
+        count = sum(nodes for _, nodes in items)
+        keys = sum(size * nodes for size, nodes in items)
+        mean = keys / count
+        deviation = (sum(nodes * (size - mean) ** 2 for size, nodes in items) / count) ** 0.5
+        above = self._levels.get((kind, number - 1))
+        if above is None:  # the root of all hosts, or of each host's paths
+            parents, children = (1, count) if kind == kernels.HOST else (count, count)
+        else:
+            parents, children = above.with_children, above.children
+        return LevelRow(
+            f"{'H' if kind == kernels.HOST else 'P'}{number}",
+            count,
+            keys,
+            items[-1][0],
+            mean,
+            _median(items, count),
+            deviation,
+            reduction(keys, count, self.keys),
+            parents,
+            children,
+            children / parents if parents else 0.0,
+        )
+
+    def policy_keys(self) -> dict[str, int]:
+        """Number of keys under each HmPn policy of the 23."""
+        found = {}
+        for name in POLICIES:
+            policy = parse_policy(name)
+            if policy.parts is not None or name == "URIR":
+                continue
+            found[name] = self.keys if policy.paths is None else self._keys_of(policy.hosts, policy.paths)
+        return found
+
+    def _keys_of(self, hosts: int | None, paths: int) -> int:
+        """Keys of whole hosts, plus hosts that are cut, less those that are both."""
+        if hosts is None:
+            return int(self._policy_keys[:, paths].sum())
+        whole = int(self._policy_keys[: hosts + 1, paths].sum())
+        return whole + int(self._cut[hosts]) - int(self._overlap[hosts, paths])
+
+
+def reduction(keys: int, nodes: int, all_keys: int) -> float:
+    """RedQ: the share of all keys that would go if the keys at or below a level were cut to the level's nodes."""
+    return (keys - nodes) / all_keys
+
+
+def _median(items: list[tuple[int, int]], count: int) -> float:
+    seen = 0
+    low = None
+    for size, nodes in items:
+        seen += nodes
+        if low is None and seen > (count - 1) // 2:
+            low = size
+        if seen > count // 2:
+            return (low if low is not None else size) / 2 + size / 2
+    return 0.0

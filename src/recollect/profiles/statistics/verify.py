@@ -1,0 +1,266 @@
+"""Proof on the user's own data: everything in the indexes is found in the map, and the counts are right.
+
+Hides the two passes. First every URI of the input that passes the map's own filters is looked up the way anybody
+would, by the key its index has and by its original URL, in the map as it is: compacted, compressed, of any policy. One
+that is not found breaks law 1. Then the input is profiled again, exactly, and the counts of the map are held against
+it: an exact key must have the count of its key, a wildcard the total of all it covers, bounds must hold.
+
+Counts can only be judged when the input is all that the map was made from; with `partial` the map may hold more.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recollect.errors import UsageError
+from recollect.formats.containers import open_input, whole_lines
+from recollect.formats.detect import Source, find_sources
+from recollect.formats.frequency import Count, Frequency
+from recollect.formats.ukvs import open_map as open_records
+from recollect.model import Problem, Progress, ProgressCallback
+from recollect.profiles.indexes.batch import Batch
+from recollect.profiles.indexes.profile import profile
+from recollect.profiles.indexes.scan import ScanOptions, scan
+from recollect.profiles.indexes.select import Filter, Selection
+from recollect.profiles.maps.lookup import Holdings, open_map
+from recollect.uris import ancestors
+
+MAX_EXAMPLES = 100
+
+
+@dataclass(slots=True)
+class VerifyResult:
+    """What was checked, and what was wrong."""
+
+    captures: int = 0
+    uris: int = 0
+    urls: int = 0
+    missed: int = 0
+    misses: list[Problem] = field(default_factory=list)
+    keys_compared: int = 0
+    wrong: int = 0
+    wrong_counts: list[str] = field(default_factory=list)
+    counts_skipped: str = ""
+    skipped: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Nothing missed, no count wrong."""
+        return not self.missed and not self.wrong
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "ok": self.ok,
+            "captures": self.captures,
+            "uris": self.uris,
+            "urls": self.urls,
+            "missed": self.missed,
+            "misses": [str(miss) for miss in self.misses],
+            "keys_compared": self.keys_compared,
+            "wrong_counts": self.wrong,
+            "wrong": self.wrong_counts,
+            "counts_skipped": self.counts_skipped or None,
+            "skipped_lines": self.skipped,
+            "problems": [str(problem) for problem in self.problems],
+        }
+
+
+def verify(
+    map_path: str | os.PathLike[str],
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    partial: bool = False,
+    counts: bool = True,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
+    progress: ProgressCallback | None = None,
+) -> VerifyResult:
+    """Look up everything in `paths` in the map, then compare the counts."""
+    result = VerifyResult()
+    named = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    if any(name == "-" or Path(name).is_fifo() for name in named):
+        raise UsageError("cannot verify against a pipe", why="the input is read twice", hint="save it to a file first")
+    sources = find_sources(named, result.problems.append)
+    holdings = open_map(map_path)
+    try:
+        chosen = Selection.from_meta(holdings.header.meta.get("filters"))
+        all_schemes = bool(holdings.header.meta.get("all_schemes"))
+        how = ScanOptions(threads or 2, all_schemes=all_schemes)
+        _look_up(holdings, sources, Filter(chosen), how, result, progress)
+        policy, meta = holdings.header.policy, holdings.header.meta
+    finally:
+        holdings.close()
+    result.counts_skipped = _why_not_counts(holdings, counts)
+    if not result.counts_skipped:
+        options: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "temp_dir": temp_dir}
+        partial = partial or not _same_sources(meta.get("sources"), sources)
+        _compare(map_path, [source.path for source in sources], chosen, policy, all_schemes, partial, options, result)
+    return result
+
+
+def _why_not_counts(holdings: Holdings, wanted: bool) -> str:
+    if not wanted:
+        return "not asked for"
+    if "frequency" not in holdings.header.values and holdings.header.style != "cdxj":
+        return "the map has no frequencies"
+    if len(holdings.header.keys) > 1:
+        return "the map has more than one key column"
+    return ""
+
+
+def _same_sources(listed: Any, sources: list[Source]) -> bool:
+    """Whether the map says that it was made from exactly these files."""
+    if not isinstance(listed, list):
+        return True
+    named = sorted(str(item.get("name")) for item in listed if isinstance(item, dict))
+    return named == sorted(Path(source.label).name for source in sources)
+
+
+@dataclass(slots=True)
+class _Looked:
+    captures: int
+    uris: int
+    urls: int
+    misses: list[tuple[int, str, str]]
+
+
+def _look_up(
+    holdings: Holdings,
+    sources: list[Source],
+    chosen: Filter,
+    how: ScanOptions,
+    result: VerifyResult,
+    progress: ProgressCallback | None,
+) -> None:
+    def work(batch: Batch) -> _Looked:
+        keep, _ = chosen.apply(batch)
+        lines = np.flatnonzero(keep)
+        runs, first = np.unique(batch.run_of[lines], return_index=True)
+        asked = list(_asked(batch, runs.tolist(), lines[first].tolist(), lines.tolist()))
+        found = holdings.lookup_many([text for _, text in asked])
+        misses = [
+            (batch.offset + line, text, f"the map says {answer.answer}")
+            for (line, text), answer in zip(asked, found, strict=True)
+            if answer.answer != "yes"
+        ]
+        return _Looked(int(keep.sum()), len(runs), len(asked) - len(runs), misses)
+
+    total = sum(source.size or 0 for source in sources)
+    for piece in scan(sources, work, how):
+        result.skipped += sum(problem.line is not None for problem in piece.problems)
+        result.problems += piece.problems[: MAX_EXAMPLES - len(result.problems)]
+        for looked in piece.results:
+            result.captures += looked.captures
+            result.uris += looked.uris
+            result.urls += looked.urls
+            result.missed += len(looked.misses)
+            for line, text, why in looked.misses[: MAX_EXAMPLES - len(result.misses)]:
+                result.misses.append(Problem(piece.source.label, piece.first_line + line + 1, why, text))
+        if progress is not None:
+            progress(Progress("looking up", piece.consumed, total if len(sources) == 1 else None, "bytes"))
+
+
+def _asked(batch: Batch, runs: list[int], firsts: list[int], lines: list[int]) -> Iterator[tuple[int, str]]:
+    """What to look up: the SURT of each run, then each original URL that the index has for it."""
+    for run, line in zip(runs, firsts, strict=True):
+        yield line, batch.surt(run).decode("utf-8", "surrogateescape")
+    seen: set[str | None] = {None}
+    for line in lines:
+        url = batch.capture_at(line).url
+        if url not in seen:
+            seen.add(url)
+            yield line, str(url)
+
+
+def _compare(
+    map_path: str | os.PathLike[str],
+    paths: list[str],
+    chosen: Selection,
+    policy: str,
+    all_schemes: bool,
+    partial: bool,
+    options: dict[str, Any],
+    result: VerifyResult,
+) -> None:
+    """Hold the map's counts against an exact profile of the input."""
+    wanted: dict[bytes, Frequency] = {}
+    wild: dict[bytes, list[int]] = {}
+    with open_records(map_path) as opened:
+        for record in opened:
+            if record.key.endswith(b"*"):
+                wild[record.key] = [0, 0]
+                wanted[record.key] = record.frequency
+    with tempfile.TemporaryDirectory(dir=options["temp_dir"]) as folder:
+        exact = str(Path(folder, "exact.ukvs"))
+        profile(
+            paths, exact, policy=policy, statuses=chosen.statuses, media_types=chosen.media_types, since=chosen.since,
+            until=chosen.until, exclude=chosen.exclude, where=chosen.where, all_schemes=all_schemes, **options,
+        )  # fmt: skip
+        for key, said, m, r in _joined(map_path, exact, wild):
+            result.keys_compared += 1
+            _judge(key, said, m, r, partial, result)
+    for key, (m, r) in wild.items():
+        result.keys_compared += 1
+        _judge(key, wanted[key], m, r, partial, result)
+
+
+def _joined(
+    map_path: str | os.PathLike[str], exact: str, wild: dict[bytes, list[int]]
+) -> Iterator[tuple[bytes, Frequency | None, int, int]]:
+    """Each exact key of map and profile: what the map says (None: nothing), what the input has. Adds up wildcards."""
+    with open_records(map_path) as opened:
+        said = (record for record in opened.records(ordered=True) if not record.key.endswith(b"*"))
+        record = next(said, None)
+        for key, m, r in _counts_of(exact):
+            for above in ancestors(key) if wild else ():
+                if above in wild:
+                    wild[above][0] += m
+                    wild[above][1] += r
+            while record is not None and record.key < key:
+                yield record.key, record.frequency, 0, 0
+                record = next(said, None)
+            if record is not None and record.key == key:
+                yield key, record.frequency, m, r
+                record = next(said, None)
+        while record is not None:
+            yield record.key, record.frequency, 0, 0
+            record = next(said, None)
+
+
+def _counts_of(exact: str) -> Iterator[tuple[bytes, int, int]]:
+    with open_input(exact) as stream:
+        for piece in whole_lines(stream):
+            for line in piece.splitlines():
+                if not line.startswith(b"!"):
+                    key, _, frequency = line.partition(b" ")
+                    m, _, r = frequency.partition(b"/")
+                    yield key, int(m), int(r)
+
+
+def _judge(key: bytes, said: Frequency | None, m: int, r: int, partial: bool, result: VerifyResult) -> None:
+    if said is None or (_holds(said.uri_m, m, partial) and _holds(said.uri_r, r, partial)):
+        return
+    if said.is_void:
+        # It says nothing of what more specific keys list; had it covered anything else, that would have been missed.
+        return
+    result.wrong += 1
+    if len(result.wrong_counts) < MAX_EXAMPLES:
+        result.wrong_counts.append(f"{key.decode('utf-8', 'replace')}: the map says {said}, the input has {m}/{r}")
+
+
+def _holds(said: Count, found: int, partial: bool) -> bool:
+    """Whether a count is true of what was found; when only a part of the holdings was read, whether it can be."""
+    low, high = said.interval
+    if high is not None and found > high:
+        return False
+    return partial or found >= low

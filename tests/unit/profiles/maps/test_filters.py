@@ -1,0 +1,120 @@
+"""Filters: no false negatives, few false positives, the same bytes from the same keys."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import FormatError, UsageError
+from recollect.profiles.compaction.weights import Weights, compact_by_weights
+from recollect.profiles.maps.filters import MAGIC, FilterMap, is_filter, make_filter
+from recollect.profiles.maps.lookup import open_map
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    path = tmp_path / "full.ukvs"
+    path.write_text("".join(f"com,site{number // 100:02})/{number:05} 2/1\n" for number in range(5000)))
+    return path
+
+
+@pytest.mark.parametrize(("bits", "share"), [(8, 0.01), (16, 0.0005)])
+def test_nothing_held_is_missed_and_little_else_is_found(tmp_path: Path, full: Path, bits: int, share: float) -> None:
+    result = make_filter(full, tmp_path / "f", bits=bits)
+    assert result.keys == 5000
+    assert result.bits_per_key < bits * 1.6
+    opened = open_map(tmp_path / "f")
+    held = opened.lookup_many(f"http://site{number // 100:02}.com/{number:05}" for number in range(5000))
+    assert {one.answer for one in held} == {"yes"}
+    absent = opened.lookup_many(f"http://site{number // 100:02}.com/x{number:05}" for number in range(5000))
+    assert sum(one.answer == "yes" for one in absent) <= share * 5000
+
+
+def test_a_filter_of_a_compacted_map_finds_what_its_wildcards_cover(tmp_path: Path, full: Path) -> None:
+    compact_by_weights(full, tmp_path / "small.ukvs", Weights())
+    result = make_filter(tmp_path / "small.ukvs", tmp_path / "f", bits=16)
+    assert result.wildcards == {"host": [], "path": [0]}
+    opened = FilterMap.open(tmp_path / "f")
+    assert {one.answer for one in opened.lookup_many(f"com,site{n // 100:02})/{n:05}" for n in range(5000))} == {"yes"}
+    assert opened.lookup("http://site07.com/anything/else").key == b"com,site07)/*"
+    assert opened.lookup("http://other.org/").answer == "no"
+
+
+def test_voids_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "m.ukvs").write_text("com,x)/* 5\ncom,x)/a 0\n")
+    result = make_filter(tmp_path / "m.ukvs", tmp_path / "f", bits=16)
+    assert (result.keys, result.voids) == (1, 1)
+    assert FilterMap.open(tmp_path / "f").lookup("http://x.com/a").answer == "yes"
+    (tmp_path / "v.ukvs").write_text('!meta {"scope": "voids"}\ncom,x)/a 0\n')
+    with pytest.raises(UsageError, match="voids"):
+        make_filter(tmp_path / "v.ukvs", tmp_path / "g")
+
+
+def test_the_same_keys_give_the_same_bytes_and_a_salt_gives_others(tmp_path: Path, full: Path) -> None:
+    make_filter(full, tmp_path / "one")
+    make_filter(full, tmp_path / "two")
+    make_filter(full, tmp_path / "salted", salt=b"sesame")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert (tmp_path / "one").read_bytes() != (tmp_path / "salted").read_bytes()
+    assert FilterMap.open(tmp_path / "salted").lookup("http://site00.com/00001").answer == "yes"
+
+
+def test_an_index_becomes_a_filter_of_any_policy(tmp_path: Path) -> None:
+    index = tmp_path / "index.surt"
+    index.write_text("com,x)/a/b?q=1\ncom,x)/a/c\norg,y)/\n")
+    make_filter(index, tmp_path / "f", policy="HxP1", bits=16)
+    opened = FilterMap.open(tmp_path / "f")
+    assert opened.meta["policy"] == "HxP1"
+    assert opened.lookup("http://x.com/a/zzz").answer == "yes"
+    assert opened.lookup("http://x.com/b").answer == "no"
+
+
+def test_a_policy_can_be_narrowed_from_a_whole_map_but_not_from_a_compacted_one(tmp_path: Path, full: Path) -> None:
+    make_filter(full, tmp_path / "f", policy="H2P0", bits=16)
+    assert FilterMap.open(tmp_path / "f").lookup("http://site07.com/nothing").answer == "yes"
+    (tmp_path / "small.ukvs").write_text("com,x)/* 5\n")
+    with pytest.raises(UsageError, match="compacted"):
+        make_filter(tmp_path / "small.ukvs", tmp_path / "g", policy="H2P0")
+    with pytest.raises(UsageError, match="queries"):
+        make_filter(full, tmp_path / "g", policy="URIR")
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_an_empty_map_and_compressed_filters(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "m.ukvs").write_text('!fields {"keys": ["surt"], "values": ["frequency"]}\n')
+    make_filter(tmp_path / "m.ukvs", tmp_path / f"f{suffix}")
+    assert is_filter(str(tmp_path / f"f{suffix}"))
+    assert open_map(tmp_path / f"f{suffix}").lookup("http://x.com/").answer == "no"
+
+
+def test_the_layout_is_as_documented(tmp_path: Path, full: Path) -> None:
+    make_filter(full, tmp_path / "f")
+    data = (tmp_path / "f").read_bytes()
+    assert data[:8] == MAGIC == b"RCFILT01"
+    (length,) = struct.unpack_from("<I", data, 8)
+    assert (12 + length) % 8 == 0
+    assert json.loads(data[12 : 12 + length])["keys"] == 5000
+    _, size, segment, count, product, slots, zero = struct.unpack_from("<QIIIIII", data, 12 + length)
+    assert (size, product, slots, zero) == (5000, segment * count, segment * (count + 2), 0)
+    assert len(data) == 12 + length + 32 + slots
+
+
+@pytest.mark.parametrize("cut", [3, 9, 40, 300, -1])
+def test_a_filter_that_is_cut_off_is_named_as_such(tmp_path: Path, full: Path, cut: int) -> None:
+    make_filter(full, tmp_path / "f")
+    (tmp_path / "broken").write_bytes((tmp_path / "f").read_bytes()[:cut])
+    with pytest.raises(FormatError):
+        FilterMap.open(tmp_path / "broken")
+
+
+def test_sizes_that_would_lead_outside_are_refused(tmp_path: Path, full: Path) -> None:
+    make_filter(full, tmp_path / "f")
+    data = bytearray((tmp_path / "f").read_bytes())
+    (length,) = struct.unpack_from("<I", data, 8)
+    struct.pack_into("<I", data, 12 + length + 20, 1 << 31)
+    (tmp_path / "hostile").write_bytes(data)
+    with pytest.raises(FormatError):
+        FilterMap.open(tmp_path / "hostile")

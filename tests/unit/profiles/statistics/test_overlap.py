@@ -1,0 +1,53 @@
+"""Holdings against accesses, cell by cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recollect.profiles.statistics.overlap import bucket, overlap
+
+
+@pytest.mark.parametrize(
+    ("count", "name"),
+    [
+        (0, "Zero"),
+        (1, "Ones"),
+        (9, "Ones"),
+        (10, "Tens"),
+        (99, "Tens"),
+        (100, "Hundreds"),
+        (10**12, "10 millions or more"),
+    ],
+)
+def test_buckets_are_powers_of_ten(count: int, name: str) -> None:
+    assert bucket(count) == name
+
+
+def test_the_matrix_of_a_map(tmp_path: Path) -> None:
+    holdings = tmp_path / "map.ukvs"
+    holdings.write_text("com,a)/ 5/1\ncom,b)/ 12/1\ncom,c)/* 300/9\ncom,d)/ 0\ncom,w,www)/ 7/1\ncom,z)/ 1/1\n")
+    log = tmp_path / "log"
+    log.write_text(
+        "http://a.com/\n12 http://b.com/?q\nhttp://c.com/x\nhttp://d.com/\nhttp://no.com/\n3 http://no.com/\nhttp://www.w.com/\nword\n"
+    )
+    found = overlap(holdings, [log])
+    assert found.cells == {
+        "Ones": {"Ones": 2, "Zero": 1},  # a; w under its other spelling; z never asked for
+        "Tens": {"Tens": 1},
+        "Rolled up": {"Ones": 1},
+        "Zero": {"Ones": 2},  # d is a void, no is not there
+    }
+    assert (found.accesses, found.accessed_keys, found.held_keys, found.accessed_and_held) == (20, 6, 4, 4)
+    assert found.unreadable == 1
+    assert found.as_dict()["matrix"] == [[0, 2, 0], [1, 2, 0], [0, 0, 1], [0, 1, 0]]
+
+
+def test_an_index_is_compared_by_uri_r(tmp_path: Path) -> None:
+    index = tmp_path / "index.cdxj"
+    index.write_text("".join(f'com,a)/?q={number} 2014 {{"status": "200"}}\n' for number in (1, 1, 2)))
+    log = tmp_path / "log"
+    log.write_text("http://a.com/?q=1\nhttp://a.com/?q=3\n")
+    found = overlap(index, [log])
+    assert (found.policy, found.cells) == ("URIR", {"Ones": {"Ones": 1, "Zero": 1}, "Zero": {"Ones": 1}})
