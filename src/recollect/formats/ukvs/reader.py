@@ -19,10 +19,8 @@ from recollect.formats.ukvs.records import Record, parse_line, shown
 from recollect.model import Problem
 
 BOM = b"\xef\xbb\xbf"
-_GAP = rb"[ \t]+"
-_FIRST = rb'([^\s"{!@#]\S*)'
-_WORD = rb'([^\s"{]\S*)'
-_END = rb"(?:[ \t]+(\{(?:.*\S)?))?[ \t\r]*$"
+# A line that is plainly good, of a map with a key and a frequency.
+_GOOD = re.compile(rb'^([^\s"{!@#]\S*)[ \t]+([^\s"{]\S*)(?:[ \t]+(\{(?:.*\S)?))?[ \t\r]*$', re.MULTILINE)
 _NOT_DATA = (b"!", b"@", b"#", b"")
 
 
@@ -38,6 +36,8 @@ class MapFile:
         try:
             self._pieces = whole_lines(self._stream, on_problem)
             self._first = self._read_header()
+            simple = self.header.keys[1:] == () and self.header.values == ("frequency",)
+            self._good = _GOOD if simple else None
         except BaseException:
             self._stream.close()
             raise
@@ -91,27 +91,32 @@ class MapFile:
         self.header = self._builder.header()
         return b""
 
+    @property
+    def line(self) -> int:
+        """The number of the line that comes next."""
+        return self._line
+
     def _records(self) -> Iterator[Record]:
-        header = self.header
-        columns = len(header.keys) + len(header.values)
-        simple = header.keys[1:] == () and header.values == ("frequency",)
-        good = re.compile(b"^" + _GAP.join([_FIRST] + [_WORD] * (columns - 1)) + _END, re.MULTILINE)
-        new = tuple.__new__
         for piece in self.pieces():
-            first, count = self._line, piece.count(b"\n") + (not piece.endswith(b"\n"))
+            first, count = self._line, _lines_in(piece)
             self._line += count
-            rows = good.findall(piece) if simple else ()
-            if len(rows) != count:
-                yield from self._one_by_one(piece, first)
+            yield from self.records_of(piece, first)
+
+    def records_of(self, piece: bytes, first: int) -> Iterator[Record]:
+        """The records of some whole lines of this map, of which the first has the number `first`."""
+        rows = self._good.findall(piece) if self._good else ()
+        if len(rows) != _lines_in(piece):
+            yield from self._one_by_one(piece, first)
+            return
+        new = tuple.__new__
+        for index, (key, token, block) in enumerate(rows):
+            try:
+                frequency = parse_token(token)
+            except FormatError as error:
+                self._tell(first + index, str(error), key + b" " + token)
                 continue
-            for index, (key, token, block) in enumerate(rows):
-                try:
-                    frequency = parse_token(token)
-                except FormatError as error:
-                    self._tell(first + index, str(error), key + b" " + token)
-                    continue
-                # Millions of times; this is Record(...) without the detour over its keyword arguments.
-                yield new(Record, (key, (), frequency, block.decode("utf-8", "surrogateescape") if block else "", ()))
+            # Millions of times; this is Record(...) without the detour over its keyword arguments.
+            yield new(Record, (key, (), frequency, block.decode("utf-8", "surrogateescape") if block else "", ()))
 
     def _one_by_one(self, piece: bytes, first: int) -> Iterator[Record]:
         for number, line in enumerate(piece.removesuffix(b"\n").split(b"\n"), first):
@@ -144,6 +149,10 @@ class MapFile:
         if self._on_problem is None:
             raise FormatError(reason, where=f"{self.label}:{line}", hint=f"see `recollect validate {self.label}`")
         self._on_problem(Problem(self.label, line, reason, shown(excerpt)))
+
+
+def _lines_in(piece: bytes) -> int:
+    return piece.count(b"\n") + (piece != b"" and not piece.endswith(b"\n"))
 
 
 def open_map(path: str | os.PathLike[str], on_problem: OnProblem | None = None) -> MapFile:

@@ -55,6 +55,15 @@ class Writer:
         if len(lines) >= _BATCH:
             self._flush()
 
+    def write_lines(self, text: bytes | memoryview, count: int, first: bytes, last: bytes) -> None:
+        """Write lines as this writer would write them: of one key column, sorted and unique among themselves."""
+        if first <= self._key:
+            raise self._disorder(Record(first))
+        self._flush()
+        self._out.write(text)
+        self._key = last
+        self._count += count
+
     def _line(self, record: Record) -> bytes:
         if self._header.style == "cdxj":
             block = cdxj_block(record).encode("utf-8", "surrogateescape")
@@ -88,10 +97,10 @@ class Writer:
         """Records written so far."""
         return self._count + len(self._lines)
 
-    def _disorder(self, record: Record) -> FormatError:
+    def _disorder(self, record: Record) -> NotSorted:
         key = record.key.decode("utf-8", "replace")
         if record.keys == (self._key, *self._more_keys):
-            return FormatError("a key written twice", where=self._path, why=key)
+            return NotSorted("a key written twice", where=self._path, why=key)
         before = self._key.decode("utf-8", "replace")
         return NotSorted("keys written out of order", where=self._path, why=f"{key} after {before}")
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import FormatError, NotSorted
+from recollect.profiles import linekernels
 from recollect.profiles.compaction import branchkernels as kernels
 from recollect.profiles.compaction import rollupkernels, treekernels
 from recollect.profiles.maps.plainmap import PlainMap
@@ -134,10 +135,10 @@ class Branches:
 
     def block(self, row: int) -> str:
         """The JSON block of a record that has one."""
-        fields = np.zeros(treekernels.N_FIELDS, np.int64)
+        fields = np.zeros(linekernels.N_FIELDS, np.int64)
         start = int(self.rows.offset[row])
-        treekernels.parse_line(self.data, start, len(self.data), 0, fields)
-        tail, end = start + int(fields[treekernels.F_TAIL]), start + int(fields[treekernels.F_LINE_LEN])
+        linekernels.parse_line(self.data, start, len(self.data), 0, fields)
+        tail, end = start + int(fields[linekernels.F_TAIL]), start + int(fields[linekernels.F_LINE_LEN])
         return self.data[tail:end].tobytes().decode("utf-8", "surrogateescape")
 
     def frequency(self, branch: int) -> bytes:
@@ -178,15 +179,15 @@ class Branches:
 
     def grown(self, rows: Ints) -> Branches:
         """The same with these plain leaves (rows of theirs) as branches of their own, after all others."""
-        fields = np.zeros(treekernels.N_FIELDS, np.int64)
+        fields = np.zeros(linekernels.N_FIELDS, np.int64)
         branch = np.zeros((len(rows), kernels.N_BRANCH), np.int64)
         up = self.rows.branch[rows]
         room, length = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         for number, row in enumerate(rows.tolist()):
-            treekernels.parse_line(self.data, int(self.rows.offset[row]), len(self.data), 0, fields)
-            value = (fields[field] for field in (treekernels.F_M, treekernels.F_R, treekernels.F_BOUNDS))
+            linekernels.parse_line(self.data, int(self.rows.offset[row]), len(self.data), 0, fields)
+            value = (fields[field] for field in (linekernels.F_M, linekernels.F_R, linekernels.F_BOUNDS))
             kernels.add_total(branch, number, *value)
-            room[number], length[number] = fields[treekernels.F_LINE_LEN] + 1, fields[treekernels.F_KEY_LEN]
+            room[number], length[number] = fields[linekernels.F_LINE_LEN] + 1, fields[linekernels.F_KEY_LEN]
         leaves, keys, space = self.leaves.copy(), self.keys.copy(), self.room.copy()
         np.subtract.at(leaves, up, 1)
         np.subtract.at(keys, up, 1)
@@ -243,7 +244,7 @@ def branches_of(plain: PlainMap, threads: int = 1) -> Branches:
     rows = rows.without_gaps([(int(start), taken) for start, (taken, _) in zip(lines, parts, strict=False)])
     del parts
     kinds, size = np.zeros(len(branch), np.int64), np.zeros(len(branch))
-    kernels.sum_up(plain.data, np.zeros(treekernels.N_FIELDS, np.int64), branch, kinds, size)
+    kernels.sum_up(plain.data, np.zeros(linekernels.N_FIELDS, np.int64), branch, kinds, size)
     column = branch.T  # what a pass of the optimum reads is copied, the rest stays where it is
     return Branches(
         plain.data,
@@ -303,7 +304,7 @@ def _scan(plain: PlainMap, start: int, stop: int, rows: Rows, branch: Ints) -> t
     stack[0, kernels.T_ROW] = -1
     regs = np.zeros(kernels.N_REGISTERS, np.int64)
     regs[kernels.G_AT], regs[kernels.G_PREVIOUS], regs[kernels.G_BRANCHES] = start, -1, 1
-    fields = np.zeros(treekernels.N_FIELDS, np.int64)
+    fields = np.zeros(linekernels.N_FIELDS, np.int64)
     while True:
         status = kernels.scan(
             data,

@@ -14,6 +14,15 @@ from typing import Any
 import numpy as np
 
 from recollect.profiles.compaction.treekernels import (
+    PATH,
+    body_length,
+    is_lone,
+    is_on_path,
+    next_node,
+    stated_total,
+    wildcard_kind,
+)
+from recollect.profiles.linekernels import (
     F_BOUNDS,
     F_KEY_LEN,
     F_LINE_LEN,
@@ -23,18 +32,11 @@ from recollect.profiles.compaction.treekernels import (
     F_TAIL,
     LARGEST,
     ODD,
-    PATH,
     RECORD,
     add_counts,
-    body_length,
     closes,
     common_bytes,
-    is_lone,
-    is_on_path,
-    next_node,
     parse_line,
-    stated_total,
-    wildcard_kind,
 )
 from recollect.profiles.words import inlined, kernel
 

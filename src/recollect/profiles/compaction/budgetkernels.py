@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from recollect.profiles.compaction.branchkernels import HELD, JSON, LEAF, NONE, OWN, ZERO
-from recollect.profiles.compaction.treekernels import AT_LEAST, AT_MOST, line_end
+from recollect.profiles.linekernels import line_end, put_count
 from recollect.profiles.words import kernel
 
 # Decisions about a branch: what to write in state 0, in state 1, and about itself when covered.
@@ -231,26 +231,6 @@ def write_wildcards(
         if total[branch, 1] >= 0 or total[branch, 0] < 0:
             text[at] = 47
             at = put_count(text, at + 1, total[branch, 1], bound[branch] >> 2)
-
-
-@kernel
-def put_count(text: Any, at: Any, value: Any, bound: Any) -> Any:
-    """Write a count, or nothing for one that is not stated; returns where it ends."""
-    if value < 0:
-        return at
-    digits = 1
-    rest = value // 10
-    while rest:
-        digits += 1
-        rest //= 10
-    for i in range(digits - 1, -1, -1):
-        text[at + i] = 48 + value % 10
-        value //= 10
-    at += digits
-    if bound:
-        text[at] = 43 if bound == AT_LEAST else (45 if bound == AT_MOST else 126)
-        at += 1
-    return at
 
 
 @kernel

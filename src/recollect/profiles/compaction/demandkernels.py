@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from recollect.profiles.compaction.branchkernels import JSON, LEAF
-from recollect.profiles.compaction.treekernels import PATH, token_end
+from recollect.profiles.compaction.treekernels import PATH
+from recollect.profiles.linekernels import token_end
 from recollect.profiles.words import kernel
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import FormatError, NotSorted
+from recollect.profiles import linekernels
 from recollect.profiles.compaction import treekernels as kernels
 
 Bytes = NDArray[np.uint8]
@@ -50,7 +51,7 @@ class KeyTable:
     def void(self) -> NDArray[np.bool_]:
         """Rows whose frequency is a void: URI-Ms exactly 0 (`0`, `0-`, `0/20`)."""
         low = self.bounds & 3
-        void: NDArray[np.bool_] = (self.uri_m == 0) & ((low == kernels.EXACT) | (low == kernels.AT_MOST))
+        void: NDArray[np.bool_] = (self.uri_m == 0) & ((low == linekernels.EXACT) | (low == linekernels.AT_MOST))
         return void
 
 
@@ -88,7 +89,7 @@ class KeyTree:
 def table_of(data: Bytes, *, name: str = "") -> KeyTable:
     """The table of a map's text; raises NotSorted or FormatError with the line where the text is not plain and
     sorted."""
-    count = int(kernels.count_lines(data, 0, len(data)))
+    count = int(linekernels.count_lines(data, 0, len(data)))
     offsets = np.empty(count, np.int64)
     key_lengths = np.empty(count, np.int32)
     line_lengths = np.empty(count, np.int32)
@@ -100,9 +101,9 @@ def table_of(data: Bytes, *, name: str = "") -> KeyTable:
         data, 0, len(data), offsets, key_lengths, line_lengths, uri_m, uri_r, bounds, tails
     )
     if status:
-        line = int(kernels.count_lines(data, 0, at)) + 1
+        line = int(linekernels.count_lines(data, 0, at)) + 1
         where = f"{name or 'map'}:{line}"
-        if status == kernels.ODD:
+        if status == linekernels.ODD:
             raise FormatError("a line that is no plain record", where=where)
         raise NotSorted("keys out of order or repeated", where=where, hint="recollect merge sorts and joins them")
     wild = np.empty(rows, np.bool_)

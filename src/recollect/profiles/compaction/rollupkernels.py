@@ -14,9 +14,16 @@ from typing import Any
 import numpy as np
 
 from recollect.profiles.compaction.treekernels import (
-    AT_LEAST,
-    AT_MOST,
-    EXACT,
+    HOST,
+    PATH,
+    body_length,
+    is_lone,
+    is_on_path,
+    next_node,
+    stated_total,
+    wildcard_kind,
+)
+from recollect.profiles.linekernels import (
     F_BOUNDS,
     F_KEY_LEN,
     F_LINE_LEN,
@@ -25,21 +32,14 @@ from recollect.profiles.compaction.treekernels import (
     F_R,
     F_TAIL,
     HEADER,
-    HOST,
     ODD,
-    PATH,
     RECORD,
     add_counts,
-    body_length,
     closes,
     common_bytes,
-    is_lone,
-    is_on_path,
     line_end,
-    next_node,
     parse_line,
-    stated_total,
-    wildcard_kind,
+    put_count,
 )
 from recollect.profiles.words import copy_bytes, inlined, kernel
 
@@ -240,25 +240,6 @@ def _close(data: Any, regs: Any, stack: Any, entries: Any, events: Any, tally: A
 
 
 @kernel
-def _put_count(out: Any, at: Any, value: Any, bound: Any) -> Any:
-    if value < 0:
-        return at
-    digits = 1
-    rest = value // 10
-    while rest:
-        digits += 1
-        rest //= 10
-    for i in range(digits - 1, -1, -1):
-        out[at + i] = 48 + value % 10
-        value //= 10
-    at += digits
-    if bound != EXACT:
-        out[at] = 43 if bound == AT_LEAST else (45 if bound == AT_MOST else 126)
-        at += 1
-    return at
-
-
-@kernel
 def _flush(data: Any, regs: Any, entries: Any, out: Any, events: Any) -> Any:
     """Write the entries; returns DONE, or what there was too little room for."""
     while regs[R_FLUSHED] < regs[R_ENTRIES]:
@@ -277,10 +258,10 @@ def _flush(data: Any, regs: Any, entries: Any, out: Any, events: Any) -> Any:
                 out[at] = 44 if flags & IS_HOST else 47
                 out[at + 1] = 42
                 out[at + 2] = 32
-                at = _put_count(out, at + 3, entries[i, E_M], entries[i, E_B] & 3)
+                at = put_count(out, at + 3, entries[i, E_M], entries[i, E_B] & 3)
                 if entries[i, E_R] >= 0 or entries[i, E_M] < 0:
                     out[at] = 47
-                    at = _put_count(out, at + 1, entries[i, E_R], entries[i, E_B] >> 2)
+                    at = put_count(out, at + 1, entries[i, E_R], entries[i, E_B] >> 2)
                 if entries[i, E_JSON]:
                     if regs[R_EVENTS] >= events.shape[0]:
                         return EVENTS_FULL

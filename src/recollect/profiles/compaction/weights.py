@@ -40,7 +40,7 @@ from recollect.formats.ukvs import Header
 from recollect.model import Progress, ProgressCallback
 from recollect.profiles.compaction import rollupkernels as kernels
 from recollect.profiles.compaction.fit import fit_power_law
-from recollect.profiles.compaction.treekernels import N_FIELDS, ODD, count_lines
+from recollect.profiles.linekernels import N_FIELDS, ODD, count_lines
 from recollect.profiles.maps.jsonmerge import merged_block
 from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
 

@@ -28,7 +28,7 @@ from recollect.profiles.linesort import LineSorter
 
 REPORT_EVERY = 1 << 14
 _FIRST_WORD = re.compile(rb"^[ \t\r]*(\S+)", re.MULTILINE)
-_WILDCARD = re.compile(rb"\*[ \t]")
+WILDCARD = re.compile(rb"\*[ \t]")
 _SURT_COLUMNS = frozenset(("surt", "surt_uri"))
 
 Found = tuple[bytes, int, list[Record]]
@@ -65,6 +65,9 @@ class MapInput:
                     self._files[label] = self._spool(pipe)
             file = Path(self._files[label])
             self.size += parted_size(file) if is_parted(file) else file.stat().st_size
+        label, path = next(iter(self._files.items()))
+        with _open(label, path, ignore) as opened:
+            self.header = opened.header
         return self
 
     def _spool(self, pipe: BinaryIO) -> str:
@@ -79,16 +82,15 @@ class MapInput:
         self._stack.close()
 
     def survey(self, meter: Meter) -> None:
-        """Read the header, and learn whether the map is sorted and has wildcards."""
+        """Learn whether the map is sorted and has wildcards."""
         before, ordered = b"", True
-        for number, opened in enumerate(self._opened(ignore)):
-            self.header = self.header if number else opened.header
+        for opened in self._opened(ignore):
             for piece in opened.pieces():
                 words = _FIRST_WORD.findall(piece)
                 if words:
                     ordered = ordered and before <= words[0] and all(map(le, words, islice(words, 1, None)))
                     before = words[-1]
-                self.has_wildcards = self.has_wildcards or _WILDCARD.search(piece) is not None
+                self.has_wildcards = self.has_wildcards or WILDCARD.search(piece) is not None
                 meter.show("surveying")
         self.has_wildcards = self.has_wildcards and self.header.keys[0] in _SURT_COLUMNS
         if not ordered:
@@ -97,19 +99,25 @@ class MapInput:
     def found(self, on_problem: OnProblem | None = None) -> Iterator[Found]:
         """The records of each key, in order of keys; problems are told to `on_problem`, or raise."""
         records = self._records(on_problem) if self.sorter is None else self._sorted_records(on_problem)
-        for key, same in groupby(records, key=itemgetter(0)):
-            yield key, self.index, list(same)
+        return one_by_one(records, self.index)
+
+    @property
+    def is_one_file_of_surts(self) -> bool:
+        """Whether its lines can be taken as they stand."""
+        return len(self._files) == 1 and self.header.keys[0] in _SURT_COLUMNS
+
+    def opened(self, on_problem: OnProblem | None) -> MapFile:
+        """The only file of the map; problems name it as the user did."""
+        ((label, path),) = self._files.items()
+        self._before = 0
+        self._current = _open(label, path, on_problem)
+        return self._current
 
     def _opened(self, on_problem: OnProblem | None) -> Iterator[MapFile]:
         """The files of the map, one after the other; problems name the file as the user did."""
         self._before = 0
         for label, path in self._files.items():
-
-            def tell(problem: Problem, label: str = label) -> None:
-                assert on_problem is not None
-                on_problem(replace(problem, file=label))
-
-            with open_map(path, tell if on_problem else None) as opened:
+            with _open(label, path, on_problem) as opened:
                 self._current = opened
                 yield opened
                 self._before += opened.consumed
@@ -144,6 +152,20 @@ class MapInput:
                 yield parse_line(line, self.header)
             except FormatError as error:
                 tell(Problem(self.label, None, str(error), shown(line)))
+
+
+def one_by_one(records: Iterator[Record], index: int) -> Iterator[Found]:
+    """The records of each key of map `index`."""
+    for key, same in groupby(records, key=itemgetter(0)):
+        yield key, index, list(same)
+
+
+def _open(label: str, path: str, on_problem: OnProblem | None) -> MapFile:
+    def tell(problem: Problem) -> None:
+        assert on_problem is not None
+        on_problem(replace(problem, file=label))
+
+    return open_map(path, tell if on_problem else None)
 
 
 def _label(path: str) -> str:

@@ -2,9 +2,11 @@
 
 Hides: the order of passes. Let a map's *own* maps be its parts (incremental updates, collections of one archive):
 
-1. Survey: headers; whether a map is sorted (if not, it is sorted out of core) and has wildcards at all.
-2. Only if some map has wildcards: sort these by node (`scopes`) and add up, for each, what every map lists below it.
-3. Go through all maps key by key, in the order of bytes, and write.
+1. Large maps are taken for sorted and without wildcards, and merged as text (`join`) in one pass, until one proves not
+   to be; then nothing was written, and the careful way begins.
+2. Survey: whether a map is sorted (if not, it is sorted out of core) and has wildcards at all.
+3. Only if some map has wildcards: sort these by node (`scopes`) and add up, for each, what every map lists below it.
+4. Go through all maps key by key, in the order of bytes, and write.
 
 What a merged key says (law: every count is true of all parts together):
 
@@ -35,7 +37,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from recollect.errors import FormatError, UsageError
+from recollect.errors import FormatError, NotSorted, UsageError
 from recollect.formats.containers import OnProblem
 from recollect.formats.frequency import UNKNOWN, Count, Frequency, merge, parse_token
 from recollect.formats.ukvs import Header, Record, Writer
@@ -43,11 +45,23 @@ from recollect.formats.ukvs.records import shown
 from recollect.model import Problem, ProgressCallback
 from recollect.profiles.linesort import LineSorter
 from recollect.profiles.maps.jsonmerge import Combine, merged_block
-from recollect.profiles.maps.mapinputs import REPORT_EVERY, Found, MapInput, Meter, ignore, pages_together
+from recollect.profiles.maps.mapinputs import (
+    REPORT_EVERY,
+    WILDCARD,
+    Found,
+    MapInput,
+    Meter,
+    ignore,
+    one_by_one,
+    pages_together,
+)
 from recollect.profiles.maps.mergehead import Part, merged_header
 from recollect.profiles.maps.scopes import Layer, Scope, ScopeStack, is_wildcard, scopes, wildcard_line
+from recollect.profiles.maps.windows import Stretch, stretches
 
 _DROPPED = b"!"
+WORTH_COMPILING = 4 << 20  # bytes of all maps
+WINDOW = 32 << 20  # bytes of all maps that are merged at a time
 
 
 @dataclass(slots=True)
@@ -96,7 +110,6 @@ def merge_maps(
         inputs = [stack.enter_context(MapInput(files, index, options.temp_dir)) for index, files in maps]
         meter = Meter(inputs, progress)
         for item in inputs:
-            item.survey(meter)
             if "frequency" not in item.header.values and item.header.style != "cdxj":
                 raise FormatError("a map without frequencies cannot be merged", where=item.label)
         header = merged_header(
@@ -106,6 +119,11 @@ def merge_maps(
             disjoint=options.disjoint,
             style=options.style,
         )
+        plain = _Merger(inputs, header, options, meter, on_problem)
+        if plain.is_text() and plain.write_text(output):
+            return plain.result
+        for item in inputs:
+            item.survey(meter)
         merger = _Merger(inputs, header, options, meter, on_problem)
         merger.result.sorted_first += [item.label for item in inputs if item.sorter]
         totals = merger.add_up(stack) if any(item.has_wildcards for item in inputs) else iter(())
@@ -197,9 +215,56 @@ class _Merger:
 
     # -- writing ------------------------------------------------------------------------------------
 
+    def is_text(self) -> bool:
+        """Whether most lines can be merged as text; compiling the loop for it takes longer than merging a small map."""
+        header = self._header
+        ordinary = header.style == "ukvs" and header.keys[1:] == () and header.values == ("frequency",)
+        special = self._foreign or self._options.spread or self._one_uri
+        large = sum(item.size for item in self._inputs) >= WORTH_COMPILING
+        return ordinary and not special and large and all(item.is_one_file_of_surts for item in self._inputs)
+
+    def write_text(self, output: str | os.PathLike[str]) -> bool:
+        """Merge the lines as text, read once; False, and nothing written, if there are wildcards or disorder."""
+        from recollect.profiles.maps.join import Joiner, NotPlain
+
+        tell, told = self._on_problem, list[Problem]()
+        self._on_problem = told.append if tell else None
+        joiner = Joiner(len(self._inputs), disjoint=self._options.disjoint)
+        try:
+            with Writer(output, self._header) as writer, ExitStack() as stack:
+                opened = [stack.enter_context(item.opened(self._on_problem)) for item in self._inputs]
+                for several in stretches(opened, WINDOW // len(opened)):
+                    self._meter.show("merging")
+                    joined = joiner.join([stretch.text for stretch in several])
+                    if joined is None:
+                        self._write_odd(writer, several)
+                        continue
+                    writer.write_lines(joined.text, joined.keys, joined.first, joined.last)
+                    self.result.records += joined.records
+                    self.result.duplicates += joined.duplicates
+                self.result.keys = writer.count
+        except (NotPlain, NotSorted):
+            return False
+        for problem in told:
+            assert tell is not None
+            tell(problem)
+        return True
+
+    def _write_odd(self, writer: Writer, several: list[Stretch]) -> None:
+        """Write a stretch in which some line needs more thought."""
+        from recollect.profiles.maps.join import NotPlain
+
+        if any(WILDCARD.search(stretch.text) for stretch in several):
+            raise NotPlain
+        found = [one_by_one(stretch.records(), index) for index, stretch in enumerate(several)]
+        self._write_records(writer, ScopeStack(iter(())), found)
+
     def write(self, writer: Writer, around: ScopeStack) -> None:
         """Write every key."""
-        merged = heapq.merge(*(item.found(self._on_problem) for item in self._inputs))
+        self._write_records(writer, around, [item.found(self._on_problem) for item in self._inputs])
+
+    def _write_records(self, writer: Writer, around: ScopeStack, maps: list[Iterator[Found]]) -> None:
+        merged = heapq.merge(*maps)
         # Most keys are in one map only, and are written as they are or as lower bounds.
         simple = not (self._options.spread or self._foreign)
         result = self.result
