@@ -22,6 +22,7 @@ from pathlib import Path
 from recollect.errors import FormatError, RecollectError
 from recollect.formats.cdx import Layout, parse_layout, usual_layout
 from recollect.formats.containers import InputStream, open_input
+from recollect.formats.lists import uri_of_line
 from recollect.formats.parts import is_parted, parted_size
 from recollect.formats.zipnum import lacks_newlines
 from recollect.model import Problem
@@ -247,9 +248,8 @@ def _kind_of_line(line: str) -> tuple[Kind, Layout | None]:
             return Kind.CDX, layout
     if len(words) == 2 and _FREQUENCY.fullmatch(words[1]) and re.search(r"[),*]", words[0]):
         return Kind.MAP, None
-    if len(words) == 1:
-        return _kind_of_word(words[0]), None
-    return _lookup_kind(line), None
+    alone = uri_of_line(line)
+    return (_lookup_kind(line) if alone is None else _kind_of_word(alone)), None
 
 
 def _layout_of(fields: list[str], delimiter: str) -> Layout | None:

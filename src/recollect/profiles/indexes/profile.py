@@ -207,8 +207,6 @@ def profile(
     found: list[Problem] = []
     sources = _without_output(find_sources(_listed(paths), None if strict else found.append), target)
     if found and not sources:
-        raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason)
-    if found and not sources:
         # A map of nothing would say that the archive holds nothing, perhaps in the place of one that knows better.
         hint = "see `recollect profile --help` for the kinds of input"
         raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason, hint=hint)
