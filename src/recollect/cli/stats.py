@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk
+from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk, temp_dir_option
 from recollect.cli.engines import taken_engine, where_options
 from recollect.cli.profile import filter_options, parse_size, resource_options
 from recollect.errors import UsageError
@@ -254,7 +254,7 @@ Examples:
 @click.option(
     "--accesses", required=True, multiple=True, metavar="LOG", help="An access log or list of URIs. Repeatable."
 )
-@click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]")
+@temp_dir_option
 @json_option
 def overlap(holdings: str, accesses: tuple[str, ...], temp_dir: str | None, as_json: bool) -> int:
     """Show what is archived against what is asked for: how many URIs with so many mementos were asked for so often."""

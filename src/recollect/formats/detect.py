@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from recollect.errors import FormatError, RecollectError
+from recollect.errors import FormatError, UsageError
 from recollect.formats.cdx import Layout, parse_layout, usual_layout
 from recollect.formats.containers import InputStream, open_input
 from recollect.formats.lists import uri_of_line
@@ -106,7 +106,7 @@ def _files(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
             for match in matches:
                 yield from _in_folder(match) if Path(match).is_dir() else [match]
         else:
-            raise RecollectError(
+            raise UsageError(
                 "no such file", where=name, hint="check the path; quote globs to let recollect expand them"
             )
 
@@ -119,7 +119,7 @@ def _in_folder(folder: str) -> Iterator[str]:
         if not file.startswith(".") and not (file.endswith(".loc") and _has_index(files))
     ]
     if not names:
-        raise RecollectError("an empty folder", where=folder, hint="name a folder with index files in it")
+        raise UsageError("an empty folder", where=folder, hint="name a folder with index files in it")
     yield from sorted(names, key=os.fsencode)
 
 

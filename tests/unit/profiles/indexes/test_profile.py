@@ -151,6 +151,8 @@ def test_revisits_count_whatever_the_filters_say_of_media_types(tmp_path: Path) 
     result = profile(written(tmp_path, content), statuses=[200], media_types=["text/html"])
     assert body(result) == ["com,x)/ 1/1"]
     assert result.tally.filtered == {"status": 1, "media type": 1}
+    asked = profile(written(tmp_path, content), where="status == 200 and media_type == 'text/html'")
+    assert body(asked) == body(result)
 
 
 @pytest.mark.parametrize(
