@@ -10,14 +10,15 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from click.testing import CliRunner
 
 from recollect.cli.main import cli
-from recollect.errors import FormatError
+from recollect.errors import FormatError, UsageError
 from recollect.formats.parts import part_names
 from recollect.formats.ukvs import validate
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
@@ -38,6 +39,7 @@ import recollect.spark.profile as spark_profile  # noqa: E402 - only where Spark
 from recollect.spark import reading  # noqa: E402
 from recollect.spark.budget import compact_by_budget as spark_budget  # noqa: E402
 from recollect.spark.compact import compact_by_weights as spark_compact  # noqa: E402
+from recollect.spark.evaluate import held_on_spark  # noqa: E402
 from recollect.spark.exchange import Sizes  # noqa: E402
 from recollect.spark.merge import merge as spark_merge  # noqa: E402
 from recollect.spark.session import Cluster, session  # noqa: E402
@@ -252,20 +254,31 @@ def test_a_merge_is_the_same(spark: Any, maps: list[str], tmp_path: Path, wide: 
     assert (there.records, there.keys, there.voids_dropped) == (here.records, here.keys, here.voids_dropped)
 
 
-def test_an_evaluation_is_the_same(spark: Any, indexes: list[str], maps: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("truth", ["key", "uri"])
+def test_an_evaluation_is_the_same(
+    spark: Any, indexes: list[str], maps: list[str], tmp_path: Path, truth: Literal["key", "uri"]
+) -> None:
     (tmp_path / "lookups.txt").write_text("\n".join(line.split(" ")[0] for line in _lines(9, 200)) + "\n")
-    logs = [tmp_path / "lookups.txt"]
+    (tmp_path / "small.ukvs").write_text("com,* 9/3\n*,no 0\n")
+    tested, log = [maps[1], str(tmp_path / "small.ukvs")], str(tmp_path / "lookups.txt")
     told: list[Any] = []
-    here = evaluate([maps[1]], indexes, logs, truth="uri", on_problem=told.append)
-    there = evaluate([maps[1]], indexes, logs, truth="uri", profiler=spark_profile.profile, on_problem=told.append)
-    assert there == here
-    assert here.held > 10
+    here = evaluate(tested, indexes, [log], truth=truth, on_problem=told.append)
+    on_spark = partial(held_on_spark, sizes=SMALL)
+    assert evaluate(tested, indexes, [log], truth=truth, holder=on_spark, on_problem=told.append) == here
+    assert 10 < here.held < here.lookups
+    assert len(told) % 2 == 0
+    assert told[: len(told) // 2] == told[len(told) // 2 :]
+    command = ("evaluate", *tested, *(f"--holdings={index}" for index in indexes), "--lookups", log, "--truth", truth)
+    assert _json(*command, "--json", "--engine", "spark") == _json(*command, "--json")
+    with pytest.raises(UsageError, match="this machine"):
+        _json("evaluate", "hdfs:///map.ukvs", "--holdings", indexes[0], "--lookups", log, "--engine", "spark")
 
 
 def _json(*arguments: str) -> tuple[int, dict[str, Any]]:
     """What a command says for programs, and its exit code."""
     done = CliRunner().invoke(cli, arguments, standalone_mode=False)
-    assert done.exception is None, done.output
+    if done.exception is not None:
+        raise done.exception
     return done.return_value or 0, json.loads(done.stdout)
 
 

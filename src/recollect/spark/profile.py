@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,7 @@ class _Job:
         found: list[Problem] = []
         inputs = find_inputs(spark, names, None if options.strict else found.append)
         sources = [source for source, _ in inputs]
-        _refuse_maps(sources)
+        refuse_maps(sources)
         if as_parts and output in (None, "-"):
             raise UsageError("parts need a folder", hint="-o map/ writes map/part-00000.ukvs and so on")
         target = target_of(spark, output or "-", options.temp_dir)
@@ -101,20 +101,14 @@ class _Job:
 
     def _write(self, read: Reading, target: Any) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
         borders = exchange.borders_of(read.places(), read.ranges)
-        task = _RangeTask(self._options, self._ranges, borders, self._sizes.block)
+        task = RangeTask(self._options, self._ranges, borders, self._sizes.block)
         with progress_of(self._spark, "writing", self._progress):
             write_texts(self._spark, read.cut(borders).mapPartitionsWithIndex(task), target)
-        ranges: dict[int, Range] = self._ranges.value
-        seams, keys = _seams(ranges, self._options)
-        totals = Totals(
-            sum(one.keys for one in ranges.values()) + keys,
-            sum(one.captures for one in ranges.values()),
-            sum(one.uri_rs for one in ranges.values()),
-        )
-        return totals, seams
+        return added_up(self._ranges.value, self._options)
 
 
-def _refuse_maps(sources: Sequence[Source]) -> None:
+def refuse_maps(sources: Sequence[Source]) -> None:
+    """Raise if a map is among the inputs, which are indexes."""
     maps = [source.label for source in sources if source.kind in (Kind.MAP, Kind.PROFILE)]
     if maps:
         raise UsageError(
@@ -139,7 +133,7 @@ class Sinks:
 
 
 @dataclass(frozen=True, slots=True)
-class _RangeTask:
+class RangeTask:
     """Merges the blocks of a range into lines."""
 
     options: Options
@@ -178,6 +172,14 @@ class _RangeTask:
                 text = text[:at]
             if text:
                 yield text
+
+
+def added_up(ranges: dict[int, Range], options: Options) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
+    """What all ranges hold, and the lines of keys that were made in several."""
+    seams, keys = _seams(ranges, options)
+    sums = (sum(getattr(one, name) for one in ranges.values()) for name in ("keys", "captures", "uri_rs"))
+    total = Totals(*sums)
+    return replace(total, keys=total.keys + keys), seams
 
 
 def _seams(ranges: dict[int, Range], options: Options) -> tuple[dict[int, tuple[bytes, int]], int]:
