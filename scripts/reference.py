@@ -29,7 +29,7 @@ def pages() -> dict[str, str]:
 
 
 def _cli() -> Iterator[str]:
-    yield "# Commands\n\nExit codes: 0 done, 1 failed, 2 usage, 3 partial, 130 interrupted. Data goes to stdout, talk to stderr.\n\n"
+    yield "# Commands\n\nExit codes: 0 done, 1 failed, 2 usage (a file that is not there included), 3 partial, 130 interrupted. Data goes to stdout, talk to stderr.\n\n"
     yield "| command | what it does |\n| --- | --- |\n"
     for name in sorted(COMMANDS):
         yield f"| [`{name}`](#recollect-{name}) | {COMMANDS[name][2]} |\n"

@@ -10,32 +10,40 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from click.testing import CliRunner
 
-from recollect.errors import FormatError
+from recollect.cli.main import cli
+from recollect.errors import FormatError, UsageError
 from recollect.formats.parts import part_names
 from recollect.formats.ukvs import validate
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import profile
+from recollect.profiles.indexes.select import selection
 from recollect.profiles.maps.lookup import open_map
 from recollect.profiles.maps.merge import MergeOptions, merge_maps
 from recollect.profiles.maps.publish import publish
 from recollect.profiles.statistics.evaluate import evaluate
+from recollect.profiles.statistics.stats import stats
 
 pyspark = pytest.importorskip("pyspark", reason="NO SPARK: pip install 'recollect[spark]' to test the Spark engine")
 if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
     pytest.skip("NO JAVA: install Java 17 to test the Spark engine", allow_module_level=True)
 
 import recollect.spark.profile as spark_profile  # noqa: E402 - only where Spark is
+from recollect.spark import reading  # noqa: E402
 from recollect.spark.budget import compact_by_budget as spark_budget  # noqa: E402
 from recollect.spark.compact import compact_by_weights as spark_compact  # noqa: E402
+from recollect.spark.evaluate import held_on_spark  # noqa: E402
 from recollect.spark.exchange import Sizes  # noqa: E402
 from recollect.spark.merge import merge as spark_merge  # noqa: E402
 from recollect.spark.session import Cluster, session  # noqa: E402
+from recollect.spark.stats import stats as spark_stats  # noqa: E402
 
 # Starting Spark takes longer than all that is tested with it, so one process does it all.
 pytestmark = pytest.mark.xdist_group("spark")
@@ -246,17 +254,60 @@ def test_a_merge_is_the_same(spark: Any, maps: list[str], tmp_path: Path, wide: 
     assert (there.records, there.keys, there.voids_dropped) == (here.records, here.keys, here.voids_dropped)
 
 
-def test_an_evaluation_is_the_same(spark: Any, indexes: list[str], maps: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("truth", ["key", "uri"])
+def test_an_evaluation_is_the_same(
+    spark: Any, indexes: list[str], maps: list[str], tmp_path: Path, truth: Literal["key", "uri"]
+) -> None:
     (tmp_path / "lookups.txt").write_text("\n".join(line.split(" ")[0] for line in _lines(9, 200)) + "\n")
-    logs = [tmp_path / "lookups.txt"]
+    (tmp_path / "small.ukvs").write_text("com,* 9/3\n*,no 0\n")
+    tested, log = [maps[1], str(tmp_path / "small.ukvs")], str(tmp_path / "lookups.txt")
     told: list[Any] = []
-    here = evaluate([maps[1]], indexes, logs, truth="uri", on_problem=told.append)
-    there = evaluate([maps[1]], indexes, logs, truth="uri", profiler=spark_profile.profile, on_problem=told.append)
-    assert there == here
-    assert here.held > 10
+    here = evaluate(tested, indexes, [log], truth=truth, on_problem=told.append)
+    on_spark = partial(held_on_spark, sizes=SMALL)
+    assert evaluate(tested, indexes, [log], truth=truth, holder=on_spark, on_problem=told.append) == here
+    assert 10 < here.held < here.lookups
+    assert len(told) % 2 == 0
+    assert told[: len(told) // 2] == told[len(told) // 2 :]
+    command = ("evaluate", *tested, *(f"--holdings={index}" for index in indexes), "--lookups", log, "--truth", truth)
+    assert _json(*command, "--json", "--engine", "spark") == _json(*command, "--json")
+    with pytest.raises(UsageError, match="this machine"):
+        _json("evaluate", "hdfs:///map.ukvs", "--holdings", indexes[0], "--lookups", log, "--engine", "spark")
 
 
-class _Dying(spark_profile._ScanTask):
+def _json(*arguments: str) -> tuple[int, dict[str, Any]]:
+    """What a command says for programs, and its exit code."""
+    done = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    if done.exception is not None:
+        raise done.exception
+    return done.return_value or 0, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--status", "2xx", "--top", "3", "--where", "year > 2000")], ids=["all", "some"]
+)
+def test_stats_are_the_same(spark: Any, indexes: list[str], options: tuple[str, ...]) -> None:
+    here = _json("stats", *indexes, *options, "--json")
+    there = spark_stats(indexes, top=int(options[3]) if options else 10, sizes=SMALL, chosen=_chosen(options))
+    assert json.loads(json.dumps(there.as_dict())) == here[1]
+    assert _json("stats", *indexes, *options, "--json", "--engine", "spark") == here
+    assert here[0] == 3, "the nasty lines are told of"
+    assert here[1]["overview"]["ip_addresses"] == 1
+
+
+def _chosen(options: tuple[str, ...]) -> Any:
+    return selection(statuses=["2xx"], where="year > 2000") if options else None
+
+
+def test_stats_of_a_map_are_the_same(spark: Any, maps: list[str], tmp_path: Path) -> None:
+    (tmp_path / "odd.ukvs").write_bytes(Path(maps[0]).read_bytes() + b"zz,x)/a 3\nzz,x)/b 4/\nzz,x)/c no\n")
+    for path in (*maps, str(tmp_path / "odd.ukvs")):
+        here, there = stats([path]).as_dict(), spark_stats([path], sizes=SMALL).as_dict()
+        # A task knows its range of lines, not their numbers in the file.
+        assert len(there.pop("problems")) == len(here.pop("problems"))
+        assert there == here
+
+
+class _Dying(reading.ScanTask):
     """Reads a split, but the first time kills the process it runs in."""
 
     __slots__ = ()
@@ -275,7 +326,7 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(
 ) -> None:
     pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     _Dying.marker = tmp_path / "killed"
-    monkeypatch.setattr(spark_profile, "_ScanTask", _Dying)
+    monkeypatch.setattr(reading, "ScanTask", _Dying)
     there = spark_profile.profile(indexes, tmp_path / "map.ukvs", sizes=SMALL)
     here = profile(indexes)
     assert _Dying.marker.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,6 +17,7 @@ from recollect.formats.timemap import (
     Mementos,
     Paging,
     Place,
+    Problems,
     TimeMap,
     link_header,
     merge,
@@ -27,6 +29,8 @@ from recollect.formats.timemap import (
     write_memento,
     write_timemap,
 )
+from recollect.formats.timemap.found import Found
+from recollect.formats.timemap.read import read_lines, read_well_formed
 
 PLACE = Place("http://agg.example", "http://lost.example/?a=1")
 moments = st.datetimes(datetime(1991, 8, 6), datetime(2099, 12, 31), timezones=st.just(UTC)).map(
@@ -167,16 +171,85 @@ def test_descriptions_and_headers_are_valid_links(timemaps: list[tuple[str, Time
         }
 
 
-def rows_of(text: str) -> list[tuple[str, str]]:
-    timemap = parse_timemap(text.encode("utf-8", "surrogateescape"), "application/link-format", "http://arc.example/")
-    return sorted(zip(timemap.moments, timemap.uris, strict=True))
+noise = st.text(st.sampled_from("<>;,=\"'\\ \n\tabrel/:.memento{}[]!20150101GMT\x00é"), max_size=120)
 
 
-@given(st.lists(st.tuples(uris, moments), max_size=8))
-def test_the_fast_path_reads_what_the_tolerant_one_reads(mementos: list[tuple[str, datetime]]) -> None:
-    lines = [f'<{uri}>; rel="memento"; datetime="{format_http_date(at)}"' for uri, at in mementos]
-    # A space before `=` is read by the tolerant reader only.
-    assert rows_of(",\n".join(lines)) == rows_of(",\n".join(lines).replace('rel="', 'rel ="'))
+def line_of(uri: str, at: datetime) -> str:
+    return f'<{uri}>; rel="memento"; datetime="{format_http_date(at)}"'
+
+
+lines = st.builds(line_of, uris | st.just("https://arc.example/x"), moments)
+regular = st.lists(lines, min_size=3, max_size=12)
+# Each breaks a line in its own way; read well or badly, all readers must read it alike.
+DAMAGE = (
+    *(('rel="', 'rel ="'), ('rel="memento"', 'rel="first memento"'), ('rel="memento"', 'rel="timemap"')),
+    *(("<http", "< http"), ("<http", "<HTTP"), ("<http:/", "<"), ("http:", "ftp:"), ("arc", "a rc"), ("arc", "a<rc")),
+    *(("arc", "a>rc"), ("arc", 'a"rc'), ("arc", "ä"), (" GMT", " UTC"), (" GMT", ""), (" 20", " 0"), ("1", "9")),
+    *((", ", ",  "), (":", "6"), ("0", " "), ("2", "25:61:61"), ('GMT"', 'GMT"; license="a, b"'), ('GMT"', "GMT'")),
+    *((">; ", ">;"), ('"; datetime', '";datetime'), ("memento", "Memento"), ("datetime", "anchor")),
+)
+damages = st.tuples(st.integers(0, 11), st.sampled_from(DAMAGE), st.integers(1, 20))
+ends = st.sampled_from([",\n"] * 8 + [",\r\n", ", ", "\n", ";\n", ",\n,\n", ",\n\n", ""])
+heads = st.sampled_from(
+    [
+        "",
+        '<http://lost.example/>; rel="original",\n',
+        '<http://lost.example/>; rel="original",\n<http://arc.example/>; rel="self"; '
+        'until="Fri, 01 Jan 2016 00:00:00 GMT",\n',
+    ]
+)
+
+
+def by_one_reader(
+    text: str, read: Callable[[str, Found], object]
+) -> tuple[list[tuple[str, str, str]], tuple[str, ...]]:
+    found = Found("http://arc.example/", Problems())
+    read(text, found)
+    timemap = found.timemap("link")
+    return sorted(zip(timemap.moments, timemap.uris, timemap.stems, strict=True)), timemap.problems
+
+
+def tolerantly(text: str, found: Found) -> None:
+    for link in parse_links(text, found.problems):
+        found.link(link)
+
+
+@given(heads, regular, st.lists(damages, max_size=2), st.lists(ends, min_size=12, max_size=12))
+def test_lines_read_at_once_are_read_as_one_by_one(
+    head: str, rows: list[str], broken: list[tuple[int, tuple[str, str], int]], between: list[str]
+) -> None:
+    for number, (old, new), times in broken:
+        rows[number % len(rows)] = rows[number % len(rows)].replace(old, new, times)
+    text = head + "".join(row + end for row, end in zip(rows, between, strict=False))
+    fast = by_one_reader(text, lambda text, found: read_well_formed(read_lines(text, found), found))
+    assert fast == by_one_reader(text, read_well_formed)
+
+
+@given(noise, noise, regular)
+def test_lines_after_and_before_noise_are_read_as_one_by_one(before: str, after: str, rows: list[str]) -> None:
+    text = before + ",\n".join(rows) + after
+    fast = by_one_reader(text, lambda text, found: read_well_formed(read_lines(text, found), found))
+    assert fast == by_one_reader(text, read_well_formed)
+
+
+@given(heads, regular, st.lists(damages, max_size=1))
+def test_the_fast_path_reads_what_the_tolerant_one_reads(
+    head: str, rows: list[str], broken: list[tuple[int, tuple[str, str], int]]
+) -> None:
+    for number, (old, new), times in broken:
+        rows[number % len(rows)] = rows[number % len(rows)].replace(old, new, times)
+    text = head + ",\n".join(rows)
+    fast, _ = by_one_reader(text, lambda text, found: read_well_formed(read_lines(text, found), found))
+    slow, _ = by_one_reader(text, tolerantly)
+    assert fast == slow
+
+
+def test_lines_of_an_archive_are_read_at_once() -> None:
+    rows = [line_of(f"https://arc.example/{n}", datetime(2015, 1, 1, n, 59, 59, tzinfo=UTC)) for n in range(24)]
+    found = Found("http://arc.example/", Problems())
+    rest = read_lines(",\n".join(rows), found)
+    assert rest == f"{rows[0]},\n{rows[-1]}"
+    assert found.moments == [f"20150101{n:02d}:59:59" for n in range(1, 23)]
 
 
 @given(lists(moments), st.sampled_from(list(MEDIA_TYPES)), st.floats(0, 1))
@@ -189,9 +262,6 @@ def test_a_body_cut_off_anywhere_gives_mementos_that_are_true(
     body = b"".join(write_timemap(kind, PLACE, merged))
     part = parse_timemap(body[: int(len(body) * share)], MEDIA_TYPES[kind], PLACE.timemap(kind))
     assert {(m.uri, m.captured_at) for m in part} <= {(m.uri, m.captured_at) for m in merged}
-
-
-noise = st.text(st.sampled_from("<>;,=\"'\\ \n\tabrel/:.memento{}[]!20150101GMT\x00é"), max_size=120)
 
 
 @given(noise | st.text(max_size=60))

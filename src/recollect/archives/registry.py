@@ -23,7 +23,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from recollect.errors import BadURI, FormatError, RecollectError
+from recollect.errors import BadURI, FormatError, RecollectError, UsageError
 from recollect.formats.timemap.links import safe_uri
 from recollect.uris import covers, key_of_uri
 
@@ -161,7 +161,7 @@ def load_archives(path: str | Path | None = None) -> tuple[Archive, ...]:
     try:
         data = where.read_bytes()
     except OSError as error:
-        raise FormatError(
+        raise UsageError(
             "cannot read the list of archives",
             where=str(path),
             why=error.strerror or str(error),

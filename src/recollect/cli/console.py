@@ -22,6 +22,12 @@ from recollect.model import Progress, ProgressCallback
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON for programs instead of text for people."
 )
+temp_dir_option = click.option(
+    "--temp-dir",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, writable=True),
+    help="Where to sort what memory cannot hold.  [default: the system's]",
+)
 
 
 def talk(message: str) -> None:

@@ -11,6 +11,7 @@ import click
 from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk
 from recollect.cli.derived import Problems
 from recollect.cli.engines import taken_engine, where_options
+from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.profiles.statistics.evaluate import Confusion, Evaluation, Report, Share
@@ -20,6 +21,7 @@ Examples:
   recollect evaluate small.ukvs --holdings index.cdxj.gz --lookups memgator.log
   recollect evaluate maps/*.ukvs archive.filter --holdings map.ukvs --lookups urls.txt
   recollect evaluate small.ukvs --holdings index.cdxj.gz --lookups access.log --json | jq .maps[0].weighted.accuracy
+  recollect evaluate small.ukvs --holdings hdfs:///cdx/ --lookups access.log --engine spark --master yarn
 
 \b
 Shares are of lookups: right (answered rightly), precision (of what would be asked for, what is there), recall (of
@@ -64,15 +66,20 @@ def evaluate(
     from recollect.profiles.statistics.evaluate import evaluate as measure
 
     cluster, _ = taken_engine(options)
-    profiler = None
+    holder = None
     if cluster is not None:
-        from recollect.spark.profile import profile as on_spark
+        from recollect.spark.evaluate import held_on_spark
+        from recollect.spark.files import is_url
 
-        profiler = partial(on_spark, cluster=cluster)
+        for name in filter(is_url, (*maps, *lookups)):
+            raise UsageError(
+                "maps and logs are read on this machine", where=name, hint="copy it here, and give its path"
+            )
+        holder = partial(held_on_spark, cluster=cluster)
     problems = Problems(options["strict"])
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         report = measure(
-            maps, holdings, lookups, truth=truth, profiler=profiler, on_problem=problems.note, progress=progress
+            maps, holdings, lookups, truth=truth, holder=holder, on_problem=problems.note, progress=progress
         )
     if options["as_json"]:
         emit_json({**report.as_dict(), **problems.as_dict()})

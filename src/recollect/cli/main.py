@@ -184,7 +184,8 @@ def run(args: list[str] | None = None) -> int:
     except OSError as error:
         _abandon_stdout()
         _complain(*_words_for(error))
-        return 1
+        # A name on the command line that means nothing.
+        return 2 if isinstance(error, FileNotFoundError) else 1
     except MemoryError:
         _complain("out of memory", "give it a smaller part of the input, or run it on a bigger machine")
         return 1
@@ -201,8 +202,8 @@ def _words_for(error: OSError) -> tuple[str, str]:
     reason = error.strerror or str(error)
     hint = ""
     if isinstance(error, FileNotFoundError):
-        hint = "check the spelling, or use - for standard input"
-    elif isinstance(error, PermissionError):
+        return f"no such file: {error.filename or reason}", "check the spelling, or use - for standard input"
+    if isinstance(error, PermissionError):
         hint = "check who may read and write there (ls -l)"
     elif error.errno == 28:  # ENOSPC
         hint = "free some space, or write elsewhere"
@@ -210,7 +211,6 @@ def _words_for(error: OSError) -> tuple[str, str]:
 
 
 _FAILURES: dict[type[OSError], str] = {
-    FileNotFoundError: "cannot open",
     IsADirectoryError: "cannot open",
     NotADirectoryError: "cannot open",
     PermissionError: "not allowed",

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, emit_json_line, emit_line, emit_table, json_option, progress_bar, talk
+from recollect.cli.console import (
+    emit_json,
+    emit_json_line,
+    emit_line,
+    emit_table,
+    json_option,
+    progress_bar,
+    talk,
+    temp_dir_option,
+)
 from recollect.cli.engines import engine_options, taken_engine
 from recollect.errors import UsageError
 from recollect.formats.ukvs import Fault, Header, Record
@@ -31,7 +40,7 @@ Examples:
 
 \b
 Errors break the format, or hide records from readers and searches; notes harm nobody.
-Exit code: 0 no errors, 1 errors (or a file that cannot be read), 2 wrong usage.
+Exit code: 0 no errors, 1 errors (or a file that cannot be read), 2 wrong usage or a file that is not there.
 """
 
 
@@ -50,6 +59,8 @@ def validate(files: tuple[str, ...], limit: int, strict: bool, as_json: bool) ->
             break
     if as_json:
         emit_json({"clean": not any(report["errors"] for report in reports), "files": reports})
+    if any("missing" in report["counts"] for report in reports):
+        return 2
     return 1 if any(report["errors"] for report in reports) else 0
 
 
@@ -85,6 +96,8 @@ def _report(file: str, limit: int, strict: bool, *, quiet: bool) -> dict[str, An
 def _faults(file: str, progress: ProgressCallback) -> Iterator[Fault]:
     try:
         yield from faults_of(file, progress)
+    except FileNotFoundError:
+        yield Fault(None, "error", "missing", "no such file")
     except OSError as error:
         yield Fault(None, "error", "unreadable", f"cannot be read: {error.strerror or error}")
 
@@ -140,7 +153,7 @@ _SHOWN_PROBLEMS = 10
     help="UKVS, or the older CDXJ profile.  [default: as the maps are]",
 )
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
-@click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]")
+@temp_dir_option
 @engine_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
@@ -231,7 +244,7 @@ Exit code, as of diff: 0 the same, 1 different (or failed), 2 wrong usage,
 @click.argument("new")
 @click.option("--limit", default=100, show_default=True, help="Print at most so many changes; 0 prints all.")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
-@click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]")
+@temp_dir_option
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing; the exit code tells.")
 def diff(old: str, new: str, limit: int, strict: bool, temp_dir: str | None, as_json: bool, quiet: bool) -> int:

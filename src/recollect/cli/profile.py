@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
+from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk, temp_dir_option
 from recollect.cli.engines import engine_options, taken_engine
 from recollect.errors import FormatError, UsageError
 
@@ -45,10 +45,18 @@ def parse_size(text: str) -> int:
 
 _FILTERS = (
     click.option(
-        "--status", "statuses", multiple=True, metavar="CODE", help="Keep this status: 200, 2xx, - (none). Repeatable."
+        "--status",
+        "statuses",
+        multiple=True,
+        metavar="CODE",
+        help="Keep this status: 200, 2xx, - (none); and revisits without one. Repeatable.",
     ),
     click.option(
-        "--media-type", "media_types", multiple=True, metavar="TYPE", help="Keep this type, or 'image/*'. Repeatable."
+        "--media-type",
+        "media_types",
+        multiple=True,
+        metavar="TYPE",
+        help="Keep this type, or 'image/*'; and all revisits. Repeatable.",
     ),
     click.option(
         "--from", "since", default="", metavar="DATE", help="Keep captures from this date on: 2014, 2014-06-30."
@@ -64,7 +72,8 @@ _FILTERS = (
         "--where",
         default="",
         metavar="EXPR",
-        help='Keep captures for which this holds: "status == 200 and year > 2010".',
+        help='Keep captures for which this holds: "status == 200 and year > 2010", "not revisit". What it asks of a '
+        "revisit's type and missing status cannot be known, and drops none.",
     ),
     click.option(
         "--all-schemes", is_flag=True, help="Keep dns:, warcinfo:, urn:, metadata and others that are no web captures."
@@ -73,7 +82,7 @@ _FILTERS = (
 _RESOURCES = (
     click.option("--threads", type=click.IntRange(1, 256), help="Threads to parse with.  [default: cores, up to 8]"),
     click.option("--memory-limit", metavar="SIZE", help="Memory for sorting: 500MB, 2GB.  [default: a quarter of RAM]"),
-    click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]"),
+    temp_dir_option,
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
+from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk, temp_dir_option
 
 _EXAMPLES = """\b
 Examples:
@@ -32,7 +32,7 @@ those of the MementoMap paper (2019), drawn from your own archive.
 @click.option("--sample", default=20, show_default=True, type=click.IntRange(0, 1000), help="URIs to pick by chance.")
 @click.option("--seed", default=0, show_default=True, help="Another seed picks other URIs.")
 @click.option("--top", default=15, show_default=True, type=click.IntRange(1, 1000), help="Rows of the top lists.")
-@click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]")
+@temp_dir_option
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def report(inputs: tuple[str, ...], output: str, accesses: tuple[str, ...], **given: Any) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk
+from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk, temp_dir_option
+from recollect.cli.engines import taken_engine, where_options
 from recollect.cli.profile import filter_options, parse_size, resource_options
+from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.profiles.statistics.stats import Stats
+    from recollect.spark.session import Cluster
 
 _EXAMPLES = """\b
 Examples:
@@ -19,6 +23,7 @@ Examples:
   recollect stats indexes/ --status 200 --media-type text/html
   recollect stats map.ukvs                     fewer tables: a map has no times and statuses
   recollect stats indexes/ --json > stats.json
+  recollect stats hdfs:///cdx/ --engine spark --master yarn
 """
 _MEDIA_ROWS = 15
 
@@ -28,6 +33,7 @@ _MEDIA_ROWS = 15
 @filter_options
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of the top lists.")
 @resource_options
+@where_options
 @json_option
 def stats(inputs: tuple[str, ...], **options: Any) -> int:
     """Describe an archive: sizes, growth, statuses, the shape of its URI tree, the cost of each policy.
@@ -36,19 +42,14 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
     paper (2019) and of the CDX summarization paper (2015).
     """
     from recollect.profiles.indexes.select import selection
-    from recollect.profiles.statistics.stats import stats as describe
 
+    cluster, _ = taken_engine(options)
+    describe = _described_here if cluster is None else partial(_described_on_spark, cluster)
     names = ("statuses", "media_types", "since", "until", "exclude", "where")
     chosen = selection(**{name: options.pop(name) for name in names})
-    as_json, limit = options.pop("as_json"), options.pop("memory_limit")
+    as_json = options.pop("as_json")
     with progress_bar(quiet=as_json) as progress:
-        found = describe(
-            inputs,
-            chosen=chosen,
-            memory_limit=parse_size(limit) if limit else None,
-            progress=progress,
-            **options,
-        )
+        found = describe(inputs, chosen=chosen, progress=progress, **options)
     if as_json:
         emit_json(found.as_dict())
     else:
@@ -56,6 +57,24 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
     for problem in found.problems[:5]:
         talk(f"skipped: {problem}")
     return 3 if found.problems else 0
+
+
+def _described_here(inputs: tuple[str, ...], *, memory_limit: str | None, **options: Any) -> Stats:
+    from recollect.profiles.statistics.stats import stats as describe
+
+    return describe(inputs, memory_limit=parse_size(memory_limit) if memory_limit else None, **options)
+
+
+def _described_on_spark(
+    cluster: Cluster, inputs: tuple[str, ...], *, memory_limit: str | None, threads: int | None, **options: Any
+) -> Stats:
+    from recollect.spark.stats import stats as describe
+
+    if memory_limit or threads:
+        raise UsageError(
+            "Spark shares out cores and memory", hint="--master 'local[4]', --conf spark.executor.memory=4g"
+        )
+    return describe(inputs, cluster=cluster, **options)
 
 
 def _show(found: Stats) -> None:
@@ -235,7 +254,7 @@ Examples:
 @click.option(
     "--accesses", required=True, multiple=True, metavar="LOG", help="An access log or list of URIs. Repeatable."
 )
-@click.option("--temp-dir", metavar="DIR", help="Where to sort what memory cannot hold.  [default: the system's]")
+@temp_dir_option
 @json_option
 def overlap(holdings: str, accesses: tuple[str, ...], temp_dir: str | None, as_json: bool) -> int:
     """Show what is archived against what is asked for: how many URIs with so many mementos were asked for so often."""

@@ -32,6 +32,7 @@ from typing import Any
 
 from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.errors import BadURI, FormatError
+from recollect.formats.lists import uri_of_line
 from recollect.uris import is_surt, surt, uri_key
 
 REVISIT = "warc/revisit"
@@ -174,9 +175,10 @@ def parse_surt(line: str, *, all_schemes: bool = False) -> Capture:
     text = line.strip(_BLANKS)
     if not text or text[0] in "!@#":
         raise NotACapture(HEADER)
-    if _GAP.search(text):
-        raise FormatError("more than one word in a list of SURTs")
-    return _capture(text, {}, all_schemes)
+    uri = uri_of_line(text)
+    if uri is None:
+        raise FormatError("more than a URI in a line of a list")
+    return _capture(uri, {}, all_schemes)
 
 
 def _json(text: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ was there before. `.gz` is written as BGZF and `.zst` as seekable frames (see `b
 from __future__ import annotations
 
 import bz2
+import errno
 import io
 import os
 import queue
@@ -32,7 +33,7 @@ from typing import IO, Any, BinaryIO, Protocol, cast
 import zstandard
 from isal import igzip_lib
 
-from recollect.errors import FormatError, RecollectError
+from recollect.errors import FormatError, RecollectError, ResourceError
 from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter, IsalError
 from recollect.model import Problem
 
@@ -398,35 +399,70 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     target = Path(os.path.realpath(name))  # a link stays a link to the new content
-    if target.exists() and not target.is_file():
-        if target.is_dir():
-            raise RecollectError("cannot write", where=name, why="it is a folder", hint="name a file in it")
-        with target.open("wb") as direct, _compressed(direct, name) as out:
-            yield out
-        return
-    handle, temporary = _beside(target, name)
-    try:
-        with os.fdopen(handle, "wb", buffering=BUFFER) as file:
-            with _compressed(file, name) as out:
+    with _named(name, target):
+        if _is_special(target, name):
+            with target.open("wb") as direct, _compressed(direct, name) as out:
                 yield out
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)  # noqa: PTH105 - the pair of mkstemp's string
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)  # noqa: PTH108
-        raise
+            return
+        handle, temporary = _beside(target, name)
+        try:
+            with os.fdopen(handle, "wb", buffering=BUFFER) as file:
+                with _compressed(file, name) as out:
+                    yield out
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)  # noqa: PTH105 - the pair of mkstemp's string
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)  # noqa: PTH108
+            raise
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Raise what `atomic_output` would at its start; better before hours of work than after."""
+    name = os.fspath(path)
+    target = Path(os.path.realpath(name))
+    if name != "-" and not _is_special(target, name):
+        handle, temporary = _beside(target, name)
+        os.close(handle)
+        os.unlink(temporary)  # noqa: PTH108
+
+
+def _is_special(target: Path, name: str) -> bool:
+    """Whether a target is a pipe or a device, which has no place to write beside."""
+    if target.is_dir():
+        raise RecollectError("cannot write", where=name, why="it is a folder", hint="name a file in it")
+    return target.exists() and not target.is_file()
+
+
+@contextmanager
+def _named(name: str, target: Path) -> Iterator[None]:
+    """The system does not say which file it has no room for; only writing can lack it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        hint = f"free some space in {target.parent}, or write elsewhere"
+        raise ResourceError("cannot write", where=name, why=error.strerror or str(error), hint=hint) from error
 
 
 def _beside(target: Path, name: str) -> tuple[int, str]:
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".tmp")
-    except FileNotFoundError as error:
-        raise RecollectError(
-            "cannot write", where=name, why="its folder does not exist", hint=f"mkdir -p {target.parent}"
-        ) from error
     except OSError as error:
-        raise RecollectError("cannot write", where=name, why=error.strerror or str(error)) from error
+        folder, reason = target.parent, error.strerror or str(error)
+        if not folder.exists():
+            raise RecollectError(
+                "cannot write", where=name, why="its folder does not exist", hint=f"mkdir -p {folder}"
+            ) from error
+        if not folder.is_dir():
+            raise RecollectError(
+                "cannot write", where=name, why=f"{folder} is no folder", hint="name a file in a folder"
+            ) from error
+        why = f"no file can be made in {folder}: {reason}"
+        hint = f"write to another folder, or see who may write there: ls -ld {folder}"
+        raise RecollectError("cannot write", where=name, why=why, hint=hint) from error
     # mkstemp makes files private; ours get the mode that the file had or a new file would have.
     mask = os.umask(0)
     os.umask(mask)

@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from recollect.errors import FormatError, RecollectError
+from recollect.errors import FormatError, UsageError
 from recollect.formats.cdx import Layout, parse_layout, usual_layout
 from recollect.formats.containers import InputStream, open_input
+from recollect.formats.lists import uri_of_line
 from recollect.formats.parts import is_parted, parted_size
 from recollect.formats.zipnum import lacks_newlines
 from recollect.model import Problem
@@ -105,7 +106,7 @@ def _files(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
             for match in matches:
                 yield from _in_folder(match) if Path(match).is_dir() else [match]
         else:
-            raise RecollectError(
+            raise UsageError(
                 "no such file", where=name, hint="check the path; quote globs to let recollect expand them"
             )
 
@@ -118,7 +119,7 @@ def _in_folder(folder: str) -> Iterator[str]:
         if not file.startswith(".") and not (file.endswith(".loc") and _has_index(files))
     ]
     if not names:
-        raise RecollectError("an empty folder", where=folder, hint="name a folder with index files in it")
+        raise UsageError("an empty folder", where=folder, hint="name a folder with index files in it")
     yield from sorted(names, key=os.fsencode)
 
 
@@ -247,9 +248,8 @@ def _kind_of_line(line: str) -> tuple[Kind, Layout | None]:
             return Kind.CDX, layout
     if len(words) == 2 and _FREQUENCY.fullmatch(words[1]) and re.search(r"[),*]", words[0]):
         return Kind.MAP, None
-    if len(words) == 1:
-        return _kind_of_word(words[0]), None
-    return _lookup_kind(line), None
+    alone = uri_of_line(line)
+    return (_lookup_kind(line) if alone is None else _kind_of_word(alone)), None
 
 
 def _layout_of(fields: list[str], delimiter: str) -> Layout | None:

@@ -3,7 +3,7 @@ r"""Lookups that people made: access logs and lists of URIs, one stream of `LogE
 Hides how the many kinds of logs spell one thing: somebody asked for this URI, then, so many times, and this was the
 answer. Each line is read for itself, so files of mixed kinds work. What is understood:
 
-    http://example.com/a                      a URL list; also without scheme, and SURTs (`com,example)/a`)
+    http://example.com/a                      a URL list; also without scheme, with spaces, and SURTs (`com,example)/a`)
     12 http://example.com/a                   `count url` or `url count`, by tabs or by spaces (as `uniq -c` writes)
     {"uri": "...", "at": "...", "status": 200}   JSON lines, as our own access log writes them
     at <TAB> uri <TAB> status <TAB> count     TSV, with or without a line naming the columns
@@ -33,6 +33,7 @@ from urllib.parse import parse_qsl, unquote
 from recollect.datetimes import parse_any
 from recollect.errors import FormatError
 from recollect.formats.containers import open_input
+from recollect.formats.lists import uri_of_line
 from recollect.model import Problem
 
 
@@ -131,12 +132,13 @@ def parse_entry(line: str, columns: Mapping[str, int] | None = None) -> LogEntry
     access = _CLF.match(line)
     if access:
         return _from_access(access)
-    if not re.search(r"\s", line):
-        return LogEntry(_checked(line))
     counted = _COUNTED.fullmatch(line)
     if counted:
         before, after, uri, count = counted.groups()
         return LogEntry(_checked(after or uri), count=_positive(before or count))
+    alone = uri_of_line(line)
+    if alone is not None:
+        return LogEntry(_checked(alone))
     raise FormatError("neither a URI nor a line of a log that is known")
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, UsageError
 from recollect.formats.containers import atomic_output
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -52,7 +52,7 @@ class HadoopFiles:
             raise _unusable(url, error) from error
         statuses = list(found or [])
         if not statuses:
-            raise RecollectError("no such file", where=url, hint="check the URL and Spark's settings for it")
+            raise UsageError("no such file", where=url, hint="check the URL and Spark's settings for it")
         return sorted(
             (one for status in statuses for one in self._below(system, status)), key=lambda one: os.fsencode(one.url)
         )

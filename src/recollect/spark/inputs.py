@@ -9,6 +9,7 @@ number lines and tell problems as the embedded engine does.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,9 +25,10 @@ from recollect.formats.parquet import found_columns
 from recollect.model import Problem
 from recollect.profiles.indexes.scan import LINE_KINDS, Piece, ScanOptions, scan, scan_range, scan_text
 from recollect.spark.exchange import Sizes
-from recollect.spark.files import HadoopFiles, is_url
+from recollect.spark.files import HadoopFiles, Listed, is_url
 
 HEAD = 1 << 18
+_PART = re.compile(r"part-\d+.*\.ukvs")
 Work = Callable[[Any], Any]
 # The number of a source, and where in it a split begins.
 Place = tuple[int, int]
@@ -58,7 +60,7 @@ def find_inputs(
             found += [(source, False) for source in find_sources(some, on_problem)]
             continue
         files = HadoopFiles(spark)
-        for listed in (one for name in some for one in files.files(name)):
+        for listed in _files_behind(files, some, found):
             source = _inspected(files.head(listed.url, HEAD), listed.url, listed.name, listed.size)
             if source.kind is Kind.UNKNOWN:
                 find_problem = Problem(listed.url, None, "no index, list, log, map or archive file that is known")
@@ -73,6 +75,16 @@ def find_inputs(
         if source.kind is Kind.ZIPNUM or (source.container == "blocks" and is_url(source.path)):
             raise UsageError("a ZipNum cluster by URL", where=source.label, hint="give its shards (cdx-*.gz) instead")
     return found
+
+
+def _files_behind(files: HadoopFiles, urls: Iterable[str], found: list[tuple[Source, bool]]) -> Iterator[Listed]:
+    """The files behind URLs; a folder that is a map in parts goes to `found` as one source."""
+    for url in urls:
+        listed = files.files(url)
+        if any(_PART.match(one.name) for one in listed):
+            found.append((Source(url, Kind.MAP, size=sum(one.size for one in listed if _PART.match(one.name))), True))
+        else:
+            yield from listed
 
 
 def _inspected(head: bytes, url: str, name: str, size: int) -> Source:

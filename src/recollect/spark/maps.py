@@ -33,6 +33,7 @@ HEAD = 1 << 18
 # How deep in the host a border lies: a domain, a top-level domain, or nowhere.
 DOMAIN, TOP, NOWHERE = 2, 1, 0
 _HOST = re.compile(rb"[^):]*")
+_ADDRESS = re.compile(rb"[\d\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,10 @@ class _Split:
 
 @dataclass(slots=True)
 class Ranged:
-    """Maps as an RDD of (range, (map, text)) and how many ranges there are; `notes` is what reading found."""
+    """Maps as an RDD of (range, (map, text)) and the borders between ranges; `notes` is what reading found."""
 
     texts: Any
-    ranges: int
+    borders: list[bytes]
     notes: dict[Any, MapNote]
     blocks: Any
 
@@ -128,9 +129,9 @@ def in_ranges(
     deep = depth(min((note.widest for note in found.values()), default=DOMAIN))
     size = sum(note.size for note in found.values())
     ranges = exchange.ranges_for(size, spark.sparkContext.defaultParallelism, sizes) if deep else 1
-    borders = _borders((key for note in found.values() for key in note.keys), ranges, deep)
+    borders = borders_between(((key, 1) for note in found.values() for key in note.keys), ranges, deep)
     texts = blocks.flatMap(_Cut(borders)).partitionBy(len(borders) + 1, exchange.itself)
-    return Ranged(texts, len(borders) + 1, found, blocks)
+    return Ranged(texts, borders, found, blocks)
 
 
 def border_at(key: bytes, depth: int) -> bytes:
@@ -142,11 +143,12 @@ def border_at(key: bytes, depth: int) -> bytes:
     return b",".join((*segments[:-1], last[:end]))
 
 
-def _borders(keys: Iterable[bytes], ranges: int, depth: int) -> list[bytes]:
+def borders_between(keys: Iterable[tuple[bytes, int]], ranges: int, depth: int) -> list[bytes]:
+    """Borders for so many ranges, or fewer, given keys with weights; none among IP addresses, which have no domain."""
     if ranges < 2:
         return []
-    found = exchange.borders_of((((border_at(key, depth), b""), 1) for key in keys), ranges)
-    return sorted({key for key, _ in found} - {b""})
+    places = (((border_at(key, depth), b""), weight) for key, weight in keys if not _ADDRESS.match(key))
+    return sorted({key for key, _ in exchange.borders_of(places, ranges)} - {b""})
 
 
 def _read(spark: Any, number: int, one: MapOnSpark, sizes: Sizes, told: Any) -> Any:

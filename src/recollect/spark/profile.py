@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,37 +24,23 @@ from recollect.model import Problem, ProgressCallback
 from recollect.profiles.indexes.decompose import DIMENSIONS, DecomposingSink
 from recollect.profiles.indexes.policykeys import rekeying
 from recollect.profiles.indexes.profile import (
-    MAX_EXAMPLES,
     Options,
     ProfileResult,
-    Tally,
     as_cdxj,
     header_of,
     options_of,
 )
 from recollect.profiles.indexes.runs import RunStore
-from recollect.profiles.indexes.scan import ScanOptions, bad_input
 from recollect.profiles.indexes.select import Filter
 from recollect.profiles.indexes.sinks import Totals
 from recollect.profiles.indexes.sorting import SortingSink
 from recollect.spark import exchange
-from recollect.spark.exchange import Border, Sample, Sizes
+from recollect.spark.exchange import Border, Sizes
 from recollect.spark.files import target_of
-from recollect.spark.inputs import Place, blocks_of, find_inputs
+from recollect.spark.inputs import find_inputs
 from recollect.spark.parts import Range, assemble, in_chunks, write_texts
+from recollect.spark.reading import Reading, reading, task_store
 from recollect.spark.session import Cluster, progress_of, session
-
-# For sorting in one task, of which a worker runs as many at once as it has cores.
-TASK_MEMORY = 128 << 20
-
-
-@dataclass(slots=True)
-class SplitNote:
-    """What a task tells of a split."""
-
-    sample: Sample
-    size: int = 0
-    tally: Tally = field(default_factory=Tally)
 
 
 def profile(
@@ -89,7 +74,6 @@ class _Job:
         self._options = options
         self._sizes = sizes
         self._progress = progress
-        self._splits = notes(spark)
         self._ranges = notes(spark)
 
     def run(self, names: Sequence[str], output: str | None, as_parts: bool) -> ProfileResult:
@@ -97,15 +81,14 @@ class _Job:
         found: list[Problem] = []
         inputs = find_inputs(spark, names, None if options.strict else found.append)
         sources = [source for source, _ in inputs]
-        _refuse_maps(sources)
+        refuse_maps(sources)
         if as_parts and output in (None, "-"):
             raise UsageError("parts need a folder", hint="-o map/ writes map/part-00000.ukvs and so on")
-        blocks = self._read(inputs)
         target = target_of(spark, output or "-", options.temp_dir)
         try:
-            tally = self._tally(found, sources)
-            borders = self._borders()
-            totals, seams = self._write(blocks, borders, target)
+            with reading(spark, inputs, Sinks(options), options.all_schemes, self._sizes, self._progress) as read:
+                tally = read.tally(found, strict=options.strict)
+                totals, seams = self._write(read, target)
             header = header_of(options, sources, totals, tally)
             text = None
             if output is None:
@@ -113,63 +96,19 @@ class _Job:
             else:
                 assemble(target, header.encode(), self._ranges.value, seams, as_parts=as_parts)
         finally:
-            blocks.unpersist()
             target.discard()
-        return ProfileResult(totals, tally, tuple(sources), header, output, text, False, self._size())
+        return ProfileResult(totals, tally, tuple(sources), header, output, text, False, read.size)
 
-    def _read(self, inputs: Sequence[tuple[Source, bool]]) -> Any:
-        """Sorted, summed records of every split, in blocks on the workers' disks."""
-        from pyspark import StorageLevel
-
-        how = ScanOptions(threads=1, all_schemes=self._options.all_schemes)
-        samples = max(8, exchange.SAMPLES // max(len(inputs), 1000))
-        task = _ScanTask(self._options, self._splits, samples, self._sizes.block)
-        blocks = blocks_of(self._spark, inputs, task, self._sizes, how).persist(StorageLevel.DISK_ONLY)
-        with progress_of(self._spark, "reading", self._progress):
-            # Counted on the Java side: the blocks stay where they are.
-            blocks._jrdd.count()
-        return blocks
-
-    def _size(self) -> int:
-        return sum(note.size for note in self._splits.value.values())
-
-    def _tally(self, found: Iterable[Problem], sources: Sequence[Source]) -> Tally:
-        """All splits together, in the order of the input."""
-        total = Tally()
-        for problem in found:
-            total.note(problem)
-        for number, places in groupby(sorted(self._splits.value), key=lambda place: place[0]):
-            lines = 0
-            label = sources[number].label
-            for place in places:
-                _add(total, self._splits.value[place].tally, lines, label)
-                lines += self._splits.value[place].tally.lines
-        if self._options.strict and (total.damaged or total.problems):
-            raise bad_input([*total.problems, *total.damaged][0])
-        return total
-
-    def _borders(self) -> list[Border]:
-        notes: Iterable[SplitNote] = self._splits.value.values()
-        ranges = exchange.ranges_for(self._size(), self._spark.sparkContext.defaultParallelism, self._sizes)
-        places = ((place, note.sample.weight) for note in notes for place in note.sample.places)
-        return exchange.borders_of(places, ranges)
-
-    def _write(self, blocks: Any, borders: list[Border], target: Any) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
-        task = _RangeTask(self._options, self._ranges, borders, self._sizes.block)
-        cut = blocks.mapPartitions(_CutTask(borders)).partitionBy(len(borders) + 1, exchange.itself)
+    def _write(self, read: Reading, target: Any) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
+        borders = exchange.borders_of(read.places(), read.ranges)
+        task = RangeTask(self._options, self._ranges, borders, self._sizes.block)
         with progress_of(self._spark, "writing", self._progress):
-            write_texts(self._spark, cut.mapPartitionsWithIndex(task), target)
-        ranges: dict[int, Range] = self._ranges.value
-        seams, keys = _seams(ranges, self._options)
-        totals = Totals(
-            sum(one.keys for one in ranges.values()) + keys,
-            sum(one.captures for one in ranges.values()),
-            sum(one.uri_rs for one in ranges.values()),
-        )
-        return totals, seams
+            write_texts(self._spark, read.cut(borders).mapPartitionsWithIndex(task), target)
+        return added_up(self._ranges.value, self._options)
 
 
-def _refuse_maps(sources: Sequence[Source]) -> None:
+def refuse_maps(sources: Sequence[Source]) -> None:
+    """Raise if a map is among the inputs, which are indexes."""
     maps = [source.label for source in sources if source.kind in (Kind.MAP, Kind.PROFILE)]
     if maps:
         raise UsageError(
@@ -177,76 +116,24 @@ def _refuse_maps(sources: Sequence[Source]) -> None:
         )
 
 
-def _add(total: Tally, part: Tally, lines: int, label: str) -> None:
-    """Add a split to the whole; `lines` stand before it in its source."""
-    total.lines += part.lines
-    total.filtered.update(part.filtered)
-    total.left_out.update(part.left_out)
-    total.skipped.update(part.skipped)
-    total.damaged += part.damaged
-    total.saw(part.first_time, part.last_time)
-    room = MAX_EXAMPLES - len(total.problems)
-    for problem in part.problems[:room]:
-        total.problems.append(replace(problem, file=label, line=(problem.line or 0) + lines))
-
-
-def _sink(options: Options, block: int) -> tuple[SortingSink, RunStore]:
-    """What sorts records and makes lines of them, for one task."""
-    folder = options.temp_dir or os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
-    folder = folder if folder and Path(folder).is_dir() else None
-    store = RunStore(TASK_MEMORY, folder, piece=block)
-    chosen, rekey = Filter(options.chosen), rekeying(options.policy)
-    if options.by:
-        sink: SortingSink = DecomposingSink(
-            chosen, store, options.by, columns=options.by_columns, temp_dir=folder, rekey=rekey
-        )
-    else:
-        sink = SortingSink(chosen, store, folder, rekey=rekey)
-    return sink, store
-
-
 @dataclass(frozen=True, slots=True)
-class _ScanTask:
-    """Reads a split; gives its records, sorted and summed."""
+class Sinks:
+    """Makes what sorts records and makes lines of them, for a task."""
 
     options: Options
-    notes: Any
-    samples: int
-    block: int
 
-    def __call__(self, place: Place, read: Callable[[Any], Iterator[Any]]) -> Iterator[bytes]:
-        note = SplitNote(Sample(self.samples, self.block))
-        sink, store = _sink(self.options, self.block)
-        with closing(sink):
-            for piece in read(sink.work):
-                note.tally.lines += piece.lines
-                note.tally.left_out.update(piece.left_out)
-                for problem in piece.problems:
-                    note.tally.note(problem)
-                for result in piece.results:
-                    note.tally.filtered.update(result.dropped)
-                    note.tally.saw(result.first_time, result.last_time)
-                    sink.take(result)
-            for block in store.merged():
-                if len(block):
-                    note.size += len(block)
-                    note.sample.add(block)
-                    yield block.tobytes()
-        self.notes.add({place: note})
+    def __call__(self, block: int) -> tuple[SortingSink, RunStore]:
+        options = self.options
+        store, folder = task_store(options.temp_dir, block)
+        chosen, rekey = Filter(options.chosen), rekeying(options.policy)
+        if not options.by:
+            return SortingSink(chosen, store, folder, rekey=rekey), store
+        columns = options.by_columns
+        return DecomposingSink(chosen, store, options.by, columns=columns, temp_dir=folder, rekey=rekey), store
 
 
 @dataclass(frozen=True, slots=True)
-class _CutTask:
-    """Cuts blocks at the borders."""
-
-    borders: list[Border]
-
-    def __call__(self, blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-        return exchange.cut(blocks, self.borders)
-
-
-@dataclass(frozen=True, slots=True)
-class _RangeTask:
+class RangeTask:
     """Merges the blocks of a range into lines."""
 
     options: Options
@@ -256,7 +143,7 @@ class _RangeTask:
 
     def __call__(self, number: int, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
         note = Range()
-        sink, store = _sink(self.options, self.block)
+        sink, store = Sinks(self.options)(self.block)
         with closing(sink):
             for _, block in pieces:
                 store.add(np.frombuffer(bytearray(block), np.uint8))
@@ -285,6 +172,14 @@ class _RangeTask:
                 text = text[:at]
             if text:
                 yield text
+
+
+def added_up(ranges: dict[int, Range], options: Options) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
+    """What all ranges hold, and the lines of keys that were made in several."""
+    seams, keys = _seams(ranges, options)
+    sums = (sum(getattr(one, name) for one in ranges.values()) for name in ("keys", "captures", "uri_rs"))
+    total = Totals(*sums)
+    return replace(total, keys=total.keys + keys), seams
 
 
 def _seams(ranges: dict[int, Range], options: Options) -> tuple[dict[int, tuple[bytes, int]], int]:

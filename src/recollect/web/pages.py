@@ -131,7 +131,7 @@ def _summary(answer: Answer, place: Place) -> str:
         missing = "" if not answer.failed and not answer.unheard else " But not every archive answered, see below."
         return f'<section class="card summary"><h2>No captures found</h2><p>of {shown}.{missing}</p></section>'
     first, last = mementos[0], mementos[-1]
-    holders = len({archive for _, archive, _, _ in mementos.rows})
+    holders = len({archive for _, archive, _ in mementos.rows})
     formats = " · ".join(f'<a href="{escape(_local(place, kind))}">{kind}</a>' for kind in MEDIA_TYPES)
     warning = ""
     if answer.failed or answer.unheard:

@@ -110,7 +110,7 @@ def _binned(mementos: Mementos, scale: Scale) -> dict[str, _Bins]:
 def in_order(mementos: Mementos) -> list[str]:
     """The archives that hold any, those with most captures first: the order of rows and of colours."""
     totals: dict[int, int] = {}
-    for _, archive, _, _ in mementos.rows:
+    for _, archive, _ in mementos.rows:
         totals[archive] = totals.get(archive, 0) + 1
     return [mementos.archives[number] for number in sorted(totals, key=lambda number: (-totals[number], number))]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect.archives.registry import Archive, Rate, choose, load_archives
-from recollect.errors import FormatError
+from recollect.errors import FormatError, UsageError
 
 MEMGATOR = [
     {
@@ -138,7 +138,7 @@ def test_files_that_are_no_list_say_so(tmp_path: Path, name: str, content: str) 
 
 
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="no-such-file"):
+    with pytest.raises(UsageError, match="no-such-file"):
         load_archives(tmp_path / "no-such-file")
 
 

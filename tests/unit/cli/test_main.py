@@ -120,7 +120,7 @@ def raising(error: BaseException) -> Callable[[], object]:
     [
         (RecollectError("what", where="where", why="why", hint="do"), 1, "recollect: what: where: why\nhint: do\n"),
         (UsageError("what"), 2, "recollect: what\n"),
-        (FileNotFoundError(2, "No such file or directory", "x.txt"), 1, "recollect: cannot open: x.txt: No such file"),
+        (FileNotFoundError(2, "No such file or directory", "x.txt"), 2, "recollect: no such file: x.txt\nhint: check"),
         (PermissionError(13, "Permission denied", "x"), 1, "recollect: not allowed: x: Permission denied\nhint:"),
         (OSError(28, "No space left on device"), 1, "recollect: cannot go on: No space left on device\nhint: free"),
         (MemoryError(), 1, "recollect: out of memory\nhint:"),

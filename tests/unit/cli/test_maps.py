@@ -24,13 +24,17 @@ def test_validate_says_clean_and_exits_with_0(files, capsys):
 
 
 def test_validate_names_every_fault_and_exits_with_1(files, capsys):
-    assert run(["validate", "fig2.ukvs", "bad.ukvs", "missing.ukvs"]) == 1
+    assert run(["validate", "fig2.ukvs", "bad.ukvs"]) == 1
+    assert run(["validate", "fig2.ukvs", "missing.ukvs", "bad.ukvs"]) == 2
     out, _ = capsys.readouterr()
     assert [line.split(": ")[0] for line in out.splitlines()] == [
         "bad.ukvs:13",
         "bad.ukvs:14",
         "bad.ukvs:15",
         "missing.ukvs",
+        "bad.ukvs:13",
+        "bad.ukvs:14",
+        "bad.ukvs:15",
     ]
 
 

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -101,9 +100,66 @@ def test_usage_errors_exit_2_with_a_hint(index: Path, arguments: list[str], caps
     assert capsys.readouterr().err
 
 
-def test_a_missing_file_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["profile", str(tmp_path / "none")]) == 1
-    assert "no such file" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["profile", "none"],
+        ["profile", "index.cdxj", "none"],
+        ["profile", "*.none"],
+        ["profile", "empty/"],
+        ["profile", "index.cdxj", "--temp-dir", "none"],
+        ["stats", "none"],
+        ["stats", "map.ukvs", "none"],
+        ["verify", "none", "index.cdxj"],
+        ["verify", "map.ukvs", "none"],
+        ["merge", "none", "map.ukvs", "-o", "out.ukvs"],
+        ["diff", "none", "map.ukvs"],
+        ["diff", "map.ukvs", "none"],
+        ["overlap", "--holdings", "none", "--accesses", "urls.txt"],
+        ["overlap", "--holdings", "map.ukvs", "--accesses", "none"],
+        ["validate", "none"],
+        ["lookup", "none", "http://x.com/"],
+        ["lookup", "map.ukvs", "--from", "none"],
+        ["compact", "none", "-o", "out.ukvs"],
+        ["evaluate", "none", "--holdings", "map.ukvs", "--lookups", "urls.txt"],
+        ["evaluate", "map.ukvs", "--holdings", "map.ukvs", "--lookups", "none"],
+        ["filter", "none", "-o", "out"],
+        ["publish", "none", "out"],
+        ["report", "none", "-o", "out.html"],
+        ["route", "http://x.com/", "--archives", "none"],
+    ],
+    ids=" ".join,
+)
+def test_a_file_that_is_not_there_is_named_and_exits_2(
+    index: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(index.parent)
+    Path("map.ukvs").write_text("com,x)/a 1/1\n")
+    Path("urls.txt").write_text("http://x.com/a\n")
+    Path("empty").mkdir()
+    assert run(arguments) == 2
+    said = capsys.readouterr()
+    assert "none" in said.err + said.out or "empty" in said.err
+    assert not any(Path().glob("out*"))
+
+
+@pytest.mark.parametrize("target", ["none/map.ukvs", "index.cdxj/map.ukvs", "empty", "/proc/map.ukvs", "/dev/full"])
+def test_where_nothing_can_be_written_is_named_with_reason_and_next_step(
+    index: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(index.parent)
+    Path("empty").mkdir()
+    assert run(["profile", "index.cdxj", "-o", target]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"recollect: cannot write: {target}: ")
+    assert "\nhint: " in said
+
+
+def test_an_output_that_cannot_be_is_refused_before_anything_is_read(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.profiles.indexes.profile.find_sources", lambda *_: pytest.fail("read"))
+    assert run(["profile", str(index), "-o", str(index.parent / "none" / "map.ukvs")]) == 1
 
 
 def test_verify_says_all_found_or_names_each_miss(
@@ -166,9 +222,10 @@ def test_the_interrupted_command_leaves_nothing_half_written(tmp_path: Path) -> 
     command = [sys.executable, "-m", "recollect", "profile", str(pipe), "-o", str(target), "--temp-dir", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     with pipe.open("w") as writer:  # returns when the command reads
-        writer.write(LINES)
+        # More than a pipe holds: once it is written, the command is past its imports (some of which swallow an
+        # interrupt) and reads on.
+        writer.write(LINES * 2000)
         writer.flush()
-        time.sleep(0.1)  # into the read that waits for more
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130

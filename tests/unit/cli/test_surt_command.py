@@ -86,5 +86,5 @@ def test_what_cannot_be_meant_is_a_usage_error(args: list[str], capsys: pytest.C
 
 
 def test_a_missing_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["surt", "--from", "/no/such/file"]) == 1
-    assert "cannot open: /no/such/file: No such file" in capsys.readouterr().err
+    assert run(["surt", "--from", "/no/such/file"]) == 2
+    assert "no such file: /no/such/file" in capsys.readouterr().err

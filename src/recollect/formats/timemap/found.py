@@ -11,7 +11,7 @@ from datetime import datetime
 from recollect.datetimes import format_http_date, parse_any, parse_timestamp
 from recollect.errors import FormatError
 from recollect.formats.timemap.links import Link, Problems, resolve
-from recollect.formats.timemap.model import DAY_OF_MOMENT, MOMENT_OF_DAY, Page, TimeMap, datetime_to_moment
+from recollect.formats.timemap.model import MOMENT_OF_DAY, Page, TimeMap, datetime_to_moment, stem_of
 
 _STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
 _RFC_1123 = re.compile(r"[A-Z][a-z]{2}, .{11} (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9] GMT")
@@ -30,7 +30,7 @@ class Found:
         self.timegate = ""
         self.moments: list[str] = []
         self.uris: list[str] = []
-        self.days: list[str] = []
+        self.stems: list[str] = []
         self.related = False
         """Whether any link had a relation type: without one this is no TimeMap."""
         self.selves = {_bare(base)}
@@ -75,12 +75,12 @@ class Found:
     def _keep(self, moment: str, uri: str) -> None:
         self.moments.append(moment)
         self.uris.append(uri)
-        self.days.append(DAY_OF_MOMENT[moment[:8]])
+        self.stems.append(stem_of(moment, uri))
 
     def _moment(self, date: str) -> str:
         if _RFC_1123.fullmatch(date):
             try:
-                return MOMENT_OF_DAY[date[:16]] + date[17:25]
+                return MOMENT_OF_DAY[date[:17]] + date[17:25]
             except FormatError:
                 pass  # a wrong weekday, or no day at all
         captured_at = self.date(date)
@@ -119,7 +119,7 @@ class Found:
             timegate=self.timegate,
             moments=self.moments,
             uris=self.uris,
-            days=self.days,
+            stems=self.stems,
             pages=self._other_pages(),
             problems=self.problems.words(),
             kind=kind,

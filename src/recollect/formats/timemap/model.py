@@ -1,8 +1,9 @@
 """Mementos of one resource: as one archive lists them (`TimeMap`), and merged across archives (`Mementos`).
 
-Hides: the compact form. A moment is kept as `YYYYMMDDhh:mm:ss`, which sorts as it is and holds the clock time ready for
-an HTTP date; its day is kept as an HTTP date begins (`Thu, 01 Jan 2015`), because a weekday is slow to find; datetimes
-are made only when somebody asks. Lists are parallel, so 100,000 mementos are 300,000 strings.
+Hides: the compact form. A moment is kept as `YYYYMMDDhh:mm:ss`, which sorts as it is. A memento is kept as the stem of
+its link, `URI-M>; rel="memento"; datetime="Thu, 01 Jan 2015 00:00:00`: archives send it so and we send it on so, and
+everything else is a slice of it. Datetimes are made only when somebody asks. Lists are parallel, so 100,000 mementos
+are 300,000 strings.
 
 Invariants: `Mementos.rows` is sorted by moment, then archive in the order given, then URI, and holds no memento twice;
 two answers made of the same TimeMaps are the same whatever order they arrived in.
@@ -16,13 +17,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice, repeat
-from operator import eq
+from operator import eq, itemgetter
 
 from recollect.datetimes import format_http_date, parse_http_date
 from recollect.errors import FormatError
 
 # The address inside a URI-M: the second scheme, its host, its port.
 _ADDRESS = re.compile(r"(https?://.*?)(https?)://[^/?#]*?(:\d+)(?=[/?#]|\Z)")
+RELATION = '>; rel="memento"; datetime="'
+"""What stands between the URI-M and the date of a stem."""
+DATE = 25
+"""Characters of a stem's date, `Thu, 01 Jan 2015 00:00:00`."""
+AFTER_URI = len(RELATION) + DATE
+"""Characters of a stem that follow the URI-M."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +59,8 @@ class TimeMap:
     timegate: str = ""
     moments: list[str] = field(default_factory=list)
     uris: list[str] = field(default_factory=list)
-    days: list[str] = field(default_factory=list, repr=False, compare=False)
-    """Of each moment, the day as an HTTP date names it; empty where nobody has needed it yet."""
+    stems: list[str] = field(default_factory=list, repr=False, compare=False)
+    """Of each memento, the stem of its link; empty where nobody has needed it yet."""
     pages: tuple[Page, ...] = ()
     problems: tuple[str, ...] = ()
     kind: str = "link"
@@ -83,8 +90,8 @@ class Negotiated:
     last: Memento | None
 
 
-Row = tuple[str, int, str, str]
-"""Moment, number of the archive in `Mementos.archives`, URI-M, day."""
+Row = tuple[str, int, str]
+"""Moment, number of the archive in `Mementos.archives`, stem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +105,8 @@ class Mementos:
         return len(self.rows)
 
     def __getitem__(self, index: int) -> Memento:
-        moment, archive, uri, _ = self.rows[index]
-        return Memento(uri, moment_to_datetime(moment), self.archives[archive])
+        moment, archive, stem = self.rows[index]
+        return Memento(stem[:-AFTER_URI], moment_to_datetime(moment), self.archives[archive])
 
     def __iter__(self) -> Iterator[Memento]:
         return (self[i] for i in range(len(self.rows)))
@@ -122,7 +129,7 @@ class Mementos:
     def per_year(self) -> dict[str, dict[int, int]]:
         """Mementos by archive and year, for archives that hold any."""
         table: dict[str, dict[int, int]] = {}
-        for moment, archive, _, _ in self.rows:
+        for moment, archive, _ in self.rows:
             years = table.setdefault(self.archives[archive], {})
             year = int(moment[:4])
             years[year] = years.get(year, 0) + 1
@@ -167,26 +174,32 @@ def merge(timemaps: Sequence[tuple[str, TimeMap]]) -> Mementos:
     archives = tuple(dict.fromkeys(name for name, _ in timemaps))
     order = {name: number for number, name in enumerate(archives)}
     rows: list[Row] = []
+    names: set[str] = set()
     for name, timemap in timemaps:
-        moments, uris, days = timemap.moments, timemap.uris, timemap.days
-        if len(days) != len(uris):
-            days = [DAY_OF_MOMENT[moment[:8]] for moment in moments]
-        rows.extend(zip(moments, repeat(order[name]), uris, days, strict=False))
-    rows.sort()
-    return Mementos(archives, _without_twins(rows))
-
-
-def _without_twins(rows: list[Row]) -> list[Row]:
-    names = {uri for _, _, uri, _ in rows}
+        moments, uris = timemap.moments, timemap.uris
+        stems = timemap.stems or map(stem_of, moments, uris)
+        rows.extend(zip(moments, repeat(order[name], len(moments)), stems, strict=True))
+        names.update(uris)
+    # The sort is stable and archives come in order: by the moment alone is enough, unless two are equal.
+    rows.sort(key=itemgetter(0))
     moments = [row[0] for row in rows]
     if any(map(eq, moments, islice(moments, 1, None))):
+        rows.sort(key=lambda row: (row[0], row[1], row[2][:-AFTER_URI]))
         names -= _port_twins(rows, moments)
-    if len(names) == len(rows):
-        return rows
+    return Mementos(archives, rows if len(names) == len(rows) else _named(rows, names))
+
+
+def stem_of(moment: str, uri: str) -> str:
+    return f"{uri}{RELATION}{DAY_OF_MOMENT[moment[:8]]}{moment[8:]}"
+
+
+def _named(rows: list[Row], names: set[str]) -> list[Row]:
+    """The first row of each name."""
     kept: list[Row] = []
     for row in rows:
-        if row[2] in names:
-            names.discard(row[2])
+        uri = row[2][:-AFTER_URI]
+        if uri in names:
+            names.discard(uri)
             kept.append(row)
     return kept
 
@@ -194,7 +207,7 @@ def _without_twins(rows: list[Row]) -> list[Row]:
 def _port_twins(rows: list[Row], moments: list[str]) -> set[str]:
     """URI-Ms that have a twin of the same archive and moment which differs only by a default port written out."""
     tied = {moment for moment, after in zip(moments, islice(moments, 1, None), strict=False) if moment == after}
-    held = {(moment, archive, uri) for moment, archive, uri, _ in rows if moment in tied}
+    held = {(moment, archive, stem[:-AFTER_URI]) for moment, archive, stem in rows if moment in tied}
     return {
         uri
         for moment, archive, uri in held
@@ -232,11 +245,11 @@ MOST_DAYS = 50_000
 
 
 class _Moments(dict[str, str]):
-    """`Thu, 01 Jan 2015` to `20150101`; only days written exactly so are kept, others raise FormatError."""
+    """`Thu, 01 Jan 2015 ` to `20150101`; only days written exactly so are kept, others raise FormatError."""
 
     def __missing__(self, day: str) -> str:
-        at = parse_http_date(f"{day} 00:00:00 GMT")
-        if format_http_date(at)[:16] != day:
+        at = parse_http_date(f"{day}00:00:00 GMT")
+        if format_http_date(at)[:17] != day:
             raise FormatError("not the day it says", where=repr(day))
         if len(self) > MOST_DAYS:
             self.clear()
@@ -245,12 +258,12 @@ class _Moments(dict[str, str]):
 
 
 class _Days(dict[str, str]):
-    """`20150101` to `Thu, 01 Jan 2015`."""
+    """`20150101` to `Thu, 01 Jan 2015 `."""
 
     def __missing__(self, moment: str) -> str:
         if len(self) > MOST_DAYS:
             self.clear()
-        self[moment] = format_http_date(moment_to_datetime(f"{moment}00:00:00"))[:16]
+        self[moment] = format_http_date(moment_to_datetime(f"{moment}00:00:00"))[:17]
         return self[moment]
 
 

@@ -4,8 +4,10 @@ Hides: telling the kinds apart (by the body first, because Content-Type lies), c
 and all the ways in which they break their format. Nothing raises: a body that is no TimeMap gives none, with its
 problem named; a body cut off gives what came.
 
-Link-format is read twice over. A regular expression splits the body at well-formed mementos (0.6 µs each); only what
-lies between, which is the head of the TimeMap or anything odd, goes to the tolerant reader (`links`).
+Link-format is read in three passes, each over what the one before left. Mementos that stand one a line, as most
+archives write them, are split off and checked all at once (0.6 µs each). A regular expression splits what is left at
+well-formed mementos (0.9 µs each). What lies between, the head of the TimeMap or anything odd, goes to the tolerant
+reader (`links`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from itertools import compress
 from recollect.errors import FormatError
 from recollect.formats.timemap.found import Found
 from recollect.formats.timemap.links import Problems, parse_links
-from recollect.formats.timemap.model import MOMENT_OF_DAY, TimeMap
+from recollect.formats.timemap.model import AFTER_URI, DATE, MOMENT_OF_DAY, RELATION, TimeMap
 from recollect.formats.timemap.structured import read_cdxj, read_json
 
 INFLATE_LIMIT = 64 << 20
@@ -26,9 +28,14 @@ INFLATE_LIMIT = 64 << 20
 # Targets here hold only what `safe_uri` leaves alone, and no `<`: one start never runs into another, so time is linear.
 _FAST = re.compile(
     r'<(https?://[!#-;=?-~]+)>; ?rel="memento"; ?'
-    r'datetime="([A-Z][a-z]{2}, [^"]{11}) ([0-2][0-9]:[0-5][0-9]:[0-5][0-9]) GMT"'
+    r'datetime="([A-Z][a-z]{2}, [^"]{11} )([0-2][0-9]:[0-5][0-9]:[0-5][0-9]) GMT"'
     r'(?:; ?(?!anchor)[a-z]+="[^"\\]*")*(?:,\s*|\s*\Z)'
 )
+_END_OF_LINE = ' GMT",\n<'
+_DAY, _TIME = slice(-DATE, -8), slice(-8, None)  # of a stem
+_SAFE = bytes(set(range(0x21, 0x7F)) - set(b'"<>'))
+_TWO = bytes(byte == ord("2") for byte in range(256))
+_FOUR_OR_MORE = bytes(byte >= ord("4") for byte in range(256))
 _LINK_START = re.compile(r"[\s,;\ufeff]*<\s*(?:[A-Za-z][A-Za-z0-9+.-]*:|[/?.])")
 _HTML = re.compile(r"\s*<(?:!doctype|!--|html|head|body|\?xml)", re.IGNORECASE)
 _CDXJ_LINE = re.compile(r"(?:[!@]\w+\s|\d{4,14}\s+\{|\S+\s+\d{14}\s+\{)")
@@ -84,24 +91,77 @@ def _decode(body: bytes, problems: Problems) -> str:
 
 def _read_links(text: str, base: str, problems: Problems) -> TimeMap:
     found = Found(base, problems)
+    read_well_formed(read_lines(text, found), found)
+    if not found.related and not found.uris:
+        problems.add("no links: this is no TimeMap")
+        return found.timemap("other")
+    return found.timemap("link")
+
+
+def read_lines(text: str, found: Found) -> str:
+    """Read the mementos that stand one a line, between a first and a last one; returns the text without them.
+
+    They are read only if all of them are as they should be: what lies between the ends of two lines is a stem, if there
+    are as many relations as stems, each ends with a date, and nothing before it could be more than an address.
+    """
+    pieces = text.split(_END_OF_LINE)
+    head = text.count(_END_OF_LINE, 0, max(0, text.find(RELATION))) + 1
+    stems = pieces[head:-1]
+    if not stems:
+        return text
+    rest = _END_OF_LINE.join([*pieces[:head], pieces[-1]])
+    uris = [stem[:-AFTER_URI] for stem in stems]
+    try:
+        moments = [MOMENT_OF_DAY[stem[_DAY]] + stem[_TIME] for stem in stems]
+    except FormatError:
+        return text
+    relations = text.count(RELATION) - rest.count(RELATION)
+    if relations != len(stems) or not _are_addresses(uris) or not _have_times(moments):
+        return text
+    found.moments += moments
+    found.uris += uris
+    found.stems += stems
+    return rest
+
+
+def _are_addresses(uris: list[str]) -> bool:
+    """Whether all are absolute, by one scheme, and hold only what `safe_uri` leaves alone."""
+    text = "\n" + "\n".join(uris)
+    scheme = "\nhttps://" if uris[0].startswith("https") else "\nhttp://"
+    return (
+        text.isascii() and text.count(scheme) == len(uris) and text.encode().translate(None, _SAFE) == b"\n" * len(uris)
+    )
+
+
+def _have_times(moments: list[str]) -> bool:
+    """Whether the time of each moment, of which only the day is certain, is `hh:mm:ss` within a day."""
+    text = "".join(moments).encode()
+    hours, hour, colon, minutes, minute, colon_too, seconds, second = (text[at::16] for at in range(8, 16))
+    # As numbers, so that all hours are compared at once: a two, and after it a four or more.
+    late = int.from_bytes(hours.translate(_TWO)) & int.from_bytes(hour.translate(_FOUR_OR_MORE))
+    return (
+        colon == colon_too == b":" * len(moments)
+        and (hours + hour + minutes + minute + seconds + second).isdigit()
+        and not (hours.translate(None, b"012") or (minutes + seconds).translate(None, b"012345") or late)
+    )
+
+
+def read_well_formed(text: str, found: Found) -> None:
+    """Read all that is left: well-formed mementos wherever they stand, and what lies between them."""
     parts = _FAST.split(text)
     uris, days, times = parts[1::4], parts[2::4], parts[3::4]
     gaps = parts[0::4]
     for number, gap in compress(enumerate(gaps), gaps):
-        for link in parse_links(gap, problems):
+        for link in parse_links(gap, found.problems):
             found.link(link)
         if number < len(gaps) - 1 and ">" in gap and not gap.rstrip().endswith(","):
-            problems.add("a semicolon between links" if gap.rstrip().endswith(";") else "no comma between links")
+            found.problems.add("a semicolon between links" if gap.rstrip().endswith(";") else "no comma between links")
     try:
         if times and max(times) > "23:59:59":
             raise FormatError("no such hour")
         found.moments += [MOMENT_OF_DAY[day] + time for day, time in zip(days, times, strict=True)]
         found.uris += uris
-        found.days += days
+        found.stems += [f"{uri}{RELATION}{day}{time}" for uri, day, time in zip(uris, days, times, strict=True)]
     except FormatError:
         for uri, day, time in zip(uris, days, times, strict=True):
-            found.memento(uri, f"{day} {time} GMT")
-    if not found.related and not found.uris:
-        problems.add("no links: this is no TimeMap")
-        return found.timemap("other")
-    return found.timemap("link")
+            found.memento(uri, f"{day}{time} GMT")

@@ -17,10 +17,19 @@ from typing import Any
 
 from recollect.datetimes import format_http_date, format_iso, format_timestamp
 from recollect.formats.timemap.links import quote, safe_uri
-from recollect.formats.timemap.model import Memento, Mementos, Negotiated, Row, moment_to_datetime, moment_to_timestamp
+from recollect.formats.timemap.model import (
+    AFTER_URI,
+    DATE,
+    Memento,
+    Mementos,
+    Negotiated,
+    Row,
+    moment_to_datetime,
+    moment_to_timestamp,
+)
 
 MEDIA_TYPES = {"link": "application/link-format", "json": "application/json", "cdxj": "application/cdxj+ors"}
-_CHUNK = 2000
+_CHUNK = 500  # mementos written at a time: larger pieces leave the processor's cache, and take twice as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +102,10 @@ def _write_link(place: Place, mementos: Mementos, paging: Paging | None) -> Iter
     here = place.timemap("link", paging.number if paging else None)
     head = [f'<{place.original}>; rel="original"', f'<{here}>; rel="self"; {kind}{_range(shown.rows)}']
     yield (",\n".join(head) + ",\n").encode()
-    names = [f"; archive={quote(name)},\n" for name in mementos.archives]
+    names = [f' GMT"; archive={quote(name)},\n' for name in mementos.archives]
     for start in range(0, len(shown.rows), _CHUNK):
         chunk = shown.rows[start : start + _CHUNK]
-        lines = [
-            f'<{uri}>; rel="memento"; datetime="{day} {moment[8:]} GMT"{names[archive]}'
-            for moment, archive, uri, day in chunk
-        ]
+        lines = [f"<{stem}{names[archive]}" for _, archive, stem in chunk]
         for at, row in _ends(mementos, chunk):
             lines[at] = lines[at].replace('rel="memento"', f'rel="{_end_rel(mementos, row)}"', 1)
         yield "".join(lines).encode()
@@ -120,7 +126,7 @@ def _range(rows: list[Row]) -> str:
 
 
 def _http(row: Row) -> str:
-    return f"{row[3]} {row[0][8:]} GMT"
+    return f"{row[2][-DATE:]} GMT"
 
 
 def _ends(mementos: Mementos, chunk: list[Row]) -> list[tuple[int, Row]]:
@@ -177,9 +183,9 @@ def _write_json(place: Place, mementos: Mementos, paging: Paging | None, extra: 
     opening = "\n"
     for start in range(0, len(shown.rows), _CHUNK):
         items = [
-            f'      {{\n        "datetime": "{m[:4]}-{m[4:6]}-{m[6:8]}T{m[8:]}Z",\n        "uri": {_text(uri)},\n'
-            f'        "archive": {names[archive]}\n      }}'
-            for m, archive, uri, _ in shown.rows[start : start + _CHUNK]
+            f'      {{\n        "datetime": "{m[:4]}-{m[4:6]}-{m[6:8]}T{m[8:]}Z",\n'
+            f'        "uri": {_text(stem[:-AFTER_URI])},\n        "archive": {names[archive]}\n      }}'
+            for m, archive, stem in shown.rows[start : start + _CHUNK]
         ]
         yield (opening + ",\n".join(items)).encode()
         opening = ",\n"
@@ -246,9 +252,9 @@ def _write_cdxj(place: Place, mementos: Mementos, paging: Paging | None, extra: 
     for start in range(0, len(shown.rows), _CHUNK):
         chunk = shown.rows[start : start + _CHUNK]
         lines = [
-            f'{moment_to_timestamp(moment)} {{"uri": {_text(uri)}, "rel": "memento", '
-            f'"datetime": "{day} {moment[8:]} GMT"{names[archive]}'
-            for moment, archive, uri, day in chunk
+            f'{moment_to_timestamp(moment)} {{"uri": {_text(stem[:-AFTER_URI])}, "rel": "memento", '
+            f'"datetime": "{stem[-DATE:]} GMT"{names[archive]}'
+            for moment, archive, stem in chunk
         ]
         for at, row in _ends(mementos, chunk):
             lines[at] = lines[at].replace('"rel": "memento"', f'"rel": "{_end_rel(mementos, row)}"', 1)

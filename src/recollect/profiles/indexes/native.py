@@ -10,8 +10,8 @@ error, then for each array owner, parent, number of items, size of an item, data
 call is 0 when all went well. Kernels count no references (`_nrt=False`), so owner and parent may be null, and they need
 nothing of Numba at run time.
 
-The name of the kept file is made from the kernels' sources, the version of LLVM's binding and the processor, so that a
-change of any makes a new file.
+The name of the kept file is made from the processor, the kernels' sources and the version of LLVM's binding, so that a
+change of any makes a new file; it takes the place of the older ones of its processor.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ import ctypes
 import hashlib
 import os
 import pickle
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_SOURCES = ("kernels.py", "kernelfields.py", "words.py")
+from recollect.errors import RecollectError
+from recollect.formats.containers import atomic_output
+
+_HERE = Path(__file__).parent
+_SOURCES = (_HERE / "kernels.py", _HERE / "kernelfields.py", _HERE.parent / "words.py")
 _lock = threading.Lock()
 _loaded: dict[str, Callable[..., None]] = {}
 
@@ -93,12 +96,15 @@ def _by_numba() -> dict[str, Callable[..., None]]:
 
 def _keep(code: dict[str, tuple[str, bytes]]) -> dict[str, tuple[str, bytes]]:
     for folder in _folders():
-        with suppress(OSError):
+        # A folder that cannot be written to is no misfortune: the next one will do, or every run compiles.
+        with suppress(OSError, RecollectError):
             folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=folder)
-            with os.fdopen(handle, "wb") as file:
+            kept = folder / _file_name()
+            with atomic_output(kept) as file:
                 pickle.dump(code, file)
-            os.replace(temporary, folder / _file_name())  # noqa: PTH105 - the pair of mkstemp's string
+            for outdated in folder.glob(f"{kept.name.rpartition('-')[0]}-*.machine"):
+                if outdated != kept:
+                    outdated.unlink(missing_ok=True)
             break
     return code
 
@@ -115,20 +121,18 @@ def _folders() -> list[Path]:
     """Where machine code is kept: where Numba keeps its own if told, or beside the sources, or in the user's cache."""
     told = os.environ.get("NUMBA_CACHE_DIR")
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return [Path(told)] if told else [Path(__file__).parent / "__pycache__", home / "recollect"]
+    return [Path(told)] if told else [_HERE / "__pycache__", home / "recollect"]
 
 
 def _file_name() -> str:
     import llvmlite
     from llvmlite import binding
 
-    told = hashlib.sha256()
+    made_of = hashlib.sha256(llvmlite.__version__.encode())
     for source in _SOURCES:
-        told.update((Path(__file__).parent / source).read_bytes())
-    told.update(llvmlite.__version__.encode())
-    told.update(binding.get_host_cpu_name().encode())
-    told.update(binding.get_host_cpu_features().flatten().encode())
-    return f"kernels-{told.hexdigest()[:24]}.machine"
+        made_of.update(source.read_bytes())
+    processor = binding.get_host_cpu_name() + binding.get_host_cpu_features().flatten()
+    return f"kernels-{hashlib.sha256(processor.encode()).hexdigest()[:12]}-{made_of.hexdigest()[:12]}.machine"
 
 
 def _linked(code: dict[str, tuple[str, bytes]]) -> dict[str, Callable[..., None]]:

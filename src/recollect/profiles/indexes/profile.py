@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import recollect
 from recollect.datetimes import format_iso
 from recollect.errors import FormatError, NotSorted, ResourceError, UsageError
-from recollect.formats.containers import atomic_output
+from recollect.formats.containers import atomic_output, check_output
 from recollect.formats.detect import Kind, Source, find_sources
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, Progress, ProgressCallback
@@ -204,10 +204,10 @@ def profile(
         piece=piece,
     )
     target = None if output is None else os.fspath(output)
+    if target is not None:
+        check_output(target)
     found: list[Problem] = []
     sources = _without_output(find_sources(_listed(paths), None if strict else found.append), target)
-    if found and not sources:
-        raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason)
     if found and not sources:
         # A map of nothing would say that the archive holds nothing, perhaps in the place of one that knows better.
         hint = "see `recollect profile --help` for the kinds of input"
@@ -403,7 +403,7 @@ class _Job:
             raise ResourceError(
                 "not enough room to sort",
                 where=folder,
-                why=f"up to {needed / 1e9:.1f} GB may be needed, {free / 1e9:.1f} GB are free",
+                why=f"up to {needed / 1e6:,.1f} MB may be needed, {free / 1e6:,.1f} MB are free",
                 hint="name a folder with more room: --temp-dir DIR, or give the indexes sorted (LC_ALL=C sort)",
             )
 

@@ -1,12 +1,18 @@
 """A small, safe language over the fields of a capture: `status == 200 and media_type like 'image/*'`.
 
-Hides the parser. Fields: surt, url, timestamp, year, month, status, media_type, digest, length, filename, language.
+Hides the parser. Fields: surt, url, timestamp, year, month, status, media_type, digest, length, filename, language,
+revisit (yes or no).
 Operators: `==` (or `=`), `!=` (or `<>`), `<`, `<=`, `>`, `>=`, `in`, `not in`, `and`, `or`, `not`, `like` (a pattern
 with `*` and `?`, any case), `matches` (a regular expression found anywhere), parentheses, and chains such as `2010 <=
 year < 2015`. Values: numbers, quoted text, lists, None.
 
 A missing field equals only None, and is in no order with anything. A number beside a text field (or the reverse) is
 compared in the field's own terms, so `status == '200'` and `timestamp >= 2014` mean what they say.
+
+A revisit's media type, and its status where the index has none, are those of another capture and not known here. A
+comparison with one is neither true nor false, `and`, `or` and `not` carry that on (as in SQL), and a capture of which
+the whole expression says neither is kept, as by the other filters. Only the comparison that names what the index has
+(`status == None`, `media_type == 'warc/revisit'`) is decided.
 
 Nothing of Python can be reached from it: the text is parsed by `ast`, and only the nodes listed here are accepted.
 """
@@ -23,7 +29,7 @@ from collections.abc import Callable
 from typing import Any
 
 from recollect.errors import UsageError
-from recollect.formats.cdx import Capture
+from recollect.formats.cdx import REVISIT, Capture
 
 Value = Callable[[Capture], Any]
 
@@ -39,8 +45,11 @@ FIELDS: dict[str, Value] = {
     "length": lambda c: c.length,
     "filename": lambda c: c.filename,
     "language": lambda c: c.language,
+    "revisit": lambda c: c.media_type == REVISIT,
 }
-_NUMBERS = frozenset({"year", "month", "status", "length"})
+# What a comparison is that cannot be decided.
+_UNKNOWN = object()
+_NUMBERS = frozenset({"year", "month", "status", "length", "revisit"})
 _ORDER: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -49,6 +58,7 @@ _ORDER: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 # Words that Python lacks are read as operators it has, which are then given another meaning.
 _WORDS = {"like": "@", "matches": "%", "AND": "and", "OR": "or", "NOT": "not", "IN": "in", "LIKE": "@", "NULL": "None"}
+_WORDS |= {"null": "None", "none": "None", "true": "True", "false": "False"}
 _SIGNS = {"=": "==", "<>": "!="}
 _HINT = "for example: --where \"status == 200 and media_type like 'image/*' and year >= 2010\""
 
@@ -60,7 +70,7 @@ def compile_where(text: str) -> Callable[[Capture], bool]:
     except (SyntaxError, tokenize.TokenError, IndentationError) as error:
         raise UsageError("cannot read the expression", where=text, why=str(error.args[0]), hint=_HINT) from error
     test = _build(tree.body, text)
-    return lambda capture: bool(test(capture))
+    return lambda capture: bool(test(capture))  # what is unknown is kept
 
 
 def _translated(text: str) -> str:
@@ -81,19 +91,19 @@ def _build(node: ast.expr, text: str) -> Value:
     match node:
         case ast.BoolOp(op=ast.And(), values=values):
             parts = [_build(value, text) for value in values]
-            return lambda c: all(part(c) for part in parts)
+            return lambda c: _combined(parts, c, decisive=False)
         case ast.BoolOp(op=ast.Or(), values=values):
             parts = [_build(value, text) for value in values]
-            return lambda c: any(part(c) for part in parts)
+            return lambda c: _combined(parts, c, decisive=True)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             inner = _build(operand, text)
-            return lambda c: not inner(c)
+            return lambda c: _UNKNOWN if (found := inner(c)) is _UNKNOWN else not found
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
             return lambda _c: -number
         case ast.Compare(left=left, ops=ops, comparators=right):
             return _comparison([left, *right], ops, text)
         case ast.BinOp(left=ast.Name(id=name), op=ast.MatMult() | ast.Mod(), right=ast.Constant(value=str(pattern))):
-            return _pattern(_field(name, text), pattern, isinstance(node.op, ast.MatMult), text)
+            return _pattern(name, pattern, isinstance(node.op, ast.MatMult), text)
         case ast.Name(id=name):
             return _field(name, text)
         case ast.Constant(value=str() | int() | float() | None as constant):
@@ -102,6 +112,24 @@ def _build(node: ast.expr, text: str) -> Value:
             members = [_build(item, text) for item in items]
             return lambda c: [member(c) for member in members]
     raise UsageError("cannot read the expression", where=text, why=f"{ast.unparse(node)!r} is not allowed", hint=_HINT)
+
+
+def _combined(parts: list[Value], capture: Capture, *, decisive: bool) -> Any:
+    """`and` (where one False decides) and `or` (where one True does)."""
+    result: Any = not decisive
+    for part in parts:
+        found = part(capture)
+        if found is _UNKNOWN:
+            result = _UNKNOWN
+        elif bool(found) is decisive:
+            return decisive
+    return result
+
+
+def _is_unknown(name: str, capture: Capture) -> bool:
+    if capture.media_type != REVISIT:
+        return False
+    return name == "media_type" or (name == "status" and capture.status is None)
 
 
 def _field(name: str, text: str) -> Value:
@@ -114,8 +142,12 @@ def _comparison(operands: list[ast.expr], ops: list[ast.cmpop], text: str) -> Va
     names = {operand.id for operand in operands if isinstance(operand, ast.Name)}
     convert = _as_number if names and names <= _NUMBERS else _as_text if names and not names & _NUMBERS else _as_is
     values = [_build(operand, text) for operand in operands]
+    written = [node.value for operand in operands for node in ast.walk(operand) if isinstance(node, ast.Constant)]
+    undecided = {name for name, said in (("status", None), ("media_type", REVISIT)) if said not in written} & names
 
-    def test(capture: Capture) -> bool:
+    def test(capture: Capture) -> Any:
+        if any(_is_unknown(name, capture) for name in undecided):
+            return _UNKNOWN
         found = [convert(value(capture)) for value in values]
         return all(_holds(op, a, b) for op, a, b in zip(ops, found, found[1:], strict=False))
 
@@ -151,15 +183,18 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) else value
 
 
-def _pattern(field: Value, pattern: str, glob: bool, text: str) -> Value:
+def _pattern(name: str, pattern: str, glob: bool, text: str) -> Value:
+    field = _field(name, text)
     try:
         expression = re.compile(fnmatch.translate(pattern) if glob else pattern, re.IGNORECASE if glob else 0)
     except re.error as error:
         raise UsageError("bad regular expression", where=text, why=str(error)) from error
     test = expression.match if glob else expression.search
 
-    def found(capture: Capture) -> bool:
+    def found(capture: Capture) -> Any:
         value = field(capture)
-        return value is not None and test(str(value)) is not None
+        if value is not None and test(str(value)) is not None:
+            return True
+        return _UNKNOWN if _is_unknown(name, capture) else False
 
     return found

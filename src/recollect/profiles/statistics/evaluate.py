@@ -20,13 +20,12 @@ Pure functions over arrays come first (`judge`), the command's work with files a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from math import sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import zstandard
@@ -38,13 +37,11 @@ from recollect.formats.detect import Kind, inspect
 from recollect.formats.logs import read_lookups
 from recollect.formats.ukvs import open_map as open_records
 from recollect.model import Problem, Progress, ProgressCallback
+from recollect.profiles.indexes.profile import Tally
 from recollect.profiles.maps import searchkernels as kernels
 from recollect.profiles.maps.lookup import Holdings, MementoMap, keys_of, open_map
 from recollect.profiles.maps.maptext import MappedText
 from recollect.uris import is_surt, surt, uri_key
-
-if TYPE_CHECKING:
-    from recollect.profiles.indexes.profile import ProfileResult
 
 Z95 = 1.959963984540054
 _STEP = 1 << 14
@@ -241,22 +238,36 @@ def evaluate(
     logs: Sequence[str | os.PathLike[str]],
     *,
     truth: Literal["key", "uri"] = "key",
-    profiler: Callable[..., ProfileResult] | None = None,
+    holder: Holder | None = None,
     on_problem: OnProblem | None = None,
     progress: ProgressCallback | None = None,
 ) -> Report:
     """Evaluate maps and filters: `holdings` are indexes (or one uncompacted map), `logs` lists or logs of lookups.
 
-    `profiler` makes a map of the holdings, if it is not to be `recollect.profile` here.
+    `holder` says which lookups indexes hold, if they are not to be profiled here.
     """
     tell = progress or (lambda _progress: None)
     lookups = gather([os.fspath(path) for path in logs], on_problem, tell)
-    with _truth(holdings, truth, profiler or _profiled_here, on_problem, tell) as (known, keys, uri_rs):
-        tell(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
-        held = asked_by(known, lookups)
-    results = tuple(_evaluate(os.fspath(path), lookups, held, uri_rs, tell) for path in maps)
+    names = [os.fspath(path) for path in holdings]
+    if truth == "key" and len(names) == 1 and Path(names[0]).is_file() and inspect(names[0]).kind is Kind.MAP:
+        known = _held_by_map(names[0], lookups, tell)
+    else:
+        known = (holder or _held_here)(names, "HxPx" if truth == "key" else "URIR", lookups, tell)
+        for problem in (*known.tally.damaged, *known.tally.problems):
+            if on_problem is not None:
+                on_problem(problem)
+        if known.keys == 0:
+            raise UsageError("no holdings", where=", ".join(names), why="the indexes name no URI")
+    held = known.held
+    results = tuple(_evaluate(os.fspath(path), lookups, held, known.uri_rs, tell) for path in maps)
     return Report(
-        truth, uri_rs, keys, len(lookups.uris), int(lookups.counts.sum()), int(np.count_nonzero(held)), results
+        truth,
+        known.uri_rs,
+        known.keys,
+        len(lookups.uris),
+        int(lookups.counts.sum()),
+        int(np.count_nonzero(held)),
+        results,
     )
 
 
@@ -281,35 +292,37 @@ def gather(logs: Sequence[str], on_problem: OnProblem | None, tell: ProgressCall
     return Lookups.of([uri for uri, _ in found.values()], [count for _, count in found.values()])
 
 
-def _profiled_here(*arguments: Any, **options: Any) -> ProfileResult:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What holdings are: which lookups they hold, how many keys and URI-Rs there are, what could not be read."""
+
+    held: NDArray[np.bool_]
+    keys: int
+    uri_rs: int
+    tally: Tally = field(default_factory=Tally)
+
+
+# Says what indexes hold, given their names, a policy for their keys, and lookups.
+Holder = Callable[[Sequence[str], str, Lookups, ProgressCallback], Known]
+
+
+def _held_here(names: Sequence[str], policy: str, lookups: Lookups, tell: ProgressCallback) -> Known:
     from recollect.profiles.indexes.profile import profile
 
-    return profile(*arguments, **options)
+    with TemporaryDirectory(prefix="recollect-") as folder:
+        target = str(Path(folder) / "holdings.ukvs")
+        made = profile(names, target, policy=policy, progress=tell)
+        tell(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
+        with MementoMap.open(target) as known:
+            return Known(asked_by(known, lookups), made.totals.keys, made.totals.uri_rs, made.tally)
 
 
-@contextmanager
-def _truth(
-    paths: Sequence[str | os.PathLike[str]],
-    truth: str,
-    profiler: Callable[..., ProfileResult],
-    on_problem: OnProblem | None,
-    tell: ProgressCallback,
-) -> Iterator[tuple[MementoMap, int, int]]:
-    """The holdings as an open map of all keys, with its number of keys and of URI-Rs."""
-    names = [os.fspath(path) for path in paths]
-    with ExitStack() as stack:
-        if truth == "key" and len(names) == 1 and Path(names[0]).is_file() and inspect(names[0]).kind is Kind.MAP:
-            keys, uri_rs = _survey(names[0])
-            yield stack.enter_context(MementoMap.open(names[0])), keys, uri_rs
-            return
-        target = str(Path(stack.enter_context(TemporaryDirectory(prefix="recollect-"))) / "holdings.ukvs")
-        made = profiler(names, target, policy="HxPx" if truth == "key" else "URIR", progress=tell)
-        for problem in (*made.tally.damaged, *made.tally.problems):
-            if on_problem is not None:
-                on_problem(problem)
-        if made.totals.keys == 0:
-            raise UsageError("no holdings", where=", ".join(names), why="the indexes name no URI")
-        yield stack.enter_context(MementoMap.open(target)), made.totals.keys, made.totals.uri_rs
+def _held_by_map(path: str, lookups: Lookups, tell: ProgressCallback) -> Known:
+    """What an uncompacted map holds."""
+    keys, uri_rs = _survey(path)
+    tell(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
+    with MementoMap.open(path) as known:
+        return Known(asked_by(known, lookups), keys, uri_rs)
 
 
 def _survey(path: str) -> tuple[int, int]:

@@ -7,21 +7,33 @@ after it is no greater than `:`. So memory holds the keys of a few domains, not 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container
+
 from recollect.uris import policy_key
 
 NAMES = ("DDom", "DSub", "DPth", "DQry", "DIni")
-_Parts = tuple[int, int, int, bytes]
+Parts = tuple[int, int, int, bytes]
+
+
+def keys_of_domain(keys: set[Parts]) -> Counter[str]:
+    """How many keys of each policy a domain has whose SURTs have these parts."""
+    numbered = enumerate(NAMES[1:], 1)
+    return Counter({"DDom": 1, **{name: len({key[:number] for key in keys}) for number, name in numbered}})
 
 
 class DomainPolicies:
-    """Takes SURTs in the order of their keys; `counts` after `finish`."""
+    """Takes SURTs in the order of their keys; `counts` after `finish`. Domains named in `apart` are not counted:
+    the parts of their SURTs are left in `parts`."""
 
-    def __init__(self) -> None:
-        self._open: dict[bytes, set[_Parts]] = {}
+    def __init__(self, apart: Container[bytes] = ()) -> None:
+        self._open: dict[bytes, set[Parts]] = {}
         self._host = b""
         self._subdomains = 0
-        self._keys: set[_Parts] = set()
-        self.counts = dict.fromkeys(NAMES, 0)
+        self._keys: set[Parts] = set()
+        self._apart = apart
+        self.parts: dict[bytes, set[Parts]] = {}
+        self.counts = Counter(dict.fromkeys(NAMES, 0))
 
     def add(self, key: bytes, query: bytes) -> None:
         """Take one SURT: its URI key, and its query without `?`."""
@@ -44,12 +56,12 @@ class DomainPolicies:
 
     def _close(self, domain: bytes) -> None:
         keys = self._open.pop(domain)
-        self.counts["DDom"] += 1
-        for number, name in enumerate(NAMES[1:], 1):
-            self.counts[name] += len({key[:number] for key in keys})
+        if domain in self._apart:
+            self.parts.setdefault(domain, set()).update(keys)
+        else:
+            self.counts.update(keys_of_domain(keys))
 
-    def finish(self) -> dict[str, int]:
-        """The numbers of keys; all SURTs have come."""
+    def finish(self) -> None:
+        """All SURTs have come."""
         for name in list(self._open):
             self._close(name)
-        return self.counts

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 
 from recollect.errors import UsageError
 from recollect.formats.cdx import MAX_KEY
+from recollect.formats.containers import OnProblem
 from recollect.formats.detect import Kind, Source, find_sources
 from recollect.formats.ukvs import open_map
 from recollect.model import ProgressCallback
@@ -32,7 +33,14 @@ from recollect.profiles.indexes.scan import ScanOptions
 from recollect.profiles.indexes.select import Filter, Selection
 from recollect.profiles.statistics import statskernels as kernels
 from recollect.profiles.statistics.distribution import Distribution, distribution_of
-from recollect.profiles.statistics.statscan import CountingSink, Sample, SortedSurts, read_all
+from recollect.profiles.statistics.statscan import (
+    CaptureCounts,
+    CountingSink,
+    Sample,
+    SortedSurts,
+    SurtCounts,
+    read_all,
+)
 from recollect.profiles.statistics.treestats import DepthRow, LevelRow
 from recollect.uris import POLICIES
 
@@ -123,12 +131,11 @@ def stats(
     progress: ProgressCallback | None = None,
 ) -> Stats:
     """The tables of the papers for indexes, or as many as possible for one map; with a sample of SURTs by chance."""
-    if not 1 <= top <= _TOP:
-        raise UsageError("too many top rows", why=f"1 to {_TOP} can be asked for")
+    check_top(top)
     tally = Tally()
     sources = find_sources([paths] if isinstance(paths, str | os.PathLike) else paths, tally.note)
     if any(source.kind in _MAPS for source in sources):
-        return _of_map(sources, tally, SortedSurts(top, Sample(sample, seed)), top)
+        return _of_map(sources, tally, SortedSurts(top, Sample(sample, seed)))
     folder = None if temp_dir is None else os.fspath(temp_dir)
     store = RunStore(min((memory_limit or quarter_of_memory()) // 2, 512 << 20), folder)
     sink = CountingSink(Filter(chosen or Selection()), store, folder)
@@ -137,26 +144,35 @@ def stats(
         read_all(sources, sink, how, tally, progress)
         seen = SortedSurts(top, Sample(sample, seed))
         seen.read(store)
-        return _tables(sink, seen, sources, tally, top)
+        return tables(sink.counts, seen.counts, sources, tally, seen.sample)
 
 
-def _tables(sink: CountingSink, seen: SortedSurts, sources: list[Source], tally: Tally, top: int) -> Stats:
+def check_top(top: int) -> None:
+    """Raise if so many top rows cannot be had."""
+    if not 1 <= top <= _TOP:
+        raise UsageError("too many top rows", why=f"1 to {_TOP} can be asked for")
+
+
+def tables(
+    captured: CaptureCounts, seen: SurtCounts, sources: list[Source], tally: Tally, sample: Sample | None = None
+) -> Stats:
+    """All tables, from what was counted in indexes."""
     tree = seen.tree
     spread = distribution_of(seen.histogram)
     captures = spread.captures if spread else 0
-    years = _years(seen.months, sink.shares)
+    years = _years(seen.months, captured.shares)
     hosts, paths = tree.levels(kernels.HOST), tree.levels(kernels.PATH)
-    costs = {**tree.policy_keys(), **seen.domains.counts, "URIR": seen.uri_rs}
+    costs = {**tree.policy_keys(), **seen.domains, "URIR": seen.uri_rs}
     grid: dict[str, dict[str, int]] = {}
-    for (media_type, status), count in sorted(sink.grid.items()):
+    for (media_type, status), count in sorted(captured.grid.items()):
         grid.setdefault(media_type, {})[str(status or "-")] = count
     by_year: dict[int, dict[str, int]] = {}
-    for (year, media_type), count in sorted(sink.media_years.items()):
+    for (year, media_type), count in sorted(captured.media_years.items()):
         if year:
             by_year.setdefault(year, {})[media_type] = count
     return Stats(
         _overview(captures, seen.uri_rs, seen, sources, tally),
-        seen.top_tlds()[:top],
+        seen.top_tlds(),
         seen.top_uri_rs(),
         spread,
         years,
@@ -170,18 +186,18 @@ def _tables(sink: CountingSink, seen: SortedSurts, sources: list[Source], tally:
         grid,
         seen.hosts.rows(),
         by_year,
-        _texts(seen.sample),
+        _texts(sample),
         dict(tally.left_out),
         dict(tally.skipped),
         [str(problem) for problem in (*tally.problems, *tally.damaged)],
     )
 
 
-def _texts(sample: Sample) -> list[str]:
-    return sorted(surt.decode("utf-8", "replace") for surt in sample.surts)
+def _texts(sample: Sample | None) -> list[str]:
+    return sorted(surt.decode("utf-8", "replace") for surt in sample.surts) if sample else []
 
 
-def _overview(captures: int, uri_rs: int | None, seen: SortedSurts, sources: list[Source], tally: Tally) -> Overview:
+def _overview(captures: int, uri_rs: int | None, seen: SurtCounts, sources: list[Source], tally: Tally) -> Overview:
     return Overview(
         captures,
         uri_rs,
@@ -253,17 +269,31 @@ def _heaps(months: Any, years: list[YearRow]) -> dict[str, float] | None:
     return {"K": factor, "beta": beta, "points": len(points)}
 
 
-def _of_map(sources: list[Source], tally: Tally, seen: SortedSurts, top: int) -> Stats:
-    """What one map can tell."""
-    if len(sources) != 1:
-        raise UsageError("one map at a time", hint="put maps together first: recollect merge MAP... -o OUT")
-    captures, uri_rs = 0, 0
-    whole: int | None = 0
-    with open_map(sources[0].path, tally.note) as opened:
+@dataclass(slots=True)
+class MapCounts:
+    """What the records of a map, or of a range of it, say together."""
+
+    captures: int = 0
+    uri_rs: int = 0
+    whole: bool = True  # every record states its URI-Rs
+    lines: int = 0
+
+    def add(self, other: MapCounts) -> None:
+        """Add another range."""
+        self.captures += other.captures
+        self.uri_rs += other.uri_rs
+        self.whole &= other.whole
+        self.lines += other.lines
+
+
+def count_map(path: str, on_problem: OnProblem, seen: SortedSurts) -> MapCounts:
+    """Go through a map, or a range of one; its keys are counted in `seen`."""
+    total = MapCounts()
+    with open_map(path, on_problem) as opened:
         keys: list[bytes] = []
         counts: list[int] = []
         for record in opened.records(ordered=True):
-            tally.lines += 1
+            total.lines += 1
             if (
                 len(record.key) > MAX_KEY
                 or record.key.endswith(b"*")
@@ -273,25 +303,45 @@ def _of_map(sources: list[Source], tally: Tally, seen: SortedSurts, top: int) ->
                 continue
             keys.append(record.key)
             counts.append(record.frequency.uri_m.value or 0)
-            captures += counts[-1]
-            uri_rs += record.frequency.uri_r.value or 0
-            whole = None if record.frequency.uri_r.value is None else whole
+            total.captures += counts[-1]
+            total.uri_rs += record.frequency.uri_r.value or 0
+            total.whole &= record.frequency.uri_r.value is not None
             if len(keys) >= 1 << 16:
                 seen.add_listed(keys, counts)
                 keys, counts = [], []
         seen.add_listed(keys, counts)
-    seen.tree.finish()
-    seen.hosts.finish()
-    known = uri_rs if whole is not None and uri_rs else None
-    hosts, paths = seen.tree.levels(kernels.HOST), seen.tree.levels(kernels.PATH)
-    costs = seen.tree.policy_keys()
+    seen.finish()
+    return total
+
+
+def one_map(sources: Sequence[object]) -> None:
+    """Raise if there are more maps than one."""
+    if len(sources) != 1:
+        raise UsageError("one map at a time", hint="put maps together first: recollect merge MAP... -o OUT")
+
+
+def _of_map(sources: list[Source], tally: Tally, seen: SortedSurts) -> Stats:
+    one_map(sources)
+    counted = count_map(sources[0].path, tally.note, seen)
+    return tables_of_map(counted, seen.counts, sources, tally, seen.sample)
+
+
+def tables_of_map(
+    counted: MapCounts, seen: SurtCounts, sources: list[Source], tally: Tally, sample: Sample | None = None
+) -> Stats:
+    """What one map can tell."""
+    tree = seen.tree
+    tally.lines = counted.lines
+    known = counted.uri_rs if counted.whole and counted.uri_rs else None
+    hosts, paths = tree.levels(kernels.HOST), tree.levels(kernels.PATH)
+    costs = tree.policy_keys()
     return Stats(
-        _overview(captures, known, seen, sources, tally),
-        seen.top_tlds()[:top],
+        _overview(counted.captures, known, seen, sources, tally),
+        seen.top_tlds(),
         seen.top_uri_rs(),
         None,
         [],
-        seen.tree.depths(),
+        tree.depths(),
         hosts,
         paths,
         _fitted(hosts, range(3, 10), 1),
@@ -301,7 +351,7 @@ def _of_map(sources: list[Source], tally: Tally, seen: SortedSurts, top: int) ->
         {},
         seen.hosts.rows(),
         {},
-        _texts(seen.sample),
+        _texts(sample),
         {},
         dict(tally.skipped),
         [str(problem) for problem in (*tally.problems, *tally.damaged)],

@@ -1,6 +1,7 @@
 """What statistics count on the way: batches by media type and status, then sorted SURTs, keys and nodes, each once.
 
-Hides the pieces: a SURT or a key that lies across the border of two pieces is counted once.
+Hides the pieces: a SURT or a key that lies across the border of two pieces is counted once. What was counted
+(`CaptureCounts`, `SurtCounts`) is small, and adds up over parts of the input and over ranges of SURTs.
 """
 
 from __future__ import annotations
@@ -28,16 +29,29 @@ from recollect.profiles.indexes.sinks import Result, kept_of
 from recollect.profiles.indexes.sorting import Records, SortingSink
 from recollect.profiles.statistics import statskernels as kernels
 from recollect.profiles.statistics.policycosts import DomainPolicies
-from recollect.profiles.statistics.treestats import TreeStats
+from recollect.profiles.statistics.treestats import TreeCounts, TreeStats
 
 _LENGTHS = struct.Struct("<ii")
 
 
 @dataclass(slots=True)
-class _Counted(Records):
+class CaptureCounts:
+    """Captures by media type and status, by year and class of status, by year and media type."""
+
     grid: Counter[tuple[str, int]] = field(default_factory=Counter)
     shares: Counter[tuple[int, int]] = field(default_factory=Counter)
     media_years: Counter[tuple[int, str]] = field(default_factory=Counter)
+
+    def add(self, other: CaptureCounts) -> None:
+        """Add those of other captures."""
+        self.grid.update(other.grid)
+        self.shares.update(other.shares)
+        self.media_years.update(other.media_years)
+
+
+@dataclass(slots=True)
+class _Counted(Records):
+    counts: CaptureCounts = field(default_factory=CaptureCounts)
 
 
 class CountingSink(SortingSink):
@@ -45,9 +59,7 @@ class CountingSink(SortingSink):
 
     def __init__(self, chosen: Filter, store: RunStore, temp_dir: str | None) -> None:
         super().__init__(chosen, store, temp_dir, items=items_by(("month",)))
-        self.grid: Counter[tuple[str, int]] = Counter()
-        self.shares: Counter[tuple[int, int]] = Counter()
-        self.media_years: Counter[tuple[int, str]] = Counter()
+        self.counts = CaptureCounts()
 
     def work(self, batch: Batch) -> Result:
         keep, dropped = self._filter.apply(batch)
@@ -57,22 +69,20 @@ class CountingSink(SortingSink):
         weights = np.ones(len(lines), np.int64) if batch.weights is None else batch.weights[lines]
         statuses = batch.statuses[lines].astype(np.int64)
         for code, count in _counted(batch.media[lines].astype(np.int64) * 1000 + statuses, weights):
-            result.grid[batch.media_types[code // 1000] or "-", code % 1000] += count
+            result.counts.grid[batch.media_types[code // 1000] or "-", code % 1000] += count
         for code, count in _counted(batch.times[lines] // 10**10 * 10 + statuses // 100, weights):
-            result.shares[code // 10, code % 10] += count
+            result.counts.shares[code // 10, code % 10] += count
         kinds = max(len(batch.media_types), 1)
         for code, count in _counted(
             batch.times[lines] // 10**10 * kinds + batch.media[lines].astype(np.int64), weights
         ):
-            result.media_years[code // kinds, batch.media_types[code % kinds] or "-"] += count
+            result.counts.media_years[code // kinds, batch.media_types[code % kinds] or "-"] += count
         return result
 
     def take(self, result: Result) -> None:
         super().take(result)
         assert isinstance(result, _Counted)
-        self.grid.update(result.grid)
-        self.shares.update(result.shares)
-        self.media_years.update(result.media_years)
+        self.counts.add(result.counts)
 
 
 def _counted(codes: NDArray[np.int64], weights: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -109,7 +119,7 @@ class LargestHosts:
         self._top = top
         self._host = b""
         self._captures = 0
-        self._largest: list[tuple[int, bytes]] = []
+        self.largest: list[tuple[int, bytes]] = []
 
     def add(self, key: bytes, captures: int) -> None:
         host = key[: key.find(b")")]
@@ -121,14 +131,22 @@ class LargestHosts:
     def finish(self) -> None:
         """No more keys of this host."""
         if self._host:
-            heappush(self._largest, (self._captures, self._host))
-            if len(self._largest) > self._top:
-                heappop(self._largest)
+            self._offer(self._captures, self._host)
         self._host = b""
+
+    def _offer(self, captures: int, host: bytes) -> None:
+        heappush(self.largest, (captures, host))
+        if len(self.largest) > self._top:
+            heappop(self.largest)
+
+    def take(self, other: LargestHosts) -> None:
+        """Take other hosts."""
+        for captures, host in other.largest:
+            self._offer(captures, host)
 
     def rows(self) -> list[tuple[str, int]]:
         """Host as in a SURT, and captures; the largest first."""
-        ranked = sorted(self._largest, key=lambda item: (-item[0], item[1]))
+        ranked = sorted(self.largest, key=lambda item: (-item[0], item[1]))
         return [(host.decode("utf-8", "replace"), captures) for captures, host in ranked]
 
 
@@ -163,20 +181,56 @@ class Sample:
         return place if place < self._size else None
 
 
+@dataclass(slots=True)
+class SurtCounts:
+    """What a range of sorted SURTs holds. `months`: captures, URI-Rs seen first, URI-Rs seen in the year (January)."""
+
+    top: int
+    hosts: LargestHosts
+    tree: TreeCounts = field(default_factory=TreeCounts)
+    domains: Counter[str] = field(default_factory=Counter)
+    histogram: Counter[int] = field(default_factory=Counter)
+    months: NDArray[np.int64] = field(default_factory=lambda: np.zeros((3, kernels.YEARS * 12), np.int64))
+    largest: list[tuple[int, bytes]] = field(default_factory=list)
+    tlds: Counter[str] = field(default_factory=Counter)
+    uri_rs: int = 0
+
+    @classmethod
+    def empty(cls, top: int) -> SurtCounts:
+        """Nothing counted."""
+        return cls(top, LargestHosts(top))
+
+    def note_large(self, found: list[tuple[int, bytes]]) -> None:
+        """Take SURTs with their captures, later in order; of equals the first in order stays, whatever the pieces."""
+        self.largest = sorted(self.largest + found, key=lambda item: -item[0])[: self.top]
+
+    def add(self, later: SurtCounts) -> None:
+        """Add a range of SURTs that come later, with other hosts and other nodes."""
+        self.hosts.take(later.hosts)
+        self.tree.add(later.tree)
+        self.domains.update(later.domains)
+        self.histogram.update(later.histogram)
+        self.months += later.months
+        self.note_large(later.largest)
+        self.tlds.update(later.tlds)
+        self.uri_rs += later.uri_rs
+
+    def top_uri_rs(self) -> list[tuple[str, int]]:
+        return [(surt.decode("utf-8", "replace"), captures) for captures, surt in self.largest]
+
+    def top_tlds(self) -> list[tuple[str, int]]:
+        found = sorted(((name, count) for name, count in self.tlds.items() if count), key=lambda row: (-row[1], row[0]))
+        return found[: self.top]
+
+
 class SortedSurts:
-    """Goes through sorted SURTs once and keeps what the tables need."""
+    """Goes through sorted SURTs once and counts what the tables need."""
 
     def __init__(self, top: int, sample: Sample | None = None) -> None:
-        self._top = top
-        self.hosts = LargestHosts(top)
         self.sample = sample or Sample(0)
-        self.tree = TreeStats()
-        self.domains = DomainPolicies()
-        self.histogram: Counter[int] = Counter()
-        self.months = np.zeros((3, kernels.YEARS * 12), np.int64)
-        self.largest: list[tuple[int, bytes]] = []
-        self.tlds: Counter[str] = Counter()
-        self.uri_rs = 0
+        self.counts = SurtCounts.empty(top)
+        self._tree = TreeStats()
+        self._domains = DomainPolicies()
         self._tld = ""
 
     def read(self, store: RunStore) -> None:
@@ -192,35 +246,39 @@ class SortedSurts:
             before = text[last:cut].copy() if last >= 0 else before
         if rest.size:
             self._tabulate(np.concatenate([before, rest]), len(before), len(before) + len(rest))
-        self.tree.finish()
-        self.domains.finish()
-        self.hosts.finish()
+        self.finish()
+
+    def finish(self) -> None:
+        """All SURTs, or keys of a map, have come."""
+        self._tree.finish()
+        self.counts.tree.add(self._tree.counts)
+        self._domains.finish()
+        self.counts.domains.update(self._domains.counts)
+        self.counts.hosts.finish()
 
     def _tabulate(self, text: NDArray[np.uint8], begin: int, end: int) -> int:
         if begin == end:
             return -1
         room = (end - begin) // mergekernels.HEADER + 1
         at, captures, fresh = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_)
-        count, last = kernels.tabulate(text, begin, end, at, captures, fresh, self.months)
+        count, last = kernels.tabulate(text, begin, end, at, captures, fresh, self.counts.months)
         at, captures, fresh = at[:count], captures[:count], fresh[:count]
-        self.uri_rs += int(count)
+        self.counts.uri_rs += int(count)
         values, counts = np.unique(captures, return_counts=True)
-        self.histogram.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        self.counts.histogram.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
         data = text.tobytes()
         self._note_large(data, at, captures)
         for start, count in zip(at.tolist(), captures.tolist(), strict=True):
             key, rest = _split(data, start)
-            self.hosts.add(key, count)
+            self.counts.hosts.add(key, count)
             self.sample.offer(data, start)
-            self.domains.add(key, rest.partition(b"?")[2].partition(b"#")[0])
+            self._domains.add(key, rest.partition(b"?")[2].partition(b"#")[0])
         self._add_keys(text, at, captures, fresh)
         return int(last)
 
     def _note_large(self, text: bytes, at: NDArray[np.int64], captures: NDArray[np.int64]) -> None:
-        # Of equals the first in order stays, whatever the pieces: a stable sort, and old before new.
-        order = np.argsort(-captures, kind="stable")[: self._top].tolist()
-        found = [(int(captures[number]), _surt(text, int(at[number]))) for number in order]
-        self.largest = sorted(self.largest + found, key=lambda item: -item[0])[: self._top]
+        order = np.argsort(-captures, kind="stable")[: self.counts.top].tolist()
+        self.counts.note_large([(int(captures[number]), _surt(text, int(at[number]))) for number in order])
 
     def _add_keys(
         self, text: NDArray[np.uint8], at: NDArray[np.int64], captures: NDArray[np.int64], fresh: NDArray[np.bool_]
@@ -229,7 +287,7 @@ class SortedSurts:
         if not fresh[0]:
             # More SURTs of a key that has been seen.
             until = int(starts[0]) if starts.size else len(at)
-            self.tlds[self._tld] += int(captures[:until].sum())
+            self.counts.tlds[self._tld] += int(captures[:until].sum())
         if not starts.size:
             return
         sums = np.add.reduceat(captures, starts)
@@ -241,39 +299,32 @@ class SortedSurts:
         self, text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int64], captures: NDArray[np.int64]
     ) -> None:
         """Keys with their captures, in order."""
-        tlds = self.tree.add(text, at, length)
+        tlds = self._tree.add(text, at, length)
         changes = np.flatnonzero(tlds)
         until = int(changes[0]) if changes.size else len(at)
         if until:
-            self.tlds[self._tld] += int(captures[:until].sum())
+            self.counts.tlds[self._tld] += int(captures[:until].sum())
         if changes.size:
             sums = np.add.reduceat(captures, changes)
             for number, total in zip(changes.tolist(), sums.tolist(), strict=True):
                 start = int(at[number])
                 name = text[start : start + int(tlds[number])].tobytes().decode("utf-8", "replace")
                 self._tld = "IP addresses" if name[:1] in "0123456789[" else name
-                self.tlds[self._tld] += total
+                self.counts.tlds[self._tld] += total
 
     def add_listed(self, keys: list[bytes], counts: list[int]) -> None:
         """Keys of a map, in order."""
         if not keys:
             return
         for key, count in zip(keys, counts, strict=True):
-            self.hosts.add(key, count)
+            self.counts.hosts.add(key, count)
             self.sample.offer_key(key)
         lengths = np.array([len(key) for key in keys], np.int64)
         text = np.frombuffer(bytearray(b"".join(keys)), np.uint8)
         captures = np.array(counts, np.int64)
         self.add_keys(text, np.cumsum(lengths) - lengths, lengths, captures)
-        order = np.argsort(-captures, kind="stable")[: self._top].tolist()
-        found = [(counts[number], keys[number]) for number in order]
-        self.largest = sorted(self.largest + found, key=lambda item: -item[0])[: self._top]
-
-    def top_uri_rs(self) -> list[tuple[str, int]]:
-        return [(surt.decode("utf-8", "replace"), captures) for captures, surt in self.largest]
-
-    def top_tlds(self) -> list[tuple[str, int]]:
-        return sorted(((name, count) for name, count in self.tlds.items() if count), key=lambda row: (-row[1], row[0]))
+        order = np.argsort(-captures, kind="stable")[: self.counts.top].tolist()
+        self.counts.note_large([(counts[number], keys[number]) for number in order])
 
 
 def _split(text: bytes, at: int) -> tuple[bytes, bytes]:

@@ -1,7 +1,7 @@
 """The shape of the tree of keys: depths (Table 7), levels with reduction and mean children (Table 8), keys per policy.
 
 Hides the walk over sorted keys (`statskernels.walk`) and the sums over closed nodes. Keys come in pieces, in the order
-of bytes, each once; then `finish`.
+of bytes, each once; then `finish`. What was counted (`TreeCounts`) adds up over trees that have no node in common.
 
 RedQ of a level is how many keys would go if all deeper keys were cut there: (keys at or below the level - nodes of the
 level) / all keys. The parents of a level are the nodes above it that have a child in it.
@@ -58,83 +58,75 @@ class _Level:
     children: int = 0
 
 
-class TreeStats:
-    """Takes sorted keys, gives the tables."""
+def _by_depth() -> Ints:
+    return np.zeros(_DEPTHS, np.int64)
 
-    def __init__(self) -> None:
-        self._last = np.zeros(1 << 17, np.uint8)
-        self._state = np.zeros(5, np.int64)
-        self._stack = np.zeros((kernels.STACK, 7), np.int64)
-        self._closed = np.zeros((kernels.CLOSED, 4), np.int64)
-        self._hosts, self._paths, self._domains = (np.zeros(_DEPTHS, np.int64) for _ in range(3))
-        shape = (kernels.POLICY_HOSTS + 1, kernels.POLICY_PATHS)
-        self._policy_keys, self._overlap = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        self._cut = np.zeros(kernels.POLICY_HOSTS + 1, np.int64)
-        self._levels: dict[tuple[int, int], _Level] = {}
-        self.keys = 0
 
-    def add(self, text: NDArray[np.uint8], at: Ints, length: Ints) -> Ints:
-        """Take the next keys: slices of a text. Returns for each the length of its TLD where it changes, else 0."""
-        self.keys += len(at)
-        tlds = np.zeros(len(at), np.int64)
-        done = 0
-        while done < len(at):
-            done = kernels.walk(
-                text, at, length, done, self._last, self._state, self._stack, self._closed,
-                self._hosts, self._paths, self._domains, self._policy_keys, self._cut, self._overlap, tlds,
-            )  # fmt: skip
-            self._drain()
-        return tlds
+def _by_host() -> Ints:
+    return np.zeros(kernels.POLICY_HOSTS + 1, np.int64)
 
-    def finish(self) -> None:
-        """All keys have come."""
-        kernels.close_all(self._state, self._stack, self._closed, self._domains, self._overlap)
-        self._drain()
 
-    def _drain(self) -> None:
-        closed = self._closed[: self._state[kernels.FILLED]]
-        self._state[kernels.FILLED] = 0
-        if not closed.size:
-            return
-        codes = closed[:, 0] * _DEPTHS * 64 + closed[:, 1]
-        for code in np.unique(codes).tolist():
-            rows = closed[codes == code]
-            level = self._levels.setdefault((code // (_DEPTHS * 64), code % (_DEPTHS * 64)), _Level())
-            values, counts = np.unique(rows[:, 2], return_counts=True)
-            level.histogram.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-            level.with_children += int((rows[:, 3] > 0).sum())
-            level.children += int(rows[:, 3].sum())
+def _by_policy() -> Ints:
+    return np.zeros((kernels.POLICY_HOSTS + 1, kernels.POLICY_PATHS), np.int64)
+
+
+@dataclass(slots=True)
+class TreeCounts:
+    """What a walk counted, and the tables it gives. `host_depths`, `path_depths` and `domains` are by depth;
+    `policies`, `cut` and `overlap` by depth of hosts (and paths): keys of whole hosts, hosts that are cut, both."""
+
+    keys: int = 0
+    addresses: int = 0  # different hosts that are IP addresses
+    host_depths: Ints = field(default_factory=_by_depth)
+    path_depths: Ints = field(default_factory=_by_depth)
+    domains: Ints = field(default_factory=_by_depth)
+    policies: Ints = field(default_factory=_by_policy)
+    overlap: Ints = field(default_factory=_by_policy)
+    cut: Ints = field(default_factory=_by_host)
+    by_level: dict[tuple[int, int], _Level] = field(default_factory=dict)
+
+    def level(self, kind: int, number: int) -> _Level:
+        """The level of this number of hosts or of paths."""
+        return self.by_level.setdefault((kind, number), _Level())
+
+    def add(self, other: TreeCounts) -> None:
+        """Add what was counted over other nodes."""
+        self.keys += other.keys
+        self.addresses += other.addresses
+        for name in ("host_depths", "path_depths", "domains", "policies", "overlap", "cut"):
+            mine: Ints = getattr(self, name)
+            mine += getattr(other, name)
+        for place, level in other.by_level.items():
+            mine_too = self.level(*place)
+            mine_too.histogram.update(level.histogram)
+            mine_too.with_children += level.with_children
+            mine_too.children += level.children
 
     @property
     def hosts(self) -> int:
         """Different hosts."""
-        level = self._levels.get((kernels.PATH, 0))
+        level = self.by_level.get((kernels.PATH, 0))
         return sum(level.histogram.values()) if level else 0
-
-    @property
-    def addresses(self) -> int:
-        """Different hosts that are IP addresses."""
-        return int(self._state[kernels.ADDRESSES])
 
     def depths(self) -> list[DepthRow]:
         """Table 7, up to the deepest there is."""
-        tables = (self._domains, self._hosts, self._paths)
+        tables = (self.domains, self.host_depths, self.path_depths)
         deepest = max((int(np.flatnonzero(table)[-1]) for table in tables if table.any()), default=-1)
         return [DepthRow(depth, *(int(table[depth]) for table in tables)) for depth in range(deepest + 1)]
 
     def levels(self, kind: int) -> list[LevelRow]:
         """Table 8 for hosts (H1, H2, ...) or paths (P0, P1, ...)."""
-        numbers = sorted(level for of, level in self._levels if of == kind)
+        numbers = sorted(level for of, level in self.by_level if of == kind)
         return [self._row(kind, number) for number in numbers]
 
     def _row(self, kind: int, number: int) -> LevelRow:
-        level = self._levels[kind, number]
+        level = self.by_level[kind, number]
         items = sorted(level.histogram.items())
         count = sum(nodes for _, nodes in items)
         keys = sum(size * nodes for size, nodes in items)
         mean = keys / count
         deviation = (sum(nodes * (size - mean) ** 2 for size, nodes in items) / count) ** 0.5
-        above = self._levels.get((kind, number - 1))
+        above = self.by_level.get((kind, number - 1))
         if above is None:  # the root of all hosts, or of each host's paths
             parents, children = (1, count) if kind == kernels.HOST else (count, count)
         else:
@@ -166,9 +158,61 @@ class TreeStats:
     def _keys_of(self, hosts: int | None, paths: int) -> int:
         """Keys of whole hosts, plus hosts that are cut, less those that are both."""
         if hosts is None:
-            return int(self._policy_keys[:, paths].sum())
-        whole = int(self._policy_keys[: hosts + 1, paths].sum())
-        return whole + int(self._cut[hosts]) - int(self._overlap[hosts, paths])
+            return int(self.policies[:, paths].sum())
+        whole = int(self.policies[: hosts + 1, paths].sum())
+        return whole + int(self.cut[hosts]) - int(self.overlap[hosts, paths])
+
+
+class TreeStats:
+    """Takes sorted keys, counts."""
+
+    def __init__(self) -> None:
+        self._last = np.zeros(1 << 17, np.uint8)
+        self._state = np.zeros(5, np.int64)
+        self._stack = np.zeros((kernels.STACK, 7), np.int64)
+        self._closed = np.zeros((kernels.CLOSED, 4), np.int64)
+        self.counts = TreeCounts()
+
+    def add(self, text: NDArray[np.uint8], at: Ints, length: Ints) -> Ints:
+        """Take the next keys: slices of a text. Returns for each the length of its TLD where it changes, else 0."""
+        counts = self.counts
+        counts.keys += len(at)
+        tlds = np.zeros(len(at), np.int64)
+        done = 0
+        while done < len(at):
+            done = kernels.walk(
+                text, at, length, done, self._last, self._state, self._stack, self._closed, counts.host_depths,
+                counts.path_depths, counts.domains, counts.policies, counts.cut, counts.overlap, tlds,
+            )  # fmt: skip
+            self._drain()
+        return tlds
+
+    @property
+    def outermost_paths(self) -> int:
+        """Bit n: the outermost node that is still open has a key of its own, not only of its children, at Pn."""
+        own = self._stack[: min(2, int(self._state[kernels.DEPTH]))]
+        bits = own[:1, 5].sum() | own[1:][own[1:, 1] == kernels.PATH, 5].sum()
+        return int(bits)
+
+    def finish(self) -> None:
+        """All keys have come."""
+        kernels.close_all(self._state, self._stack, self._closed, self.counts.domains, self.counts.overlap)
+        self._drain()
+        self.counts.addresses = int(self._state[kernels.ADDRESSES])
+
+    def _drain(self) -> None:
+        closed = self._closed[: self._state[kernels.FILLED]]
+        self._state[kernels.FILLED] = 0
+        if not closed.size:
+            return
+        codes = closed[:, 0] * _DEPTHS * 64 + closed[:, 1]
+        for code in np.unique(codes).tolist():
+            rows = closed[codes == code]
+            level = self.counts.level(code // (_DEPTHS * 64), code % (_DEPTHS * 64))
+            values, counts = np.unique(rows[:, 2], return_counts=True)
+            level.histogram.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+            level.with_children += int((rows[:, 3] > 0).sum())
+            level.children += int(rows[:, 3].sum())
 
 
 def reduction(keys: int, nodes: int, all_keys: int) -> float:

@@ -151,6 +151,8 @@ def test_revisits_count_whatever_the_filters_say_of_media_types(tmp_path: Path) 
     result = profile(written(tmp_path, content), statuses=[200], media_types=["text/html"])
     assert body(result) == ["com,x)/ 1/1"]
     assert result.tally.filtered == {"status": 1, "media type": 1}
+    asked = profile(written(tmp_path, content), where="status == 200 and media_type == 'text/html'")
+    assert body(asked) == body(result)
 
 
 @pytest.mark.parametrize(
@@ -501,6 +503,21 @@ def test_broken_kept_code_is_made_again(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(native, "_loaded", {})
     assert profile(written(tmp_path, line("com,x)/"))).totals.keys == 1
     assert (tmp_path / native._file_name()).stat().st_size > 1000
+
+
+def test_kept_code_takes_the_place_of_what_older_sources_gave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    name = native._file_name()
+    outdated = f"{name.rpartition('-')[0]}-0123456789ab.machine"
+    for other in (outdated, "kernels-another-machine.machine", "theirs.nbi"):
+        (tmp_path / other).write_bytes(b"")
+    mask = os.umask(0o027)
+    try:
+        native._keep({})
+    finally:
+        os.umask(mask)
+    assert {file.name for file in tmp_path.iterdir()} == {name, "kernels-another-machine.machine", "theirs.nbi"}
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
 
 
 def test_small_batches_give_the_same_as_large_ones(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from recollect.errors import UsageError
@@ -39,6 +41,42 @@ def test_expressions_that_hold(text: str) -> None:
 )
 def test_expressions_that_do_not_hold(text: str) -> None:
     assert not compile_where(text)(CAPTURE)
+
+
+REVISIT = Capture(b"com,x)/a", "20140601000000", "http://x.com/a", None, "warc/revisit")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "status == 200", "status != 200", "not status == 404", "200 <= status < 300", "status in [200, 404]",
+        "status == 200 and year == 2014", "media_type == 'text/html'", "not media_type like 'image/*'",
+        "media_type like 'image/*' and status == 200", "media_type matches 'html'", "year == 1999 or status == 200",
+        "status == None", "media_type == 'warc/revisit'", "media_type in ['text/html', 'warc/revisit']",
+        "media_type like 'warc/*'", "revisit", "revisit == true", "not (status == 404 or media_type == 'text/css')",
+    ],
+)  # fmt: skip
+def test_what_a_revisit_does_not_tell_drops_none(text: str) -> None:
+    assert compile_where(text)(REVISIT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "status == 200 and year == 1999", "status != None", "media_type != 'warc/revisit'", "not revisit",
+        "not media_type like 'warc/*'", "language == 'eng'", "not (status == 404 or year == 2014)",
+        "status == 200 and not revisit", "media_type not in ('warc/revisit', 'text/html')",
+    ],
+)  # fmt: skip
+def test_what_a_revisit_tells_drops_it(text: str) -> None:
+    assert not compile_where(text)(REVISIT)
+
+
+def test_a_revisit_with_a_status_has_that_status() -> None:
+    revisit = replace(REVISIT, status=404)
+    assert compile_where("status == 404")(revisit)
+    assert not compile_where("status == 200")(revisit)
+    assert not compile_where("status == 200")(replace(CAPTURE, status=None))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""The truth of an evaluation on Spark: indexes are profiled there, and lookups are answered where their keys are.
+
+A map of all that is held may be larger than any disk here, so it is never put together: every range of it answers all
+lookups, and a lookup is held if any range holds it. The maps under evaluation are compacted ones, and are opened here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.model import Problem, ProgressCallback
+from recollect.profiles.indexes.profile import header_of, options_of
+from recollect.profiles.indexes.sinks import Totals
+from recollect.profiles.maps.lookup import MementoMap
+from recollect.profiles.statistics.evaluate import Known, Lookups, asked_by
+from recollect.spark import exchange
+from recollect.spark.exchange import Sizes
+from recollect.spark.inputs import find_inputs
+from recollect.spark.notes import notes
+from recollect.spark.profile import RangeTask, Sinks, added_up, refuse_maps
+from recollect.spark.reading import reading
+from recollect.spark.session import Cluster, progress_of, session
+
+
+def held_on_spark(
+    names: Sequence[str],
+    policy: str,
+    lookups: Lookups,
+    progress: ProgressCallback,
+    *,
+    cluster: Cluster | None = None,
+    sizes: Sizes | None = None,
+) -> Known:
+    """Which lookups indexes hold, by the keys of a policy; a `Holder` of `profiles.statistics.evaluate`."""
+    options, sizes = options_of(policy=policy), sizes or Sizes()
+    found: list[Problem] = []
+    with session(cluster or Cluster()) as spark:
+        inputs = find_inputs(spark, names, found.append)
+        sources = [source for source, _ in inputs]
+        refuse_maps(sources)
+        told, asked = notes(spark), spark.sparkContext.broadcast(lookups)
+        with reading(spark, inputs, Sinks(options), options.all_schemes, sizes, progress) as read:
+            tally = read.tally(found)
+            borders = exchange.borders_of(read.places(), read.ranges)
+            header = header_of(options, sources, Totals(), tally).encode()
+            task = _HeldTask(RangeTask(options, told, borders, sizes.block), header, asked)
+            with progress_of(spark, "looking up the truth", progress):
+                packed = read.cut(borders).mapPartitionsWithIndex(task).treeReduce(np.bitwise_or)
+        totals, seams = added_up(told.value, options)
+        lines = (text for _, (text, _) in sorted(seams.items()))
+        held = np.unpackbits(packed, count=len(lookups.uris)).astype(np.bool_) | _answers(header, lines, lookups)
+    return Known(held, totals.keys, totals.uri_rs, tally)
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldTask:
+    """Answers all lookups from a range, in bits."""
+
+    lines: RangeTask
+    header: bytes
+    lookups: Any
+
+    def __call__(self, number: int, pieces: Iterable[tuple[int, bytes]]) -> Iterator[NDArray[np.uint8]]:
+        yield np.packbits(_answers(self.header, self.lines(number, pieces), self.lookups.value))
+
+
+def _answers(header: bytes, texts: Iterable[bytes], lookups: Lookups) -> NDArray[np.bool_]:
+    folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
+    with TemporaryDirectory(prefix="recollect-", dir=folder) as place:
+        target = Path(place) / "range.ukvs"
+        with target.open("wb") as out:
+            out.write(header)
+            out.writelines(texts)
+        with MementoMap.open(str(target)) as known:
+            return asked_by(known, lookups)
