@@ -38,9 +38,8 @@ def main() -> None:
         print(f"{len(maps)} maps, {lines:,} lines, {sum(path.stat().st_size for path in maps) / 1e6:.0f} MB")
         for name, taken in seconds.items():
             print(f"{name:<18}{min(taken):8.2f} s{lines / min(taken):14,.0f} lines/s")
-        print(
-            f"{min(seconds['recollect merge']) / min(seconds['sort -m']):.1f} times the time of sort, the start included"
-        )
+        ratio = min(seconds["recollect merge"]) / min(seconds["sort -m"])
+        print(f"{ratio:.1f} times the time of sort, the start included")
 
 
 def generated(room: Path) -> list[Path]:
