@@ -51,7 +51,7 @@ class Smoothing:
 CANDIDATES: dict[str, tuple[float, ...]] = {
     "temper": (0.0, 0.25, 0.5, 0.75, 1.0),
     "spill": (0.0, 0.03, 0.1, 0.3, 1.0),
-    "doubt": (0.0, 0.02, 0.05, 0.1, 0.2),
+    "doubt": (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),  # 1: a log that tells nothing about other lookups
 }
 
 
@@ -186,8 +186,9 @@ class Fit:
 
     @property
     def factor(self) -> float:
-        """Wrong answers for each one expected."""
-        return (self.wrong + 1) / (self.expected + 1)
+        """Wrong answers for each one expected; near to 1 only where neither was more than a few."""
+        some = min(1.0, self.expected / 10)
+        return (self.wrong + some) / (self.expected + some) if some else 1.0
 
 
 def fit(demand: Demand, solve: Callable[[Stakes], Solution]) -> Fit:
