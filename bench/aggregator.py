@@ -94,13 +94,17 @@ def archives(folder: Path, *flags: str, n: int = 12) -> Iterator[int]:
 
 
 @contextmanager
-def server(folder: Path, *flags: str) -> Iterator[tuple[str, int]]:
-    """A running aggregator: its address and process id."""
+def server(folder: Path, *flags: str, **settings: str) -> Iterator[tuple[str, int]]:
+    """A running aggregator, by flags and settings that have none: its address and process id."""
     command = [sys.executable, "-m", "recollect", "serve", "--archives", str(folder / "archives.json"), "--port", "0"]
-    with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    command += flags
+    known = {**os.environ, **{f"RECOLLECT_{name.upper()}": value for name, value in settings.items()}}
+    with subprocess.Popen(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
-            yield process.stdout.readline().strip().rstrip("/"), process.pid
+            address = process.stdout.readline().strip().rstrip("/")
+            assert address, f"it does not start: {' '.join(command)}"
+            yield address, process.pid
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(15)
@@ -258,12 +262,16 @@ def run(folder: Path, seconds: float, workers: int) -> None:
             show("broadcast c=64", broadcast, target="CPU <= 3.5 (MemGator 2.55), p99 < 250")
             show("broadcast c=16", measured(address, pid, base, seconds, 16), target="")
             show("broadcast c=1", measured(address, pid, base, seconds, 1), target="")
+        with server(folder, "--no-cache", "--no-learn", *more, in_flight="100000") as (address, pid):
+            unbounded = measured(address, pid, base, seconds)
+            show("  in_flight unbounded", unbounded, target="c=64; for comparison")
         write_maps(folder / "maps")
         with server(folder, "--no-cache", "--no-learn", "--maps", str(folder / "maps"), *more) as (address, pid):
             routed = measured(address, pid, base, seconds)
             show("routed c=64", routed, target="CPU <= 1, req/s >= 3x broadcast")
             print(
-                f"{'':<22} {routed.per_second / broadcast.per_second:.1f}x the broadcast's requests/s;"
+                f"{'':<22} {routed.per_second / broadcast.per_second:.1f}x the broadcast's requests/s"
+                f" ({routed.per_second / unbounded.per_second:.1f}x that with in_flight unbounded);"
                 f" {routed.upstream / max(routed.hits, 1):.3f} upstream requests per hit (<= 1.15)"
             )
             missed(address)

@@ -394,7 +394,7 @@ class ArchiveClient:
     def _peer(self, archive: Archive) -> _Peer:
         peer = self._peers.get(archive.id)
         if peer is None or (peer.archive is not archive and peer.archive != archive):
-            if peer is not None and not peer.gate.inside and not peer.gate.has_waiting:
+            if peer is not None and not peer.gate.inside and not peer.gate.waiting:
                 self._crowd.quit(peer.gate)
             concurrency = archive.concurrency or self._concurrency
             gate = Gate(archive.id, concurrency=concurrency, backs_off=self._backs_off, crowd=self._crowd)

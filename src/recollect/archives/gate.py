@@ -62,11 +62,18 @@ class Crowd:
 
     def let_in(self) -> None:
         """Give free places to those who wait: to the archive with the fewest requests out first."""
+        share = self.share
         while self.waiting:
-            open_gates = [gate for gate in self._gates if gate.has_waiting and gate.has_room]
-            if not open_gates:
+            # One plain loop: under load it runs for every request to an archive.
+            most = share if self.inside >= self.most else self.most
+            best = None
+            for gate in self._gates:
+                inside = gate.inside
+                if inside < most and inside < gate.concurrency and gate.waiting:
+                    best, most = gate, inside
+            if best is None:
                 return
-            min(open_gates, key=lambda gate: gate.inside).admit()
+            best.admit()
 
 
 class Gate:
@@ -77,11 +84,11 @@ class Gate:
         "_backs_off",
         "_crowd",
         "_loop",
-        "_waiting",
         "concurrency",
         "inside",
         "name",
         "paused_until",
+        "waiting",
     )
 
     def __init__(self, name: str, *, concurrency: int, backs_off: bool = True, crowd: Crowd | None = None) -> None:
@@ -94,12 +101,12 @@ class Gate:
         self.inside = 0
         self.paused_until = 0.0
         self._backoff = 0.0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.waiting: deque[asyncio.Future[None]] = deque()
         self._loop = asyncio.get_running_loop()
 
     async def enter(self, deadline: float = inf, pace: Pace | None = None) -> None:
         """Wait for a pass; raises ArchiveThrottled when none can be had before the deadline."""
-        if not self._waiting and self.has_room:
+        if not self.waiting and self.has_room:
             self.inside += 1
             self._crowd.inside += 1
         else:
@@ -123,17 +130,12 @@ class Gate:
         crowd = self._crowd
         return self.inside < self.concurrency and (crowd.inside < crowd.most or self.inside < crowd.share)
 
-    @property
-    def has_waiting(self) -> bool:
-        return any(not waiter.done() for waiter in self._waiting)
-
     def admit(self) -> None:
-        """Give a pass to the first who waits."""
-        for waiter in self._waiting:
+        """Give a pass to the first who waits; those who gave up just now are taken out."""
+        while self.waiting:
+            waiter = self.waiting.popleft()
+            self._crowd.waiting -= 1
             if not waiter.done():
-                # Those that are done gave up just now, and take themselves out.
-                self._waiting.remove(waiter)
-                self._crowd.waiting -= 1
                 self.inside += 1
                 self._crowd.inside += 1
                 waiter.set_result(None)
@@ -159,7 +161,7 @@ class Gate:
 
     async def _queue(self, deadline: float) -> None:
         waiter = self._loop.create_future()
-        self._waiting.append(waiter)
+        self.waiting.append(waiter)
         self._crowd.waiting += 1
         timer = None if deadline == inf else self._loop.call_at(deadline, _wake, waiter)
         try:
@@ -181,8 +183,9 @@ class Gate:
                 timer.cancel()
 
     def _give_up(self, waiter: asyncio.Future[None]) -> None:
-        self._waiting.remove(waiter)
-        self._crowd.waiting -= 1
+        if waiter in self.waiting:
+            self.waiting.remove(waiter)
+            self._crowd.waiting -= 1
 
     async def _wait_turn(self, deadline: float, pace: Pace | None) -> None:
         ahead = 0

@@ -27,11 +27,12 @@ INFLATE_LIMIT = 64 << 20
 
 # Targets here hold only what `safe_uri` leaves alone, and no `<`: one start never runs into another, so time is linear.
 _FAST = re.compile(
-    r'<(https?://[!#-;=?-~]+)>; ?rel="memento"; ?'
+    r'<(https?://[!#-;=?-~]+)>; ?rel="(?:first |last )*memento"; ?'
     r'datetime="([A-Z][a-z]{2}, [^"]{11} )([0-2][0-9]:[0-5][0-9]:[0-5][0-9]) GMT"'
     r'(?:; ?(?!anchor)[a-z]+="[^"\\]*")*(?:,\s*|\s*\Z)'
 )
 _END_OF_LINE = ' GMT",\n<'
+_LONG = 10_000  # characters from which it pays to look for lines that can be read at once
 _DAY, _TIME = slice(-DATE, -8), slice(-8, None)  # of a stem
 _SAFE = bytes(set(range(0x21, 0x7F)) - set(b'"<>'))
 _TWO = bytes(byte == ord("2") for byte in range(256))
@@ -91,7 +92,7 @@ def _decode(body: bytes, problems: Problems) -> str:
 
 def _read_links(text: str, base: str, problems: Problems) -> TimeMap:
     found = Found(base, problems)
-    read_well_formed(read_lines(text, found), found)
+    read_well_formed(read_lines(text, found) if len(text) >= _LONG else text, found)
     if not found.related and not found.uris:
         problems.add("no links: this is no TimeMap")
         return found.timemap("other")
