@@ -6,12 +6,12 @@ Hides the formats behind one stream of `Capture`. What is no capture goes to `on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from recollect.datetimes import format_timestamp
-from recollect.errors import BadURI, RecollectError
+from recollect.errors import BadURI
 from recollect.formats.cdx import Capture, what_it_is
-from recollect.formats.containers import open_input
+from recollect.formats.containers import BOM, InputStream, open_input
 from recollect.formats.detect import Kind, Source
 from recollect.formats.logs import read_lines
 from recollect.formats.timemap import parse_timemap
@@ -19,35 +19,31 @@ from recollect.formats.warc import OnOther, OnProblem, read_arc, read_wacz, read
 from recollect.model import Problem
 from recollect.uris import is_surt, surt
 
-_ARCHIVES: dict[Kind, Callable[..., Iterator[Capture]]] = {
-    Kind.WARC: read_warc,
-    Kind.ARC: read_arc,
-    Kind.WACZ: read_wacz,
-}
-
 
 def read_captures(
     source: Source, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False
 ) -> Iterator[Capture]:
     """The captures of one source."""
-    if source.kind is Kind.EMPTY:
+    if source.kind is Kind.WACZ:
+        yield from read_wacz(source.path, on_problem, on_other, all_schemes=all_schemes)
         return
-    if source.kind in _ARCHIVES and source.stream is None:
-        yield from _ARCHIVES[source.kind](source.path, on_problem, on_other, all_schemes=all_schemes)
-    elif source.kind is Kind.TIMEMAP:
-        yield from _timemap(source, on_problem)
-    elif source.kind is Kind.LOG:
-        yield from _log(source, on_problem, on_other, all_schemes)
-    else:
-        raise RecollectError(
-            "cannot be read from a pipe", where=source.label, why=f"it is {source.kind}", hint="save it to a file first"
-        )
-
-
-def _timemap(source: Source, on_problem: OnProblem) -> Iterator[Capture]:
-    """The mementos of a TimeMap as captures of its original resource."""
     with source.stream or open_input(source.path, on_problem) as stream:
-        timemap = parse_timemap(stream.read(), "", "")
+        if source.kind is Kind.EMPTY:
+            stream.read()  # or damage that leaves nothing at all would go untold
+        elif source.kind is Kind.TIMEMAP:
+            yield from _timemap(stream, source, on_problem)
+        elif source.kind is Kind.LOG:
+            yield from _log(stream, source, on_problem, on_other, all_schemes)
+        else:
+            read = read_arc if source.kind is Kind.ARC else read_warc
+            yield from read(stream, source.label, on_problem, on_other, all_schemes=all_schemes)
+    if source.stream is not None and stream.damage:  # of what was opened to look at it, nobody has been told
+        on_problem(Problem(source.label, None, stream.damage))
+
+
+def _timemap(stream: InputStream, source: Source, on_problem: OnProblem) -> Iterator[Capture]:
+    """The mementos of a TimeMap as captures of its original resource."""
+    timemap = parse_timemap(stream.read().removeprefix(BOM), "", "")
     for problem in timemap.problems:
         on_problem(Problem(source.label, None, problem))
     if not timemap.uris:
@@ -62,21 +58,22 @@ def _timemap(source: Source, on_problem: OnProblem) -> Iterator[Capture]:
         yield Capture(key, moment.replace(":", ""), timemap.original, filename=uri)
 
 
-def _log(source: Source, on_problem: OnProblem, on_other: OnOther, all_schemes: bool) -> Iterator[Capture]:
+def _log(
+    stream: InputStream, source: Source, on_problem: OnProblem, on_other: OnOther, all_schemes: bool
+) -> Iterator[Capture]:
     """Lookups that were answered, as captures; failed ones say nothing about holdings."""
-    with source.stream or open_input(source.path, on_problem) as stream:
-        for entry in read_lines(stream, source.label, on_problem):
-            if entry.status is not None and entry.status >= 400:
-                on_other("failed lookup")
-                continue
-            other = None if all_schemes or is_surt(entry.uri) else what_it_is(entry.uri, entry.uri, None, None)
-            if other is not None:
-                on_other(other)
-                continue
-            try:
-                key = entry.uri.encode("utf-8", "surrogateescape") if is_surt(entry.uri) else surt(entry.uri).encode()
-            except BadURI as error:
-                on_problem(Problem(source.label, None, str(error), entry.uri[:120]))
-                continue
-            moment = format_timestamp(entry.at) if entry.at else ""
-            yield Capture(key, moment, entry.uri, entry.status, count=entry.count)
+    for entry in read_lines(stream, source.label, on_problem):
+        if entry.status is not None and entry.status >= 400:
+            on_other("failed lookup")
+            continue
+        other = None if all_schemes or is_surt(entry.uri) else what_it_is(entry.uri, entry.uri, None, None)
+        if other is not None:
+            on_other(other)
+            continue
+        try:
+            key = entry.uri.encode("utf-8", "surrogateescape") if is_surt(entry.uri) else surt(entry.uri).encode()
+        except BadURI as error:
+            on_problem(Problem(source.label, None, str(error), entry.uri[:120]))
+            continue
+        moment = format_timestamp(entry.at) if entry.at else ""
+        yield Capture(key, moment, entry.uri, entry.status, count=entry.count)

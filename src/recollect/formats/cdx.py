@@ -285,7 +285,8 @@ def key_surt(key: str, url: str | None, all_schemes: bool = False) -> bytes:
 @lru_cache(maxsize=4096)
 def _made_surt(uri: str) -> bytes | None:
     try:
-        made = surt(uri).encode("utf-8", "surrogateescape")
+        # By the rules of SURT `example.com:8080/` is a URI of the scheme `example.com`; in an index it is a host.
+        made = surt(uri if _scheme(uri) else f"http://{uri}").encode("utf-8", "surrogateescape")
         uri_key(made)
     except (BadURI, UnicodeError):
         return None

@@ -44,6 +44,8 @@ OnProblem = Callable[[Problem], None]
 PIECE = 1 << 20
 AHEAD = 8  # pieces a reading thread may be ahead
 BUFFER = 1 << 20
+# What Windows programs put in front of text; readers of text pass over it.
+BOM = b"\xef\xbb\xbf"
 # No line of any index or map is longer; a file without newlines must not fill the memory.
 LONGEST_LINE = 1 << 24
 # zstd's own limit of 128 MB refuses files made with `--long`; memory is only used by files that ask for it.

@@ -13,15 +13,18 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from recollect.errors import FormatError, UsageError
 from recollect.formats.cdx import Layout, parse_layout, usual_layout
-from recollect.formats.containers import InputStream, open_input
+from recollect.formats.containers import BOM, InputStream, open_input
 from recollect.formats.lists import uri_of_line
 from recollect.formats.parts import is_parted, parted_size
 from recollect.formats.zipnum import lacks_newlines
@@ -60,7 +63,8 @@ class Kind(StrEnum):
 class Source:
     """One input file (`-` is stdin) and what it is; `container` is plain, gzip, bzip2, zstd or blocks (see `zipnum`).
 
-    `stream` is open for what can be read only once: stdin and pipes.
+    `stream` is open for what can be read only once: stdin and pipes. `name` is what people call it, where that is not
+    its path.
     """
 
     path: str
@@ -69,13 +73,16 @@ class Source:
     size: int | None = None
     layout: Layout = _USUAL_LAYOUT
     stream: InputStream | None = None
+    name: str = ""
 
     @property
     def label(self) -> str:
         """What people call it."""
-        return "<stdin>" if self.path == "-" else self.path
+        return self.name or ("<stdin>" if self.path == "-" else self.path)
 
 
+# What is not read from its beginning to its end.
+_NEEDS_A_FILE = (Kind.PARQUET, Kind.WACZ, Kind.MAP, Kind.PROFILE)
 _TELLING = (Kind.CDX, Kind.CDXJ, Kind.ZIPNUM)
 
 
@@ -88,14 +95,15 @@ def find_sources(
     raise.
     """
     found: dict[str, Source] = {}
-    for name in _files(paths):
+    for name in files_of(paths):
         for source in _resolved(name, on_problem):
             identity = source.path if source.path == "-" else os.path.realpath(source.path)
             found.setdefault(identity, source)
     return list(found.values())
 
 
-def _files(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+def files_of(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    """The files that are named, are in folders, or match globs; raises UsageError for a name that means none."""
     for given in paths:
         name = os.fspath(given)
         if name == "-" or Path(name).is_file() or Path(name).is_fifo() or is_parted(Path(name)):
@@ -152,6 +160,27 @@ def _refused(problem: Problem, on_problem: Callable[[Problem], None] | None, hin
     return []
 
 
+@contextmanager
+def on_disk(
+    sources: Iterable[Source], temp_dir: str | os.PathLike[str] | None, on_problem: Callable[[Problem], None]
+) -> Iterator[list[Source]]:
+    """The sources; what came through a pipe but cannot be read from one is in a temporary file meanwhile."""
+    with ExitStack() as stack:
+        settled = []
+        for source in sources:
+            if source.stream is not None and source.kind in _NEEDS_A_FILE:
+                file = stack.enter_context(tempfile.NamedTemporaryFile(dir=temp_dir, prefix="recollect-"))
+                with source.stream as stream:
+                    shutil.copyfileobj(stream, file, 1 << 20)
+                file.flush()
+                if stream.damage:
+                    on_problem(Problem(source.label, None, stream.damage))
+                size = os.fstat(file.fileno()).st_size
+                source = replace(source, path=file.name, name=source.label, stream=None, container="plain", size=size)
+            settled.append(source)
+        yield settled
+
+
 def inspect(path: str) -> Source:
     """The kind of one file."""
     if path == "-" or Path(path).is_fifo():
@@ -161,12 +190,6 @@ def inspect(path: str) -> Source:
         with open_input(path) as stream:
             return inspect_stream(stream, path, parted_size(Path(path)))
     size = Path(path).stat().st_size
-    with Path(path).open("rb") as raw:
-        magic = raw.read(4)
-    if magic == b"PAR1":
-        return Source(path, Kind.PARQUET, size=size)
-    if magic == b"PK\x03\x04":
-        return Source(path, Kind.WACZ, size=size)
     with open_input(path, lambda _damage: None) as stream:
         source = inspect_stream(stream, path, size)
     if source.container == "gzip" and source.kind in (Kind.CDX, Kind.CDXJ) and lacks_newlines(path):
@@ -183,6 +206,11 @@ def inspect_stream(stream: InputStream, path: str, size: int | None = None) -> S
 
 def kind_of_text(head: bytes) -> tuple[Kind, Layout]:
     """The kind of content that begins so, and for CDX its layout."""
+    head = head.removeprefix(BOM)
+    if head.startswith(b"PAR1"):
+        return Kind.PARQUET, Layout()
+    if head.startswith(b"PK\x03\x04"):
+        return Kind.WACZ, Layout()
     if head.startswith(b"WARC/"):
         return Kind.WARC, Layout()
     if head.startswith(b"filedesc:"):

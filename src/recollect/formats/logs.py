@@ -32,7 +32,7 @@ from urllib.parse import parse_qsl, unquote
 
 from recollect.datetimes import parse_any
 from recollect.errors import FormatError
-from recollect.formats.containers import open_input
+from recollect.formats.containers import BOM, open_input
 from recollect.formats.lists import uri_of_line
 from recollect.model import Problem
 
@@ -75,6 +75,8 @@ _IN_PATH = (
     re.compile(r"/(?:[^?]*?/)??(?P<uri>(?:https?|ftp)(?::|%3[aA])(?:/|%2[fF])+[^/].*)"),
 )
 _SCHEME = re.compile(r"(?:https?|ftp):/+", re.IGNORECASE)
+# Without a scheme, what stands before a port would be taken for one.
+_HOST_AND_PORT = re.compile(r"[^:/?#(),]+:\d+(?:[/?#]|$)")
 _COLUMNS = {
     "uri": ("uri", "url", "uri_r", "surt", "original", "urir"),
     "at": ("at", "time", "datetime", "date", "timestamp", "ts"),
@@ -86,13 +88,16 @@ _COLUMNS = {
 def read_lookups(
     paths: str | Path | Iterable[str | Path], on_problem: Callable[[Problem], None] | None = None
 ) -> Iterator[LogEntry]:
-    """Every lookup in these files (`-` is stdin; gzip, bzip2 and zstd by content).
+    """Every lookup in these files, folders and globs (`-` is stdin; gzip, bzip2 and zstd by content).
 
-    `on_problem` hears of each line that cannot be read; without it the first such line raises FormatError.
+    `on_problem` hears of each line that cannot be read, and of damage; without it the first raises FormatError.
     """
-    for path in [paths] if isinstance(paths, str | Path) else paths:
-        with open_input(path) as stream:
-            yield from read_lines(stream, str(path), on_problem)
+    # It loads the readers of indexes, which readers of a log may do without.
+    from recollect.formats.detect import files_of
+
+    for path in files_of([paths] if isinstance(paths, str | Path) else paths):
+        with open_input(path, on_problem) as stream:
+            yield from read_lines(stream, stream.label, on_problem)
 
 
 def read_lines(
@@ -101,7 +106,8 @@ def read_lines(
     """The lookups in lines of bytes; `name` is what problems call the file."""
     columns: dict[str, int] | None = None
     for number, raw in enumerate(lines, 1):
-        line = raw.decode("utf-8", "surrogateescape").strip("\r\n ")
+        text = raw.removeprefix(BOM) if number == 1 else raw
+        line = text.decode("utf-8", "surrogateescape").strip("\r\n ")
         if not line.strip() or line.startswith("#"):
             continue
         if "\t" in line:
@@ -172,7 +178,7 @@ def _checked(uri: str) -> str:
     # A name with a dot, a SURT, an IPv6 address or something with a scheme; a bare word is a typing error.
     if not stripped or not re.search(r"[.)\]:*]", stripped):
         raise FormatError("not a URI", why="it has neither scheme nor host")
-    return stripped
+    return f"http://{stripped}" if _HOST_AND_PORT.match(stripped) else stripped
 
 
 def _positive(text: str) -> int:

@@ -33,7 +33,6 @@ from recollect.formats.cdx import (
     parse_layout,
     what_it_is,
 )
-from recollect.formats.containers import open_input
 from recollect.model import Problem
 from recollect.uris import surt
 
@@ -44,15 +43,10 @@ _LONGEST_LINE = 1 << 16
 _HTTP_HEAD = 1 << 16
 
 
-def read_warc(path: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False) -> Iterator[Capture]:
-    """The captures of a WARC file."""
-    with open_input(path, on_problem) as stream:
-        yield from _warc_records(stream, path, on_problem, on_other, all_schemes)
-
-
-def _warc_records(
-    stream: IO[bytes], label: str, on_problem: OnProblem, on_other: OnOther, all_schemes: bool
+def read_warc(
+    stream: IO[bytes], label: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False
 ) -> Iterator[Capture]:
+    """The captures of a WARC file; `label` is what problems call it."""
     number = 0
     for headers, head in _walk(stream, label, on_problem):
         number += 1
@@ -141,33 +135,34 @@ def _shown(line: bytes) -> str:
     return line[:80].decode("utf-8", "replace").strip()
 
 
-def read_arc(path: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False) -> Iterator[Capture]:
+def read_arc(
+    stream: IO[bytes], label: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False
+) -> Iterator[Capture]:
     """The captures of an ARC file."""
     from warcio.archiveiterator import ArchiveIterator
     from warcio.exceptions import ArchiveLoadFailed
 
     number = 0
-    with open_input(path, on_problem) as stream:
-        try:
-            for record in ArchiveIterator(stream):
-                number += 1
-                if record.rec_type == "arc_header":
-                    on_other("filedesc")
-                    continue
-                headers, http = record.rec_headers, record.http_headers
-                status = http.get_statuscode() if http is not None else ""
-                media_type = http.get_header("Content-Type") if http is not None else None
-                yield from _checked(
-                    path, number, on_problem, on_other, all_schemes,
-                    url=headers.get_header("uri") or "",
-                    moment=headers.get_header("archive-date") or "",
-                    status=int(status) if status.isdigit() else None,
-                    media_type=media_type or headers.get_header("content-type"),
-                    digest=None,
-                    length=int(headers.get_header("length") or 0),
-                )  # fmt: skip
-        except (ArchiveLoadFailed, ValueError, EOFError) as error:
-            on_problem(Problem(path, None, f"cannot read on after record {number}: {error}"))
+    try:
+        for record in ArchiveIterator(stream):
+            number += 1
+            if record.rec_type == "arc_header":
+                on_other("filedesc")
+                continue
+            headers, http = record.rec_headers, record.http_headers
+            status = http.get_statuscode() if http is not None else ""
+            media_type = http.get_header("Content-Type") if http is not None else None
+            yield from _checked(
+                label, number, on_problem, on_other, all_schemes,
+                url=headers.get_header("uri") or "",
+                moment=headers.get_header("archive-date") or "",
+                status=int(status) if status.isdigit() else None,
+                media_type=media_type or headers.get_header("content-type"),
+                digest=None,
+                length=int(headers.get_header("length") or 0),
+            )  # fmt: skip
+    except (ArchiveLoadFailed, ValueError, EOFError) as error:
+        on_problem(Problem(label, None, f"cannot read on after record {number}: {error}"))
 
 
 def _checked(
@@ -203,7 +198,8 @@ def read_wacz(path: str, on_problem: OnProblem, on_other: OnOther, *, all_scheme
                 yield from _index_member(archive, name, f"{path}!{name}", on_problem, on_other, all_schemes)
             for name in warcs if not indexes else []:
                 with _member(archive, name) as stream:
-                    yield from _warc_records(stream, f"{path}!{name}", on_problem, on_other, all_schemes)
+                    label = f"{path}!{name}"
+                    yield from read_warc(stream, label, on_problem, on_other, all_schemes=all_schemes)
     except (zipfile.BadZipFile, OSError, EOFError) as error:
         on_problem(Problem(path, None, f"damaged zip file: {error}"))
 

@@ -231,3 +231,14 @@ def test_the_interrupted_command_leaves_nothing_half_written(tmp_path: Path) -> 
     assert process.returncode == 130
     assert "interrupted" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]
+
+
+def test_stats_of_a_map_take_no_filters_and_json_has_no_empty_sample(
+    index: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    map_path = index.with_name("map.ukvs")
+    assert run(["profile", str(index), "-q", "-o", str(map_path)]) == 0
+    assert run(["stats", str(map_path), "--status", "200"]) == 2
+    capsys.readouterr()
+    assert run(["stats", str(map_path), "--json"]) == 0
+    assert "sample" not in json.loads(capsys.readouterr().out)

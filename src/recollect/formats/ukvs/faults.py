@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from recollect.errors import BadURI, FormatError
-from recollect.formats.containers import open_input, whole_lines
+from recollect.formats.containers import BOM, open_input, whole_lines
 from recollect.formats.frequency import parse_token
 from recollect.formats.ukvs import lenient
 from recollect.formats.ukvs.header import Builder, Header
 from recollect.formats.ukvs.periods import Period
-from recollect.formats.ukvs.reader import BOM
 from recollect.formats.ukvs.records import inner_frequency, shown, split
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.uris import uri_key

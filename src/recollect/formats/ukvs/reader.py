@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterator
 
 from recollect.errors import FormatError, NotSorted
-from recollect.formats.containers import OnProblem, open_input, whole_lines
+from recollect.formats.containers import BOM, OnProblem, open_input, whole_lines
 from recollect.formats.frequency import parse_token
 from recollect.formats.ukvs.header import Builder, Header
 from recollect.formats.ukvs.records import Record, parse_line, shown
 from recollect.model import Problem
 
-BOM = b"\xef\xbb\xbf"
 # A line that is plainly good, of a map with a key and a frequency.
 _GOOD = re.compile(rb'^([^\s"{!@#]\S*)[ \t]+([^\s"{]\S*)(?:[ \t]+(\{(?:.*\S)?))?[ \t\r]*$', re.MULTILINE)
 _NOT_DATA = (b"!", b"@", b"#", b"")

@@ -25,7 +25,7 @@ import recollect
 from recollect.datetimes import format_iso
 from recollect.errors import FormatError, NotSorted, ResourceError, UsageError
 from recollect.formats.containers import atomic_output, check_output
-from recollect.formats.detect import Kind, Source, find_sources
+from recollect.formats.detect import Kind, Source, find_sources, on_disk
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.scan import LINE_KINDS, PIECE, ScanOptions, scan
@@ -212,7 +212,8 @@ def profile(
         # A map of nothing would say that the archive holds nothing, perhaps in the place of one that knows better.
         hint = "see `recollect profile --help` for the kinds of input"
         raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason, hint=hint)
-    return _Job(sources, options, found, progress or (lambda _progress: None)).run(target)
+    with on_disk(sources, options.temp_dir, found.append) as settled:
+        return _Job(settled, options, found, progress or (lambda _progress: None)).run(target)
 
 
 def options_of(

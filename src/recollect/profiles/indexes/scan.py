@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from recollect.errors import FormatError
 from recollect.formats import cdx
 from recollect.formats.cdx import Capture
-from recollect.formats.containers import InputStream, open_input
+from recollect.formats.containers import BOM, InputStream, open_input
 from recollect.formats.detect import Kind, Source
 from recollect.formats.zipnum import read_blocks
 from recollect.model import Problem
@@ -180,7 +180,7 @@ class _Reader(Generic[T]):
             begin = max(offset - 1, 0)
             text = self._room(until - begin + (1 << 16))
             filled = _fill(file.fileno(), text, 0, begin, size)
-            first = 0 if offset == 0 else _newline(text, 0, filled) + 1
+            first = _after_bom(text) if offset == 0 else _newline(text, 0, filled) + 1
             if first > until - begin:  # the whole piece is inside one line, which began before
                 return Piece(source, consumed=until)
             last = until - begin
@@ -208,7 +208,7 @@ class _Reader(Generic[T]):
         with stream:
             for text in _pieces(stream, self._options.piece, problems, self._rooms):
                 yield partial(self._stream_piece, source, text, stream.consumed)
-        if stream.damage and not problems:
+        if stream.damage and source.stream is not None:  # of what was opened to look at it, nobody has been told
             problems.append(Problem(source.label, None, stream.damage))
         if problems:
             yield partial(Piece, source, problems=problems, consumed=source.size or 0)
@@ -338,10 +338,16 @@ def _newline(text: NDArray[np.uint8], begin: int, end: int) -> int:
     return -1
 
 
+def _after_bom(text: NDArray[np.uint8]) -> int:
+    return len(BOM) if text[: len(BOM)].tobytes() == BOM else 0
+
+
 def _pieces(
     stream: InputStream, size: int, problems: list[Problem], rooms: deque[NDArray[np.uint8]]
 ) -> Iterator[NDArray[np.uint8]]:
     """The stream in pieces of whole lines, each the beginning of an array taken from `rooms` if one is free."""
+    if stream.peek(len(BOM)).startswith(BOM):
+        stream.read(len(BOM))
     rest: NDArray[np.uint8] = np.empty(0, np.uint8)
     while True:
         text = rooms.popleft() if rooms and size >= 2 * len(rest) else np.empty(max(size, 2 * len(rest)), np.uint8)

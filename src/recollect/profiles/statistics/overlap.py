@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from recollect.errors import BadURI
+from recollect.errors import BadURI, UsageError
 from recollect.formats.detect import Kind, find_sources
 from recollect.formats.logs import read_lookups
 from recollect.formats.ukvs import Record
@@ -80,6 +80,12 @@ class Overlap:
         """Buckets of accesses in use, rising."""
         return [name for name in BUCKETS if any(row.get(name) for row in self.cells.values())]
 
+    def note(self, problem: Problem) -> None:
+        """Count what could not be read."""
+        self.unreadable += 1
+        if len(self.problems) < 100:
+            self.problems.append(problem)
+
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
         return {
@@ -111,9 +117,13 @@ def overlap(
     result = Overlap()
     with TemporaryDirectory(dir=temp_dir) as folder:
         path = os.fspath(holdings)
-        if any(source.kind not in _MAPS for source in find_sources([path])):
-            profile(path, Path(folder, "holdings.ukvs"), policy="URIR", temp_dir=temp_dir)
-            path = str(Path(folder, "holdings.ukvs"))
+        if path == "-" or Path(path).is_fifo():
+            raise UsageError("holdings from a pipe", why="they are read twice", hint="save them to a file first")
+        if any(source.kind not in _MAPS for source in find_sources([path], result.note)):
+            made = profile(path, Path(folder, "holdings.ukvs"), policy="URIR", temp_dir=temp_dir)
+            path = str(made.output)
+            for problem in (*made.tally.damaged, *made.tally.problems):
+                result.note(problem)
         opened = open_map(path)
         try:
             result.policy = opened.header.policy
@@ -126,18 +136,13 @@ def overlap(
 
 
 def _sort_lookups(accesses: Iterable[str | os.PathLike[str]], result: Overlap, sorter: LineSorter) -> None:
-    def note(problem: Problem) -> None:
-        result.unreadable += 1
-        if len(result.problems) < 100:
-            result.problems.append(problem)
-
-    for entry in read_lookups([os.fspath(path) for path in accesses], note):
+    for entry in read_lookups([os.fspath(path) for path in accesses], result.note):
         result.accesses += entry.count
         try:
             spelled = entry.uri if is_surt(entry.uri) else surt(entry.uri)
             key = policy_key(spelled.encode("utf-8", "surrogateescape"), result.policy)
         except BadURI as error:
-            note(Problem("accesses", None, str(error), entry.uri[:100]))
+            result.note(Problem("accesses", None, str(error), entry.uri[:100]))
             continue
         # The URI itself is kept, for it may be in the map under another spelling.
         sorter.add(b"%b\0%d\0%b" % (key, entry.count, entry.uri.encode("utf-8", "surrogateescape")))

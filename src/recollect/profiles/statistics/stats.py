@@ -23,7 +23,7 @@ import numpy as np
 from recollect.errors import UsageError
 from recollect.formats.cdx import MAX_KEY
 from recollect.formats.containers import OnProblem
-from recollect.formats.detect import Kind, Source, find_sources
+from recollect.formats.detect import Kind, Source, find_sources, on_disk
 from recollect.formats.ukvs import open_map
 from recollect.model import ProgressCallback
 from recollect.profiles.compaction.fit import fit_heaps, fit_power_law
@@ -113,8 +113,8 @@ class Stats:
     problems: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs and reports."""
-        return asdict(self)
+        """For programs; the sample only if one was asked for."""
+        return {name: value for name, value in asdict(self).items() if name != "sample" or value}
 
 
 def stats(
@@ -134,17 +134,18 @@ def stats(
     check_top(top)
     tally = Tally()
     sources = find_sources([paths] if isinstance(paths, str | os.PathLike) else paths, tally.note)
-    if any(source.kind in _MAPS for source in sources):
-        return _of_map(sources, tally, SortedSurts(top, Sample(sample, seed)))
     folder = None if temp_dir is None else os.fspath(temp_dir)
-    store = RunStore(min((memory_limit or quarter_of_memory()) // 2, 512 << 20), folder)
-    sink = CountingSink(Filter(chosen or Selection()), store, folder)
-    with closing(sink):
-        how = ScanOptions(threads or 2, all_schemes=all_schemes)
-        read_all(sources, sink, how, tally, progress)
-        seen = SortedSurts(top, Sample(sample, seed))
-        seen.read(store)
-        return tables(sink.counts, seen.counts, sources, tally, seen.sample)
+    seen = SortedSurts(top, Sample(sample, seed))
+    with on_disk(sources, folder, tally.note) as settled:
+        if any(source.kind in _MAPS for source in settled):
+            if chosen:
+                raise UsageError("a map cannot be filtered", hint="give the indexes with these options")
+            return _of_map(settled, tally, seen)
+        store = RunStore(min((memory_limit or quarter_of_memory()) // 2, 512 << 20), folder)
+        with closing(CountingSink(Filter(chosen or Selection()), store, folder)) as sink:
+            read_all(settled, sink, ScanOptions(threads or 2, all_schemes=all_schemes), tally, progress)
+            seen.read(store)
+            return tables(sink.counts, seen.counts, settled, tally, seen.sample)
 
 
 def check_top(top: int) -> None:

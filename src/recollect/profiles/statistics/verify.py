@@ -88,8 +88,8 @@ def verify(
     """Look up everything in `paths` in the map, then compare the counts."""
     result = VerifyResult()
     named = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
-    if any(name == "-" or Path(name).is_fifo() for name in named):
-        raise UsageError("cannot verify against a pipe", why="the input is read twice", hint="save it to a file first")
+    if any(name == "-" or Path(name).is_fifo() for name in (os.fspath(map_path), *named)):
+        raise UsageError("cannot verify a pipe", why="map and input are read twice", hint="save it to a file first")
     sources = find_sources(named, result.problems.append)
     holdings = open_map(map_path)
     try:

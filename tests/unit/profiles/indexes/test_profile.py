@@ -6,11 +6,13 @@ import bz2
 import gzip
 import json
 import os
+import random
 import threading
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import zstandard
@@ -330,6 +332,75 @@ def test_stdin_and_pipes_are_read_once(tmp_path: Path) -> None:
     result = profile(pipe, piece=2000)
     writer.join()
     assert result.totals.keys == 5000
+
+
+def piped(folder: Path, content: bytes, **options: Any) -> ProfileResult:
+    """The profile of what comes through a pipe."""
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer.start()
+    try:
+        return profile(pipe, **options)
+    finally:
+        writer.join()
+        pipe.unlink()
+
+
+def test_kinds_that_are_no_lines_come_through_pipes_too(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pa.table({"url": ["http://x.com/a"]}), tmp_path / "x.parquet")
+    with zipfile.ZipFile(tmp_path / "x.wacz", "w") as archive:
+        archive.writestr("indexes/index.cdx", line("com,x)/a"))
+    record = warc(("response", "http://x.com/a", HTTP))
+    whole = b"com,x)/a 1/1\n" + b"".join(b"com,y)/%06d 1/1\n" % n for n in range(200_000))
+    for content in ((tmp_path / "x.parquet").read_bytes(), (tmp_path / "x.wacz").read_bytes(), record):
+        assert body(piped(tmp_path, content)) == ["com,x)/a 1/1"]
+    for content in (whole, gzip.compress(whole)):  # longer than what is looked at to tell its kind
+        result = piped(tmp_path, content)
+        assert (result.totals.keys, body(result)[0]) == (200_001, "com,x)/a 1/1")
+        assert result.as_dict()["sources"][0]["name"].endswith("pipe")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.parquet", "x.wacz"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '1.2.3.4 - - [16/Jan/2019:05:00:00 -0700] "GET /web/2016/http://x.com/l HTTP/1.1" 200 12\n',
+        "com,x)/a 1/1\n",
+        warc(("response", "http://x.com/a", HTTP)).decode(),
+        line("com,x)/a"),
+    ],
+)
+def test_damage_of_what_comes_through_a_pipe_is_told(tmp_path: Path, content: str) -> None:
+    noise = random.Random(0)
+    text = "".join(content.replace("x.com/", f"x.com/{noise.random()}") for _ in range(3000))
+    packed = gzip.compress(text.encode())
+    result = piped(tmp_path, packed[: -len(packed) // 8])
+    assert any("gzip data is cut off" in problem.reason for problem in result.tally.damaged)
+    assert result.totals.captures
+    for nothing in (piped(tmp_path, packed[:12]), profile(written(tmp_path, packed[:12]))):
+        assert [problem.reason for problem in nothing.tally.damaged] == ["gzip data is cut off"]
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    mark = b"\xef\xbb\xbf"
+    log = '1.2.3.4 - - [16/Jan/2019:05:00:00 -0700] "GET /web/2016/http://x.com/a HTTP/1.1" 200 12\n'
+    for content in (line("com,x)/a"), "com,x)/a\n", "http://x.com/a\n", " CDX N b a\ncom,x)/a 2014 x.com/a\n", log):
+        plain = written(tmp_path, mark + content.encode(), "plain")
+        packed = written(tmp_path, gzip.compress(mark + content.encode()), "packed")
+        assert body(profile(plain)) == body(profile(packed)) == ["com,x)/a 1/1"]
+
+
+def test_a_host_with_a_port_needs_no_scheme(tmp_path: Path) -> None:
+    urls = written(tmp_path, "example.com:8080/a\nlocalhost:81/\nexample.com/b\n", "urls")
+    assert body(profile(urls)) == ["com,example)/b 1/1", "com,example:8080)/a 1/1", "localhost:81)/ 1/1"]
+    keys = " CDX N b a\nexample.com:8080/a 2014 -\n"
+    assert body(profile(written(tmp_path, keys, "cdx"))) == ["com,example:8080)/a 1/1"]
+    counted = written(tmp_path, "3 example.com:8080/a\n2 example.com/\n", "counts")
+    assert body(profile(counted)) == ["com,example)/ 2/1", "com,example:8080)/a 3/1"]
 
 
 # -- bad input ------------------------------------------------------------------------------------

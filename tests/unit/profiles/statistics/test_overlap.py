@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
+from recollect.errors import UsageError
 from recollect.profiles.statistics.overlap import bucket, overlap
 
 
@@ -51,3 +53,19 @@ def test_an_index_is_compared_by_uri_r(tmp_path: Path) -> None:
     log.write_text("http://a.com/?q=1\nhttp://a.com/?q=3\n")
     found = overlap(index, [log])
     assert (found.policy, found.cells) == ("URIR", {"Ones": {"Ones": 1, "Zero": 1}, "Zero": {"Ones": 1}})
+
+
+def test_damage_and_what_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    text = "".join(f"http://x.com/{number * 7919}\n" for number in range(3000)).encode()
+    (tmp_path / "logs" / "cut.gz").write_bytes(gzip.compress(text)[:-200])
+    (tmp_path / "logs" / "urls").write_text("http://x.com/a\n")
+    index = tmp_path / "index.cdx"
+    index.write_text("com,x)/a 20140101000000 http://x.com/a text/html 200 D - - 1 2 f\n" * 2 + "com,x)/b 2014 short\n")
+    found = overlap(index, [tmp_path / "logs"])
+    assert found.accessed_and_held == 1
+    assert found.accesses > 2000
+    assert ["index.cdx:3" in str(problem) for problem in found.problems[:2]] == [True, False]
+    assert any("cut off" in problem.reason for problem in found.problems)
+    with pytest.raises(UsageError, match="pipe"):
+        overlap("-", [tmp_path / "logs"])
