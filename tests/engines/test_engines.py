@@ -18,10 +18,11 @@ import pytest
 from click.testing import CliRunner
 
 from recollect.cli.main import cli
-from recollect.errors import FormatError, UsageError
+from recollect.errors import FormatError, RecollectError, UsageError
+from recollect.formats.logs import LogEntry
 from recollect.formats.parts import part_names
 from recollect.formats.ukvs import validate
-from recollect.profiles.compaction.budget import Budget, compact_by_budget
+from recollect.profiles.compaction.budget import Budget, TooSmall, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.indexes.select import selection
@@ -226,19 +227,57 @@ def test_compaction_by_weights_is_the_same(
     assert here.rollups > 3
 
 
-@pytest.mark.parametrize("limit", [{"max_cost": 0.02}, {"max_keys": 60, "rollup_tlds": True}], ids=str)
-def test_compaction_by_budget_meets_the_budget_and_is_nearly_as_good(
-    spark: Any, maps: list[str], tmp_path: Path, limit: dict[str, Any]
+@pytest.mark.parametrize(
+    ("limit", "suffix", "log"),
+    [
+        ({"max_cost": 0.02}, "ukvs", False),
+        ({"max_keys": 60, "rollup_tlds": True}, "ukvs", False),
+        ({"max_keys": 3}, "ukvs", False),
+        ({"max_keys": 250}, "ukvs", True),
+        ({"max_bytes": 900}, "ukvs.gz", False),
+        ({"min_accuracy": 0.8}, "ukvs", True),
+    ],
+    ids=str,
+)
+def test_compaction_by_budget_is_the_same(
+    spark: Any, maps: list[str], tmp_path: Path, limit: dict[str, Any], suffix: str, log: bool
 ) -> None:
-    budget = Budget(**limit)
-    here = compact_by_budget(maps[0], tmp_path / "here.ukvs", budget)
-    there = spark_budget(maps[0], tmp_path / "there.ukvs", budget, sizes=SMALL)
-    assert there.keys_out <= (budget.max_keys or int(0.02 * here.uri_rs))
-    assert (there.keys_in, there.uri_rs) == (here.keys_in, here.uri_rs)
-    assert here.expected_wrong <= there.expected_wrong <= here.expected_wrong * 1.2
-    wide = open_map(tmp_path / "there.ukvs")
-    held = [line.split()[0] for line in Path(maps[0]).read_text().splitlines() if line[0] != "!" and "*" not in line]
-    assert all(wide.lookup(key).answer == "yes" for key in held)
+    uris = [f"http://{host}.com/{path}" for host in ("a", "www.a", "a-b", "big", "none") for path in ("1/a1", "7", "")]
+    lookups = [LogEntry(uri, 1 + number % 3) for number, uri in enumerate(uris * 3)] if log else None
+    here = compact_by_budget(maps[0], tmp_path / f"here.{suffix}", Budget(**limit), lookups=lookups)
+    there = spark_budget(maps[0], tmp_path / f"there.{suffix}", Budget(**limit), lookups=lookups, sizes=SMALL)
+    assert (tmp_path / f"there.{suffix}").read_bytes() == (tmp_path / f"here.{suffix}").read_bytes()
+    assert there == here
+    assert here.rolled_up == ("tlds" if limit == {"max_keys": 3} else "")
+
+
+def test_compaction_by_budget_of_a_decomposed_map_with_a_log_and_in_parts(
+    spark: Any, indexes: list[str], tmp_path: Path
+) -> None:
+    profile(indexes, tmp_path / "map.ukvs", by=["year"])
+    (tmp_path / "log.txt").write_text("http://a.com/b\nnot a uri\nhttp://skewed.com/img/zz\n" * 4)
+    command = ("compact", str(tmp_path / "map.ukvs"), "--lookups", str(tmp_path / "log.txt"), "--max-cost", "5%")
+    here = _json(*command, "-o", str(tmp_path / "here.ukvs"), "--json")
+    there = _json(*command, "-o", f"{tmp_path}/there/", "--json", "--engine", "spark")
+    assert (here[1].pop("seconds"), there[1].pop("seconds")) > (0, 0)
+    assert there == here
+    text = b"".join(part.read_bytes() for part in part_names(tmp_path / "there"))
+    assert text == (tmp_path / "here.ukvs").read_bytes()
+
+
+def test_budgets_that_cannot_be_met_on_spark_are_refused_in_plain_words(
+    spark: Any, maps: list[str], tmp_path: Path
+) -> None:
+    with pytest.raises(TooSmall) as here:
+        compact_by_budget(maps[0], tmp_path / "no.ukvs", Budget(max_bytes=20))
+    with pytest.raises(TooSmall) as there:
+        spark_budget(maps[0], tmp_path / "no.ukvs", Budget(max_bytes=20), sizes=SMALL)
+    assert str(there.value) == str(here.value)
+    with pytest.raises(UsageError, match="uncompressed"):
+        spark_budget(maps[0], f"{tmp_path.as_uri()}/no.ukvs.gz", Budget(max_keys=90), sizes=SMALL)
+    (tmp_path / "unsorted.ukvs").write_text("com,b)/ 1/1\ncom,a)/ 1/1\ncom,a)/ 2/1\n")
+    with pytest.raises(RecollectError, match="recollect merge"):
+        spark_budget(tmp_path / "unsorted.ukvs", tmp_path / "no.ukvs", Budget(max_keys=90), sizes=SMALL)
 
 
 @pytest.mark.parametrize("wide", ["", "com,* 9/3\n", "* 99/9\n"], ids=["domains", "a top-level domain", "everything"])

@@ -99,14 +99,28 @@ def _budget(options: dict[str, Any]) -> Budget:
 
 
 def budget_on_spark(
-    source: str, target: str, options: dict[str, Any], cluster: Cluster, parts: bool, progress: ProgressCallback
+    source: str,
+    target: str,
+    options: dict[str, Any],
+    on_problem: Callable[[Problem], None],
+    progress: ProgressCallback,
+    *,
+    cluster: Cluster,
+    parts: bool,
 ) -> dict[str, Any]:
     """Compact within a budget on Spark; returns the report."""
+    from recollect.formats.logs import read_lookups
     from recollect.spark.budget import compact_by_budget
 
-    if options["lookups"]:
-        raise UsageError("a log is read on one machine", hint="leave out --lookups, or --engine spark")
-    result = compact_by_budget(source, target, _budget(options), cluster=cluster, parts=parts, progress=progress)
+    result = compact_by_budget(
+        source,
+        target,
+        _budget(options),
+        lookups=read_lookups(options["lookups"], on_problem) if options["lookups"] else None,
+        cluster=cluster,
+        parts=parts,
+        progress=progress,
+    )
     return {"by": "budget", **asdict(result), "cost": result.cost}
 
 

@@ -186,7 +186,8 @@ def _by_budget(job: Job, options: dict[str, Any]) -> dict[str, Any]:
             "a budget and weights are two ways", why=f"--{mixed[0].replace('_', '-')}", hint="give one or the other"
         )
     if job.cluster is not None:
-        return budget_on_spark(job.source, job.target, options, job.cluster, job.parts, job.progress)
+        given = (job.source, job.target, options, job.on_problem, job.progress)
+        return budget_on_spark(*given, cluster=job.cluster, parts=job.parts)
     return by_budget(job.source, job.target, options, job.on_problem, job.progress)
 
 

@@ -123,5 +123,5 @@ class _CompactTask:
                 raise FormatError(
                     "a map that is not plain, sorted and unique",
                     where=self.name,
-                    hint=f"recollect merge {self.name} -o tidy.ukvs, then compact that",
+                    why=f"put it in order first: recollect merge {self.name} -o tidy.ukvs",
                 ) from None

@@ -188,6 +188,9 @@ class RemoteTarget:
     """A file or folder behind a URL."""
 
     def __init__(self, files: HadoopFiles, output: str) -> None:
+        if output.endswith((".gz", ".bgz", ".zst", ".zstd")):
+            hint = "leave out the suffix, or give a path here"
+            raise UsageError("Spark writes maps by URL uncompressed", where=output, hint=hint)
         self._files = files
         self._output = output.rstrip("/")
         parent, _, _ = self._output.rpartition("/")

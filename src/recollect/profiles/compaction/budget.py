@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,8 +175,9 @@ def compact_by_budget(
         case = Case.of(branches, lookups, plain.header.policy)
         _tell(progress, "choosing", 2)
         if budget.max_bytes is not None:
-            return _within_bytes(plain, case, budget, target)
-        choice = choose(case, budget, "keys", key_limit(case.branches, budget))
+            choice = _within_bytes(plain, case, budget, target)
+        else:
+            choice = choose(case, budget, "keys", key_limit(case.branches, budget))
         _tell(progress, "writing", 3)
         return _write(plain, case, budget, choice, target)
 
@@ -286,57 +288,79 @@ def _reaching(case: Case, optimiser: Optimiser, accuracy: float, factor: float) 
     return best
 
 
-def _within_bytes(plain: PlainMap, case: Case, budget: Budget, target: str | os.PathLike[str]) -> BudgetCompaction:
-    """Compact to a size on disk, which is known only when all is written: try, measure, correct."""
-    name = os.fspath(target)
-    suffix = Path(name).suffix.lower()
+def _within_bytes(plain: PlainMap, case: Case, budget: Budget, target: str | os.PathLike[str]) -> Choice:
+    suffix = Path(os.fspath(target)).suffix.lower()
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+        trial = Path(folder) / f"trial{suffix}"
+
+        def size_of(choice: Choice) -> int:
+            _write(plain, case, budget, choice, trial)
+            return trial.stat().st_size
+
+        return within_bytes(budget, suffix, lambda unit, limit, fit: choose(case, budget, unit, limit, fit), size_of)
+
+
+AnyChoice = TypeVar("AnyChoice", bound=Choice)
+
+
+def within_bytes(
+    budget: Budget,
+    suffix: str,
+    choose_at: Callable[[str, int, Fit | None], AnyChoice],
+    size_of: Callable[[AnyChoice], int],
+) -> AnyChoice:
+    """The choice for a size on disk, which is known only when all is written: try, measure, correct."""
     unit = "novel" if suffix in COMPRESSED else "bytes"
     assert budget.max_bytes is not None
     low, high = 0, None  # sizes in `unit` known to fit and not to fit
-    best: Choice | None = None
+    best: AnyChoice | None = None
     limit, fit = budget.max_bytes, None
-    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
-        trial = Path(folder) / f"trial{suffix}"
-        for _ in range(ATTEMPTS):
-            try:
-                choice = choose(case, budget, unit, limit, fit)
-            except TooSmall:
-                # Between what is too little for any map and what was too much there may be a map.
-                low, limit = limit, (limit + high) // 2 if high is not None else limit
-                if limit <= low:
-                    break
-                continue
-            fit = choice.fit
-            _write(plain, case, budget, choice, trial)
-            size = trial.stat().st_size
-            if size <= budget.max_bytes:
-                low, best = limit, choice
-                if size > 0.99 * budget.max_bytes or choice.solution.price <= FREE:  # near enough, or nothing to gain
-                    break
-            else:
-                high = limit
-            guess = int(limit * budget.max_bytes / size * 0.998)
-            limit = min(max(guess, low + 1), high - 1 if high is not None else guess)
+    for _ in range(ATTEMPTS):
+        try:
+            choice = choose_at(unit, limit, fit)
+        except TooSmall:
+            # Between what is too little for any map and what was too much there may be a map.
+            low, limit = limit, (limit + high) // 2 if high is not None else limit
             if limit <= low:
                 break
+            continue
+        fit = choice.fit
+        size = size_of(choice)
+        if size <= budget.max_bytes:
+            low, best = limit, choice
+            if size > 0.99 * budget.max_bytes or choice.solution.price <= FREE:  # near enough, or nothing to gain
+                break
+        else:
+            high = limit
+        guess = int(limit * budget.max_bytes / size * 0.998)
+        limit = min(max(guess, low + 1), high - 1 if high is not None else guess)
+        if limit <= low:
+            break
     if best is None:
         raise TooSmall("no map is that small", why=f"{budget.max_bytes} bytes are too few; headers count, too")
-    return _write(plain, case, budget, best, target)
+    return best
 
 
 def _write(
     plain: PlainMap, case: Case, budget: Budget, choice: Choice, target: str | os.PathLike[str]
 ) -> BudgetCompaction:
-    solution, demand = choice.solution, case.demand
+    absent = case.demand.absent if case.demand is not None else None
     keys = 0
     head = budget_header(plain.header, budget, choice).encode()
     size = len(head)
     with atomic_output(target) as out:
         out.write(head)
-        for piece in lines_of(case.branches, demand, solution, case.up):
+        for piece in lines_of(case.branches, absent, choice.solution, case.up):
             out.write(piece)
             size += len(piece)
             keys += piece.count(b"\n")
+    done = outcome(case, choice)
+    return replace(done, keys_in=len(case.branches.rows), keys_out=keys, bytes_in=len(plain.data), bytes_out=size)
+
+
+def outcome(case: Case, choice: Choice) -> BudgetCompaction:
+    """What a choice comes to; keys and bytes are known only when it is written, and are 0."""
+    solution, demand = choice.solution, case.demand
     state = solution.states(case.up)
     above = np.where(case.up >= 0, state[np.maximum(case.up, 0)], 0)
     zero = (state == 1) & ((solution.decide & kernels.PUT_ZERO) > 0)
@@ -346,12 +370,12 @@ def _write(
         lookups = int(tally.passing[0])
         wrong = forecast.wrong_answers(demand, tally, solution, case.up) / max(1, lookups)
     return BudgetCompaction(
-        keys_in=len(case.branches.rows),
-        keys_out=keys,
+        keys_in=0,
+        keys_out=0,
         wildcards=int(((state == 1) & (above == 0)).sum()),
         voids=int(((state == 0) & (above == 1)).sum() + zero.sum()),
-        bytes_in=len(plain.data),
-        bytes_out=size,
+        bytes_in=0,
+        bytes_out=0,
         uri_rs=case.branches.uri_rs,
         price=solution.price,
         expected_wrong=solution.loss * choice.fit.factor,

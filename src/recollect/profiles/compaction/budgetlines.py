@@ -7,7 +7,7 @@ keys below have none, its counts are lower bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from recollect.formats.frequency import Frequency
 from recollect.profiles.compaction import budgetkernels as kernels
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.branchkernels import ABSENT, JSON, LEAF, OWN, TOTAL, VOID
-from recollect.profiles.compaction.demand import Demand
 from recollect.profiles.compaction.optimum import Solution
 from recollect.profiles.maps.jsonmerge import merged_block
 
@@ -24,8 +23,11 @@ PIECE = 1 << 22  # of output per step
 JOIN_AT = 64  # blocks are joined when so many have come together, so that they do not pile up
 
 
-def lines_of(branches: Branches, demand: Demand | None, solution: Solution, up: NDArray[np.int32]) -> Iterator[bytes]:
-    """The records of the compacted map, in pieces; `up` has the absences of `demand` after the branches."""
+def lines_of(
+    branches: Branches, absent: Callable[[int], bytes] | None, solution: Solution, up: NDArray[np.int32]
+) -> Iterator[bytes]:
+    """The records of the compacted map, in pieces; `up` has the absences of a log after the branches, and `absent` says
+    what key covers one."""
     count = len(branches)
     state = solution.states(up)
     above = np.where(up >= 0, state[np.maximum(up, 0)], 0)
@@ -38,8 +40,8 @@ def lines_of(branches: Branches, demand: Demand | None, solution: Solution, up: 
         if branch < count:
             lines.append(branches.wildcard(branch) + b" 0")
         else:
-            assert demand is not None
-            lines.append(demand.log.wildcard(int(demand.absence_node[branch - count])) + b" 0")
+            assert absent is not None
+            lines.append(absent(branch - count) + b" 0")
     zero = (state[:count] == 1) & ((solution.decide[:count] & kernels.PUT_ZERO) != 0)
     for branch in np.flatnonzero(zero & ((branches.flags & ABSENT) == 0)).tolist():
         lines.append(branches.exact(branch) + b" 0")

@@ -98,6 +98,10 @@ class Demand:
     counts: Ints  # two halves for each row of the log
     unusable: int  # lines of the log that were no URIs of the web
 
+    def absent(self, absence: int) -> bytes:
+        """The key that covers an absence."""
+        return self.log.wildcard(int(self.absence_node[absence]))
+
     def tally(self, halves: tuple[int, ...] = (0, 1)) -> Tally:
         """The lookups of these halves of the log."""
         stop = np.zeros(len(self.log), np.int64)
