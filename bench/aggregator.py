@@ -23,6 +23,7 @@ import time
 import urllib.error
 import urllib.request
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -315,13 +316,18 @@ def stalled(address: str) -> None:
     )
 
 
-def soak(folder: Path, seconds: float, workers: int) -> None:
-    """80% of the load the server can take, archives failing at random: no error of ours, memory flat."""
-    failing = ("--fail", "0.05", "--drop", "0.02")
-    os.environ["RECOLLECT_CACHE_SIZE"] = "20 MB"  # so that the cache is full early, and what grows then is a leak
-    with paper_archives(folder, *failing) as base, server(folder, "--workers", str(workers)) as (address, pid):
+def soak(folder: Path, seconds: float, workers: int) -> bool:
+    """80% of the load the server can take, archives failing at random: no error of ours, memory flat. Returns whether
+    it was so."""
+    log = folder / "access.jsonl"
+    flags = ("--workers", str(workers), "--access-log", str(log))
+    # A small cache is full early, and what grows then is a leak.
+    with (
+        paper_archives(folder, "--fail", "0.05", "--drop", "0.02") as base,
+        server(folder, *flags, cache_size="20 MB") as (address, pid),
+    ):
         full = load(address, 5, 64)
-        connections = max(1, int(64 * 0.8))
+        connections = int(64 * 0.8)
         print(f"full load {full.per_second:.0f} req/s; soaking for {seconds:.0f} s with {connections} connections")
         samples: list[float] = []
         stop = threading.Event()
@@ -337,24 +343,42 @@ def soak(folder: Path, seconds: float, workers: int) -> None:
         stop.set()
         watcher.join()
         counted = stats(base)
-        print(f"{result.requests} requests, {result.per_second:.0f}/s, p99 {result.p99_ms:.0f} ms, {result.bad} broken")
-        print(f"archives answered {counted['n']} requests and failed {counted['fail']} of them")
-        quarter = max(1, len(samples) // 4)
-        first, last = sum(samples[:quarter]) / quarter, sum(samples[-quarter:]) / quarter
-        print(f"memory {first:.0f} MB in the first quarter, {last:.0f} MB in the last")
-        metrics(address)
+    print(f"{result.requests} requests, {result.per_second:.0f}/s, p99 {result.p99_ms:.0f} ms, {result.bad} broken")
+    print(f"archives answered {counted['n']} requests and failed {counted['fail']} of them")
+    ours = errors(log)
+    quarter = max(1, len(samples) // 4)
+    first, last = sum(samples[:quarter]) / quarter, sum(samples[-quarter:]) / quarter
+    print(f"memory {first:.0f} MB in the first quarter, {last:.0f} MB in the last (at most 20% more)")
+    print(f"errors of ours: {ours + result.bad} (0)")
+    return not ours and not result.bad and last <= first * 1.2
 
 
-def metrics(address: str) -> None:
-    """Answers by status: everything but 200, 404 and what failing archives cause is a fault of ours."""
-    request = urllib.request.Request(f"{address}/metrics", headers={"Authorization": "Bearer bench"})
-    try:
-        text = urllib.request.urlopen(request).read().decode()
-    except urllib.error.HTTPError:
-        return
-    for line in text.splitlines():
-        if line.startswith("recollect_requests_total"):
-            print("  " + line)
+# What an archive did to a request of ours: it answered with a failure, hung up, or sent nonsense.
+BY_ARCHIVES = re.compile(r"status [45]\d\d|unreachable|bad answer|not a TimeMap")
+
+
+def errors(log: Path) -> int:
+    """Tell every answer that is neither 200 nor 404 by its cause; returns how many are not the archives' fault."""
+    statuses: Counter[int] = Counter()
+    causes: Counter[tuple[int, str, str]] = Counter()
+    for line in log.read_text().splitlines():
+        lookup = json.loads(line)
+        status = lookup["status"]
+        statuses[status] += 1
+        if status in (200, 404):
+            continue
+        reasons = sorted(set(lookup.get("failed", {}).values()))
+        if status == 499:
+            whose, why = "the load's", "the load ended before the answer"
+        elif status == 502 and reasons and not lookup["archives"] and all(map(BY_ARCHIVES.fullmatch, reasons)):
+            whose, why = "the archives'", f"every archive asked failed: {', '.join(reasons)}"
+        else:
+            whose, why = "ours", ", ".join(reasons) or "nobody was asked"
+        causes[status, whose, why] += 1
+    print("answers: " + ", ".join(f"{count} x {status}" for status, count in sorted(statuses.items())))
+    for (status, whose, why), count in sorted(causes.items()):
+        print(f"  {count} x {status}, {whose}: {why}")
+    return sum(count for (_, whose, _), count in causes.items() if whose == "ours")
 
 
 def main() -> None:
@@ -368,7 +392,7 @@ def main() -> None:
     os.environ["RECOLLECT_ADMIN_TOKEN"] = "bench"
     with tempfile.TemporaryDirectory() as folder:
         if options.soak:
-            soak(Path(folder), options.soak, options.workers)
+            sys.exit(not soak(Path(folder), options.soak, options.workers))
         else:
             run(Path(folder), options.seconds, options.workers)
 

@@ -2,8 +2,9 @@
 
 Hides: when enough failures are enough. Pure: the clock is an argument (monotonic seconds).
 
-Closed, it lets everything through and opens after `CONSECUTIVE` failures in a row, or when at least half of the last
-`WINDOW` answers failed. Open, it lets nothing through for a while (15 s, doubled at each relapse, at most 15 minutes).
+Closed, it lets everything through and opens after `CONSECUTIVE` failures in a row and no good answer for a second (in
+hundreds of answers a second, a few in a row fail by chance), or when at least half of the last `WINDOW` answers failed.
+Open, it lets nothing through for a while (15 s, doubled at each relapse, at most 15 minutes).
 Then it is half open: one probe at a time, and only `PROBES` good ones in a row close it. Timeouts, broken connections,
 5xx and 429 are failures; a 404 is a good answer, as is any other 4xx (the archive works, it just refuses).
 """
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from math import inf
 
 CONSECUTIVE = 5
-WINDOW = 20
+SILENCE = 1.0
+WINDOW = 50
 PROBES = 2
 FIRST_REST = 15.0
 LONGEST_REST = 900.0
@@ -35,7 +38,17 @@ class BreakerState:
 class Breaker:
     """Decides whether one archive may be asked; told how each request went."""
 
-    __slots__ = ("_failures", "_good_probes", "_last", "_open_until", "_probing", "_recent", "_rest", "_state")
+    __slots__ = (
+        "_failures",
+        "_good_at",
+        "_good_probes",
+        "_last",
+        "_open_until",
+        "_probing",
+        "_recent",
+        "_rest",
+        "_state",
+    )
 
     def __init__(self) -> None:
         self._state = "closed"
@@ -44,6 +57,7 @@ class Breaker:
         self._rest = FIRST_REST
         self._open_until = 0.0
         self._probing = False
+        self._good_at = -inf
         self._good_probes = 0
         self._last = ""
 
@@ -71,8 +85,9 @@ class Breaker:
         self._probing = True
         return True
 
-    def success(self) -> None:
+    def success(self, now: float) -> None:
         self._probing = False
+        self._good_at = now
         self._failures = 0
         if self._state == "closed":
             self._recent.append(True)
@@ -89,7 +104,8 @@ class Breaker:
         if self._state == "closed":
             self._recent.append(False)
             half = len(self._recent) == WINDOW and self._recent.count(False) * 2 >= WINDOW
-            if self._failures < CONSECUTIVE and not half:
+            row = self._failures >= CONSECUTIVE and now - self._good_at >= SILENCE
+            if not row and not half:
                 return
         elif self._probing:
             self._rest = min(self._rest * 2, LONGEST_REST)

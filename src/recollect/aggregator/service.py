@@ -376,7 +376,7 @@ class Aggregator:
                 if outcome.kind == "error" and outcome.error in ("throttled", "timeout"):
                     breaker.abandoned()
                 else:
-                    breaker.success()
+                    breaker.success(self._loop.time())
 
     def states(self) -> dict[str, tuple[BreakerState, float, int]]:
         """Per archive: its breaker, the pause it asked for in seconds, and requests under way."""

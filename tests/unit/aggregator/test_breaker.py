@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.aggregator.breaker import CONSECUTIVE, FIRST_REST, LONGEST_REST, PROBES, WINDOW, Breaker
+from recollect.aggregator.breaker import CONSECUTIVE, FIRST_REST, LONGEST_REST, PROBES, SILENCE, WINDOW, Breaker
 
 
 def opened() -> Breaker:
@@ -17,10 +17,20 @@ def test_a_few_failures_do_not_open_it() -> None:
     for _ in range(CONSECUTIVE - 1):
         breaker.failure(0.0, "status 503")
     assert breaker.allows(0.0)
-    breaker.success()
+    breaker.success(0.0)
     for _ in range(CONSECUTIVE - 1):
         breaker.failure(0.0, "status 503")
     assert breaker.allows(0.0)
+
+
+def test_failures_in_a_row_between_good_answers_of_the_same_second_are_chance() -> None:
+    breaker = Breaker()
+    breaker.success(10.0)
+    for _ in range(2 * CONSECUTIVE):
+        breaker.failure(10.0 + SILENCE / 2, "status 503")
+    assert breaker.allows(10.0 + SILENCE / 2)
+    breaker.failure(10.0 + SILENCE, "status 503")
+    assert not breaker.allows(10.0 + SILENCE)
 
 
 def test_failures_in_a_row_open_it_for_a_while() -> None:
@@ -34,7 +44,7 @@ def test_failures_in_a_row_open_it_for_a_while() -> None:
 def test_half_of_the_last_answers_failing_opens_it_too() -> None:
     breaker = Breaker()
     for _ in range(WINDOW // 2):
-        breaker.success()
+        breaker.success(0.0)
         breaker.failure(0.0, "timeout")
     assert not breaker.allows(1.0)
 
@@ -46,7 +56,7 @@ def test_it_probes_with_one_request_at_a_time_before_it_closes() -> None:
         assert breaker.allows(FIRST_REST)
         assert not breaker.allows(FIRST_REST), "a second request while the probe is out"
         assert not breaker.closed
-        breaker.success()
+        breaker.success(FIRST_REST)
         assert breaker.closed == (number == PROBES - 1)
     assert breaker.allows(FIRST_REST) and breaker.allows(FIRST_REST)
 
