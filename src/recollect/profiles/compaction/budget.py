@@ -155,6 +155,11 @@ class Choice:
     fit: Fit
     rolled_up: str
 
+    @property
+    def expected_wrong(self) -> float:
+        """The share of lookups expected to be answered wrongly."""
+        return min(1.0, self.solution.loss * self.fit.factor)
+
 
 def compact_by_budget(
     source: str | os.PathLike[str],
@@ -378,7 +383,7 @@ def outcome(case: Case, choice: Choice) -> BudgetCompaction:
         bytes_out=0,
         uri_rs=case.branches.uri_rs,
         price=solution.price,
-        expected_wrong=solution.loss * choice.fit.factor,
+        expected_wrong=choice.expected_wrong,
         wrong_in_log=wrong,
         lookups=lookups,
         unusable_lookups=demand.unusable if demand is not None else 0,
@@ -392,6 +397,6 @@ def budget_header(header: Header, budget: Budget, choice: Choice) -> Header:
     limits = ("max_cost", "max_keys", "max_bytes", "min_accuracy")
     how: dict[str, object] = {"by": "budget"}
     how |= {name: limit for name in limits if (limit := getattr(budget, name)) is not None}
-    how["expected_wrong"] = float(f"{choice.solution.loss * choice.fit.factor:.4g}")
+    how["expected_wrong"] = float(f"{choice.expected_wrong:.4g}")
     # A map without any header gets ours, and says what its columns are.
     return replace(header, context=header.context or Header().context, meta={**header.meta, "compaction": how})

@@ -8,6 +8,9 @@ A lookup ends in one of three ways: at a branch itself (`stop`), at a plain leaf
 tree, in an absent subtree (an `absence`) whose parent is a branch. Lookups below a wildcard of the map tell nothing
 about what is absent and are left out. Counts are split in two halves, A and B, request by request, for
 cross-validation.
+
+A URI with `www.` is looked up both ways, and what either way finds counts (`maps.lookup`). So its second spelling can
+be covered by a wildcard over the host where the first is not; `also` remembers where such spellings leave the tree.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from recollect.errors import BadURI
 from recollect.formats.logs import LogEntry
 from recollect.profiles.compaction import demandkernels as kernels
 from recollect.profiles.compaction.branches import Branches
+from recollect.profiles.compaction.branchkernels import HELD
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.maps.lookup import keys_of
 from recollect.uris import is_surt, key_of_uri, uri_key
@@ -43,11 +47,13 @@ def _key(uri: str) -> bytes:
 
 @dataclass(slots=True)
 class Asked:
-    """A log as keys: how often each was asked for, and the key of an index that keeps `www.`, where it differs."""
+    """A log as keys: how often each was asked for, and the key of an index that keeps `www.`, where it differs, with
+    how often it was asked for so."""
 
     policy: str = "HxPx"
     counts: dict[bytes, int] = field(default_factory=dict)
     kept_www: dict[bytes, bytes] = field(default_factory=dict)
+    with_www: dict[bytes, int] = field(default_factory=dict)
     requests: int = 0
     unusable: int = 0
 
@@ -63,6 +69,7 @@ class Asked:
         if self.policy == "HxPx" and _WWW.match(entry.uri):
             host, _, path = key.partition(b")")
             self.kept_www[key] = host + b",www)" + path
+            self.with_www[key] = self.with_www.get(key, 0) + entry.count
 
 
 def asked_in(entries: Iterable[LogEntry], policy: str = "HxPx") -> Asked:
@@ -75,12 +82,24 @@ def asked_in(entries: Iterable[LogEntry], policy: str = "HxPx") -> Asked:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Lookups by where they end: per branch those that pass it and those that stop there, per leaf, per absence."""
+    """Lookups by where they end: per branch those that pass it and those that stop there, per leaf, per absence; and
+    those that were looked up in a second spelling (`Also`)."""
 
     passing: Ints
     stop: Ints
     leaf: Ints
     absence: Ints
+    also: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Also:
+    """Lookups with two spellings: the branch or, after the branches, the absence where each ends, and both halves of
+    their counts."""
+
+    first: Nodes
+    second: Nodes
+    counts: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +116,7 @@ class Demand:
     absence_node: Nodes
     counts: Ints  # two halves for each row of the log
     unusable: int  # lines of the log that were no URIs of the web
+    also: Also
 
     def absent(self, absence: int) -> bytes:
         """The key that covers an absence."""
@@ -112,12 +132,23 @@ class Demand:
         by_branch = np.zeros((2, len(self.branches)), np.int64)
         by_branch[0, self.branch[nodes]] = passing[nodes]
         by_branch[1, self.branch[nodes]] = stop[nodes]
-        return Tally(by_branch[0], by_branch[1], passing[self.leaf_node], passing[self.absence_node])
+        also = self.also.counts[list(halves)].sum(axis=0)
+        return Tally(by_branch[0], by_branch[1], passing[self.leaf_node], passing[self.absence_node], also)
 
 
 def demand_over(branches: Branches, asked: Asked) -> Demand:
     """Lay a log over a map. Leaves below which people asked for something become branches."""
-    log, counts = _log_tree(branches, asked)
+    best = _best_spellings(branches, asked)
+    counts: dict[bytes, int] = {}
+    for key, count in asked.counts.items():
+        moved = asked.with_www[key] if key in best else 0
+        for one, some in ((best.get(key, key), moved), (key, count - moved)):
+            if some:
+                counts[one] = counts.get(one, 0) + some
+    # Second spellings are places in the tree, too, where nobody is counted.
+    second = {best.get(key, key): key if key in best else kept for key, kept in asked.kept_www.items()}
+    keys = sorted({*counts, *second.values()})
+    log = tree_of(table_of(_text(keys)))
     branch, leaf = match_nodes(log, branches)
     inner = np.unique(log.parent[1:])
     inner = inner[leaf[inner] >= 0]
@@ -129,6 +160,10 @@ def demand_over(branches: Branches, asked: Asked) -> Demand:
     absent = (branch < 0) & (leaf < 0) & (branch[above] >= 0)
     absent[absent] = ~branches.is_open[branch[above[absent]]]
     absence_node = np.flatnonzero(absent).astype(np.int32)
+    place = branch.copy()
+    place[absence_node] = len(branches) + np.arange(len(absence_node), dtype=np.int32)
+    kernels.inherit(log.parent, place, len(branches))
+    with_www = {best.get(key, key): count for key, count in asked.with_www.items()}
     return Demand(
         branches,
         log,
@@ -137,24 +172,25 @@ def demand_over(branches: Branches, asked: Asked) -> Demand:
         leaf_node,
         branch[above[absence_node]],
         absence_node,
-        counts,
+        _halves(keys, counts),
         asked.unusable,
+        _also(dict(zip(keys, place[log.node_of].tolist(), strict=True)), second, with_www),
     )
 
 
-def _log_tree(branches: Branches, asked: Asked) -> tuple[KeyTree, Ints]:
-    """The tree of the keys that count, and both halves of their counts."""
-    best = _best_spellings(branches, asked)
-    counts: dict[bytes, int] = {}
-    for first, count in asked.counts.items():
-        key = best.get(first, first)
-        counts[key] = counts.get(key, 0) + count
-    keys = sorted(counts)
-    log = tree_of(table_of(_text(keys)))
-    both = np.array([counts[key] for key in keys], np.int64)
+def _halves(keys: list[bytes], counts: dict[bytes, int]) -> Ints:
+    both = np.array([counts.get(key, 0) for key in keys], np.int64)
     # An odd request goes to one half by a sum over its key: the same on every machine, and like the toss of a coin.
     odd = np.array([zlib.crc32(key) >> 7 & 1 for key in keys], np.int64)
-    return log, np.stack(((both + odd) // 2, both - (both + odd) // 2))
+    return np.stack(((both + odd) // 2, both - (both + odd) // 2))
+
+
+def _also(places: dict[bytes, int], second: dict[bytes, bytes], counts: dict[bytes, int]) -> Also:
+    """The lookups with two spellings that both have a place in the tree: neither is a leaf, which is held, nor below
+    a wildcard of the map."""
+    keys = [first for first, other in second.items() if places[first] >= 0 and places[other] >= 0]
+    first, other = ([places[key] for key in some] for some in (keys, map(second.__getitem__, keys)))
+    return Also(np.array(first, np.int32), np.array(other, np.int32), _halves(keys, counts))
 
 
 def _text(keys: list[bytes]) -> NDArray[np.uint8]:
@@ -162,7 +198,7 @@ def _text(keys: list[bytes]) -> NDArray[np.uint8]:
 
 
 def _best_spellings(branches: Branches, asked: Asked) -> dict[bytes, bytes]:
-    """The keys that go deeper into the map with `www.`, for an index may have kept it."""
+    """The keys that are held, or else go deeper into the map, with `www.`; for an index may have kept it."""
     if not asked.kept_www:
         return {}
     keys = sorted({*asked.kept_www, *asked.kept_www.values()})
@@ -170,9 +206,15 @@ def _best_spellings(branches: Branches, asked: Asked) -> dict[bytes, bytes]:
     depth = np.zeros(len(log), np.int64)
     branch, leaf = match_nodes(log, branches)
     kernels.depths(log.parent, log.name_length, np.maximum(branch, leaf), depth)
-    reach = dict(zip(keys, depth[log.node_of].tolist(), strict=True))
-    # A host is four bytes longer with `,www`; it counts as deeper only if the map goes on below it.
-    return {key: kept for key, kept in asked.kept_www.items() if reach[kept] > reach[key] + 4}
+    held = (leaf >= 0) | ((branch >= 0) & ((branches.flags[branch] & HELD) != 0))
+    found = zip(held[log.node_of].tolist(), depth[log.node_of].tolist(), strict=True)
+    reach = dict(zip(keys, found, strict=True))
+
+    def beyond(kept: bytes, key: bytes) -> bool:
+        # A host is four bytes longer with `,www`; it counts as deeper only if the map goes on below it.
+        return reach[kept] > (reach[key][0], reach[key][1] + 4)
+
+    return {key: kept for key, kept in asked.kept_www.items() if beyond(kept, key)}
 
 
 def match_nodes(log: KeyTree, branches: Branches) -> tuple[Nodes, Ints]:

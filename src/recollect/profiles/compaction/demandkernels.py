@@ -99,3 +99,11 @@ def depths(parent: Any, lengths: Any, match: Any, depth: Any) -> Any:
     """How many bytes of each node's name the map has."""
     for i in range(1, parent.shape[0]):
         depth[i] = lengths[i] if match[i] >= 0 else depth[parent[i]]
+
+
+@kernel
+def inherit(parent: Any, value: Any, least: Any) -> Any:
+    """Give nodes without a value that of their parent, if it is at least `least`."""
+    for i in range(1, parent.shape[0]):
+        if value[i] < 0 and value[parent[i]] >= least:
+            value[i] = value[parent[i]]

@@ -173,7 +173,12 @@ def wrong_answers(demand: Demand, tally: Tally, solution: Solution, up: NDArray[
     count = len(demand.branches)
     absent = ~_perhaps_held(demand.branches)
     covered = absent & (state[:count] == 1) & ((solution.decide[:count] & PUT_ZERO) == 0)
-    return int(tally.stop[covered].sum() + tally.absence[state[count:] == 1].sum())
+    wrong = tally.stop[covered].sum() + tally.absence[state[count:] == 1].sum()
+    # Of two spellings, neither of which is held, it is enough that the second is covered.
+    yes = np.concatenate((covered, state[count:] == 1))
+    gone = np.concatenate((absent, np.ones(len(state) - count, np.bool_)))
+    first, second = demand.also.first, demand.also.second
+    return int(wrong + tally.also[gone[first] & gone[second] & ~yes[first] & yes[second]].sum())
 
 
 @dataclass(frozen=True, slots=True)
