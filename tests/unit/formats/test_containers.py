@@ -147,14 +147,15 @@ def test_lines_too_long_to_hold_are_left_out_and_counted_as_lines(tmp_path, leng
 def test_threads_end_with_their_stream(tmp_path):
     path = tmp_path / "big.gz"
     path.write_bytes(gzip.compress(os.urandom(3_000_000)))
+    before = set(threading.enumerate())
     stream = open_input(path)
     stream.read(10)
-    assert any(thread.name == "recollect-read-ahead" for thread in threading.enumerate())
+    assert [thread.name for thread in set(threading.enumerate()) - before] == ["recollect-read-ahead"]
     stream.close()
     stream = open_input(path)
     stream.read(10)
     del stream  # abandoned instead of closed
-    assert not any(thread.name == "recollect-read-ahead" for thread in threading.enumerate())
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_folder_is_refused_with_a_hint(tmp_path):
