@@ -358,7 +358,25 @@ def test_a_pause_is_kept_and_told() -> None:
             got = await service.timemaps(Lookup(URI))
             assert len(servers["a"].requests) == 1
             assert "asked us to wait" in got.unheard[0].reason
+            assert 55 < service.rest_left(["a"]) <= 60
+            assert service.rest_left(["a", "b"]) == 0, "the other may be asked at once"
             assert len(got.mementos) == 1
+
+    run(main())
+
+
+def test_who_waits_for_a_place_when_the_archive_asks_for_a_pause_is_told_so() -> None:
+    async def main() -> None:
+        async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+            await asyncio.sleep(0.1)
+            writer.write(answer(b"", "429 Too Many Requests", Retry_After="60"))
+
+        async with aggregator({"a": handler}) as (service, servers):
+            # The client has eight requests out at a time: the ninth waits for a place.
+            got = await asyncio.gather(*(service.timemaps(Lookup(f"http://x.example/{n}")) for n in range(9)))
+            assert len(servers["a"].requests) == 8
+            assert [one.failed[0].error for one in got] == ["status 429"] * 8 + ["throttled"]
+            assert "asked us to wait" in got[8].failed[0].why
 
     run(main())
 

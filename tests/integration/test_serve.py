@@ -83,7 +83,7 @@ def test_maps_voids_and_rules_decide_whom_to_ask(archives: SmallArchives, tmp_pa
         assert sorted(timemaps(archives)) == ["one", "two"]
         route = reply.headers["x-recollect-route"]
         assert "one=ask (map example,lost)/ 1/1)" in route
-        assert "three=skip (rule never lost.example holds none)" in route
+        assert "three=skip (rule never lost.example: not to be asked)" in route
         archives.requests.clear()
         reply = ask(base, f"/timemap/json/{OTHER}")
         assert sorted(timemaps(archives)) == ["one", "three"]

@@ -95,7 +95,8 @@ class Learned:
             if lookups < _WARM:
                 continue
             skip = chance < FLOOR and self._chance() >= self._explore
-            said[archive] = Evidence("no" if skip else "unknown", "learned", f"chance {chance:.3g}", expected=chance)
+            key = f"chance {chance:.3g}"
+            said[archive] = Evidence("no" if skip else "unknown", "learned", key, "", chance, "too unlikely")
         return said
 
     def _chances(self, rows: Sequence[int]) -> NDArray[np.float64]:

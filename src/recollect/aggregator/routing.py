@@ -34,6 +34,8 @@ class Evidence(NamedTuple):
     frequency: str = ""
     expected: float = 1.0
     """Expected mementos if asked; orders the archives, never excludes one by itself."""
+    reason: str = "holds none"
+    """What follows from a `no`, in words."""
 
 
 class Candidate(NamedTuple):
@@ -58,15 +60,19 @@ class Decision(NamedTuple):
 
     @property
     def words(self) -> str:
-        """`skip (map: no key)`, for headers and people."""
-        parts = [self.source] if self.source else []
+        """`skip (map no key: holds none)`, for headers and people."""
+        why = self.why
+        return f"{'ask' if self.ask else 'skip'} ({why})" if why else ("ask" if self.ask else "skip")
+
+    @property
+    def why(self) -> str:
+        """`map no key: holds none`: who said it, by which key and frequency, and what follows."""
+        said = self.source
         if self.key:
-            parts.append(self.key)
+            said = f"{said} {self.key}"
         if self.frequency:
-            parts.append(self.frequency)
-        if self.reason:
-            parts.append(self.reason)
-        return f"{'ask' if self.ask else 'skip'} ({' '.join(parts)})" if parts else ("ask" if self.ask else "skip")
+            said = f"{said} {self.frequency}"
+        return f"{said}: {self.reason}" if self.reason else said
 
 
 def route(
@@ -99,7 +105,7 @@ def _decide(candidate: Candidate, found: Evidence | None, chosen: frozenset[str]
     if chosen is not None and candidate.id not in chosen:
         return Decision(candidate.id, False, "choice", reason="the request leaves it out")
     if found is not None and found.answer == "no":
-        return Decision(candidate.id, False, found.source, found.key, found.frequency, reason="holds none")
+        return Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason)
     if candidate.resting:
         return Decision(candidate.id, False, "resting", reason=candidate.resting)
     if found is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -82,6 +82,19 @@ class World:
     @cached_property
     def ruled(self) -> tuple[Archive, ...]:
         return tuple(archive for archive in self.archives if archive.only or archive.never)
+
+    def evidence(self, uri_r: str, learner: Learner | None = None) -> dict[str, Evidence]:
+        """What is known of a resource, by archive: rules before maps, maps before what was learned."""
+        found: dict[str, Evidence] = {}
+        if learner is not None:
+            found.update(learner.evidence(uri_r))
+        if self.maps is not None:
+            found.update(self.maps.evidence(uri_r))
+        for archive in self.ruled:
+            rule = archive.rule(uri_r)
+            if rule is not None:
+                found[archive.id] = Evidence("no", "rule", rule, reason="not to be asked")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +212,7 @@ class Aggregator:
         candidates = world.usual_candidates if chosen is None else list(world.candidates.values())
         if self._client.somebody_paused or not all(breaker.closed for breaker in self._breakers.values()):
             candidates = [one._replace(resting=self._resting(world.by_id[one.id])) for one in candidates]
-        return route(candidates, self._evidence(world, uri_r), chosen=chosen, top_k=self._top_k)
+        return route(candidates, world.evidence(uri_r, self.learner), chosen=chosen, top_k=self._top_k)
 
     def _resting(self, archive: Archive) -> str:
         pause = self._client.pause_left(archive)
@@ -210,18 +223,6 @@ class Aggregator:
             return ""
         state = breaker.state(self._loop.time())
         return f"{state.failures} failures ({state.last_failure}), next try in {state.rest_left:.0f} s"
-
-    def _evidence(self, world: World, uri_r: str) -> Mapping[str, Evidence]:
-        found: dict[str, Evidence] = {}
-        if self.learner is not None:
-            found.update(self.learner.evidence(uri_r))
-        if world.maps is not None:
-            found.update(world.maps.evidence(uri_r))
-        for archive in world.ruled:
-            rule = archive.rule(uri_r)
-            if rule is not None:
-                found[archive.id] = Evidence("no", "rule", rule)
-        return found
 
     # --- lookups
 
@@ -377,6 +378,11 @@ class Aggregator:
                     breaker.abandoned()
                 else:
                     breaker.success(self._loop.time())
+
+    def rest_left(self, archives: Iterable[str]) -> float:
+        """Seconds until the first of these may be asked again."""
+        states = self.states()
+        return min((max(states[a][0].rest_left, states[a][1]) for a in archives if a in states), default=0.0)
 
     def states(self) -> dict[str, tuple[BreakerState, float, int]]:
         """Per archive: its breaker, the pause it asked for in seconds, and requests under way."""

@@ -321,7 +321,7 @@ def _by_archive(answer: Answer) -> list[tuple[Decision, Outcome | None]]:
 
 
 def _row(decision: Decision, outcome: Outcome | None) -> tuple[str, str, str, str, str]:
-    why = " ".join(part for part in (decision.source, decision.key, decision.frequency, decision.reason) if part)
+    why = decision.why
     if outcome is None:
         return decision.archive, "asked" if decision.ask else "skipped", "", "", why
     time = f"{outcome.elapsed:.2f} s"

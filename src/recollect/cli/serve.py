@@ -141,24 +141,19 @@ _WORDS = {True: "ask", False: "skip"}
 def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int | None, as_json: bool) -> int:
     """Explain whom a lookup of URI would ask: each archive, the decision, and the key that decided. Asks nobody."""
     from recollect.aggregator.maps import Maps
-    from recollect.aggregator.routing import USUAL_PROBABILITY, Candidate, Evidence
     from recollect.aggregator.routing import route as decide
+    from recollect.aggregator.service import World
     from recollect.archives.registry import load_archives
     from recollect.web.target import clean_uri
 
-    archives = [archive for archive in load_archives(archives_file) if not archive.ignore]
+    archives = load_archives(archives_file)
     maps = Maps.open(maps_dir, archives)
+    world = World(archives, maps if maps.maps else None)
     for problem in maps.problems:
         talk(f"map left out: {problem}")
     for one in lines_of("-") if uri == "-" else [uri]:
         uri_r = clean_uri(one)
-        evidence = maps.evidence(uri_r)
-        for archive in archives:
-            rule = archive.rule(uri_r)
-            if rule is not None:
-                evidence[archive.id] = Evidence("no", "rule", rule)
-        candidates = [Candidate(a.id, USUAL_PROBABILITY if a.probability is None else a.probability) for a in archives]
-        decisions = decide(candidates, evidence, top_k=top_k)
+        decisions = decide(world.usual_candidates, world.evidence(uri_r), top_k=top_k)
         if as_json:
             told = [{"id": d.archive, "decision": _WORDS[d.ask], **_fields(d)} for d in decisions]
             emit_json_line({"uri": uri_r, "ask": sum(d.ask for d in decisions), "archives": told})

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from math import ceil
 
 from aiohttp import web
 
@@ -60,7 +61,7 @@ async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: S
     if target.since or target.until:
         mementos = mementos.between(target.since, target.until)
     if not mementos.rows:
-        return _nothing(request, target, answer, {"X-Memento-Count": "0"})
+        return _nothing(context, request, target, answer, {"X-Memento-Count": "0"})
     paging = _paging(context, target, mementos)
     headers = {"X-Memento-Count": str(len(mementos)), **describe(answer)}
     extra = {"archives": archives_of(answer)} if target.kind == "json" else None
@@ -86,7 +87,7 @@ async def timegate(context: Context, request: web.BaseRequest, rest: str, seen: 
     answer = seen.answer = await context.aggregator.timegates(_lookup(context, request, target), at)
     choice = answer.negotiated(at)
     if choice is None:
-        return _nothing(request, target, answer, headers)
+        return _nothing(context, request, target, answer, headers)
     headers = {**describe(answer), "Vary": "accept-datetime", "Link": link_header(place, choice)}
     return redirect(choice.closest.uri, headers)
 
@@ -103,7 +104,7 @@ async def memento(context: Context, request: web.BaseRequest, rest: str, seen: S
     choice = answer.negotiated(target.at)
     links = {"Link": link_header(place, choice)}
     if choice is None:
-        return _nothing(request, target, answer, links)
+        return _nothing(context, request, target, answer, links)
     if target.kind in MEDIA_TYPES:
         extra = {"archives": archives_of(answer)} if target.kind == "json" else None
         body = write_memento(target.kind, place, choice, extra)
@@ -124,7 +125,7 @@ async def summary(context: Context, request: web.BaseRequest, rest: str, seen: S
     answer = seen.answer = await context.aggregator.timemaps(_lookup(context, request, target))
     mementos = answer.mementos.between(target.since, target.until)
     if not mementos.rows:
-        return _nothing(request, target, answer, {"X-Memento-Count": "0"})
+        return _nothing(context, request, target, answer, {"X-Memento-Count": "0"})
     table = mementos.per_year()
     years: dict[int, int] = {}
     for counts in table.values():
@@ -270,7 +271,9 @@ def _paging(context: Context, target: Target, mementos: Mementos) -> Paging | No
 # Replies
 
 
-def _nothing(request: web.BaseRequest, target: Target, answer: Answer, headers: dict[str, str]) -> web.StreamResponse:
+def _nothing(
+    context: Context, request: web.BaseRequest, target: Target, answer: Answer, headers: dict[str, str]
+) -> web.StreamResponse:
     """No mementos: nobody holds any, or nobody could say."""
     fields = {**headers, **describe(answer)}
     asked = [outcome for outcome in answer.outcomes if outcome.kind == "error"]
@@ -281,7 +284,8 @@ def _nothing(request: web.BaseRequest, target: Target, answer: Answer, headers: 
         message = "no archive answered in time" if late else "no archive could answer"
         return error_reply(504 if late else 502, message, uri_r=target.uri_r, answer=answer, headers=fields)
     if not answer.outcomes and answer.unheard:
-        fields["Retry-After"] = "30"
+        seconds = context.aggregator.rest_left(decision.archive for decision in answer.unheard)
+        fields["Retry-After"] = str(max(1, ceil(seconds)))
         message = "the archives that may hold it are resting"
         return error_reply(503, message, uri_r=target.uri_r, answer=answer, headers=fields)
     partly = "; some archives did not answer" if answer.failed or answer.unheard else ""

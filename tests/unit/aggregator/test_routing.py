@@ -23,7 +23,7 @@ def test_a_no_skips_and_keeps_the_key_that_decided() -> None:
     assert asked(decisions) == ["c", "b"]
     skipped = decisions[-1]
     assert (skipped.archive, skipped.source, skipped.key) == ("a", "map", "com,example,*")
-    assert skipped.words == "skip (map com,example,* 0 holds none)"
+    assert skipped.words == "skip (map com,example,* 0: holds none)"
 
 
 def test_unknown_is_asked() -> None:
@@ -47,7 +47,7 @@ def test_a_choice_leaves_the_others_out() -> None:
 def test_a_resting_archive_is_skipped_by_name() -> None:
     (decision,) = route([Candidate("a", resting="5 failures")], {})
     assert not decision.ask
-    assert decision.words == "skip (resting 5 failures)"
+    assert decision.words == "skip (resting: 5 failures)"
 
 
 ids = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
