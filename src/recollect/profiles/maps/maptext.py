@@ -34,6 +34,7 @@ Hit = tuple[bytes, list[bytes]]
 NO_MEMORY = np.zeros(0, np.int64)
 KNOWN_WILDCARDS = 1 << 12
 CHECKED_WHOLE = 1 << 24  # bytes; takes some 20 ms
+CHECKED_PACKED = 1 << 20  # bytes of a compressed file, ten times as much text; takes some 50 ms
 SAMPLES, SAMPLE_LINES, SAMPLE_BYTES = 256, 64, 1 << 12
 
 
@@ -65,7 +66,10 @@ def open_text(path: str, *, few: bool = False) -> MapText:
     with open_map(path) as opened:
         header = opened.header
     if header.style == "ukvs":
-        return BlockText(file, header)
+        if _blocks_rise(file):
+            return BlockText(file, header)
+        file.close()
+        return _put_in_order(path)
     # The `@` headers of the older kind are not below all keys, so that a search among blocks could be led astray by
     # them.
     file.close()
@@ -83,6 +87,18 @@ def _is_plainly_sorted(text: memoryview) -> bool:
         return _rise(list(dropwhile(lambda line: line[:1] in (b"!", b"#", b"\r", b""), lines)))
     windows = (bytes(text[at : at + SAMPLE_BYTES]) for at in range(0, len(text), len(text) // SAMPLES))
     return _rise([line for window in windows for line in window.split(b"\n")[1:-1]])
+
+
+def _blocks_rise(file: BlockFile) -> bool:
+    """Whether keys rise in a file of blocks: in all of a small one, in samples of a large one and from each to the
+    next."""
+    lines = list(file.lines_from(b"")) if file.length <= CHECKED_PACKED else []
+    block = None if lines else file.block_at(0)
+    while block is not None:
+        # A block may begin and end within a line.
+        lines += block.text.split(b"\n", SAMPLE_LINES)[1 if block.start else 0 : -1]
+        block = file.block_at(block.end + file.length // SAMPLES)
+    return _rise(list(dropwhile(lambda line: line[:1] in (b"!", b"#", b"\r", b""), lines)))
 
 
 def _rise(lines: list[bytes]) -> bool:
@@ -281,18 +297,14 @@ class PartedText:
     def find(self, key: bytes) -> Hit | None:
         best: Hit | None = None
         for part in self._parts:
-            hit = part.find(key)
-            if hit is not None and (best is None or _wins(hit[0], best[0])):
-                best = hit
+            best = _joined(best, part.find(key))
         return best
 
     def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
         best: list[Hit | None] = [None] * len(keys)
         for part in self._parts:
             for index, hit in enumerate(part.find_many(keys)):
-                old = best[index]
-                if hit is not None and (old is None or _wins(hit[0], old[0])):
-                    best[index] = hit
+                best[index] = _joined(best[index], hit)
         return best
 
     def lines_under(self, start: bytes) -> Iterator[bytes]:
@@ -302,6 +314,15 @@ class PartedText:
     def close(self) -> None:
         for part in self._parts:
             part.close()
+
+
+def _joined(old: Hit | None, new: Hit | None) -> Hit | None:
+    """The deciding one of the hits of two parts; the records of one key may be in both."""
+    if old is None or new is None:
+        return old or new
+    if new[0] == old[0]:
+        return old[0], old[1] + new[1]
+    return new if _wins(new[0], old[0]) else old
 
 
 def _wins(new: bytes, old: bytes) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import BadURI, FormatError, RecollectError
+from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter
 from recollect.formats.containers import atomic_output
 from recollect.profiles.maps.filters import make_filter
 from recollect.profiles.maps.lookup import MapSet, MementoMap, open_map, period_of
@@ -226,3 +227,30 @@ def test_a_map_that_is_not_sorted_is_put_in_order_for_the_search(tmp_path: Path,
     opened = MementoMap.open(tmp_path / "m.ukvs")
     assert {found.answer for found in opened.lookup_many(keys[:2000])} == {"yes"}
     assert opened.lookup("com,x)/absent").answer == "no"
+
+
+@pytest.mark.parametrize("blocks", [BGZF, ZSTD_SEEKABLE], ids=["bgzf", "zstd"])
+@pytest.mark.parametrize("count", [3, 200_000], ids=["small", "sampled"])
+def test_a_compressed_map_of_another_maker_that_is_not_sorted_is_put_in_order(
+    tmp_path: Path, blocks: str, count: int
+) -> None:
+    keys = [f"com,x{number * 2654435761 % 2**32:08x})/a{number}" for number in range(count)]
+    path = tmp_path / "m.ukvs"
+    with path.open("wb") as raw:
+        out = BlockWriter(raw, blocks)
+        out.write("".join(f"{key} 1\n" for key in keys).encode())
+        out.finish()
+    for few in (True, False):
+        with MementoMap.open(path, few=few) as opened:
+            assert [key for key in keys[:: max(1, count // 100)] if opened.lookup(key).answer != "yes"] == []
+            assert opened.lookup("com,y)/").answer == "no"
+
+
+def test_records_of_one_key_may_be_in_two_parts(tmp_path: Path) -> None:
+    fields = '!fields {"keys": ["surt", "datetime"], "values": ["frequency"]}\n'
+    write(tmp_path / "part-0.ukvs", f"{fields}com,x)/a 2014 3\n")
+    write(tmp_path / "part-1.ukvs", f"{fields}com,x)/a 2015 2\n")
+    with MementoMap.open(tmp_path) as opened:
+        found = {year: opened.lookup("com,x)/a", at=period_of(year)).answer for year in ("2013", "2014", "2015")}
+        assert found == {"2013": "no", "2014": "yes", "2015": "yes"}
+        assert str(next(opened.lookup_many(["com,x)/a"])).frequency) == "5"
