@@ -181,11 +181,22 @@ def test_captured_redirects_are_followed_in_the_archives(archives: SmallArchives
     assert "redirects to http://moved.example/" in err
 
 
+@pytest.mark.parametrize("args", [["timemap", URI], ["timegate", URI, "--datetime", "2015"], ["memento", URI, "2015"]])
+def test_json_is_a_format_with_a_flag_of_its_own(archives: SmallArchives, ask: Ask, args: list[str]) -> None:
+    archives.add("one", {URI: ["20150101000000"]})
+    code, out, _ = ask(*args, "--json")
+    told = json.loads(out)["mementos"]
+    assert (code, told["first"]["archive"]) == (0, "one")
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
         (["timegate", URI, "--datetime", "yesterday"], "not a datetime"),
+        (["timegate", URI, "--datetime", "2014-13-45"], "not a datetime"),
+        (["memento", URI, "20149999"], "not a datetime"),
         (["memento", URI, "2015", "--raw", "--format", "json"], "--raw gives the body"),
+        (["memento", URI, "2015", "--raw", "--json"], "--raw gives the body"),
         (["memento", URI, "2015", "-o", "x"], "-o is for the body"),
         (["timemap", "mailto:a@b.example"], "only http, https and ftp"),
     ],

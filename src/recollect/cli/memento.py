@@ -104,6 +104,7 @@ def _common(command: Callable[..., Any]) -> Callable[..., Any]:
 _format = click.option(
     "--format", "kind", type=click.Choice(["link", "json", "cdxj"]), help="Describe the choice and its neighbours."
 )
+_json = click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 _base = click.option(
     "--base", default="http://localhost:1208", show_default=True, help="Address of the server that TimeMaps name."
 )
@@ -119,14 +120,16 @@ _base = click.option(
     show_default=True,
     help="Kind of TimeMap.",
 )
+@_json
 @click.option("--from", "since", metavar="DATETIME", help="Only mementos from then on.")
 @click.option("--to", "until", metavar="DATETIME", help="Only mementos up to then (2012: its last second).")
 @_base
 @_common
-def timemap(uri: str, kind: str, since: str | None, until: str | None, base: str, **common: Any) -> int:
+def timemap(uri: str, kind: str, as_json: bool, since: str | None, until: str | None, base: str, **common: Any) -> int:
     """List the mementos of URI in all archives."""
     from recollect.formats.timemap import Place, write_timemap
 
+    kind = "json" if as_json else kind
     low, high = _moment(since), _moment(until, end=True)
     question = _Question(Options(**common), uri)
     answer = question.ask(lambda aggregator, lookup: aggregator.timemaps(lookup))
@@ -144,10 +147,12 @@ def timemap(uri: str, kind: str, since: str | None, until: str | None, base: str
 @click.argument("uri")
 @click.option("--datetime", "at", metavar="DATETIME", help="Any form: 2010, 2010-05-17, an HTTP date.  [default: now]")
 @_format
+@_json
 @_base
 @_common
-def timegate(uri: str, at: str | None, kind: str | None, base: str, **common: Any) -> int:
+def timegate(uri: str, at: str | None, kind: str | None, as_json: bool, base: str, **common: Any) -> int:
     """Find the memento of URI that is closest to a datetime."""
+    kind = "json" if as_json else kind
     moment = _moment(at)
     question = _Question(Options(**common), uri)
     return _choose(question, moment, kind, base)
@@ -159,10 +164,14 @@ def timegate(uri: str, at: str | None, kind: str | None, base: str, **common: An
 @click.option("--raw", is_flag=True, help="Fetch it, unchanged by the archive's replay.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Where to write the body.  [default: stdout]")
 @_format
+@_json
 @_base
 @_common
-def memento(uri: str, at: str, raw: bool, output: str | None, kind: str | None, base: str, **common: Any) -> int:
+def memento(
+    uri: str, at: str, raw: bool, output: str | None, kind: str | None, as_json: bool, base: str, **common: Any
+) -> int:
     """Find the memento of URI closest to DATETIME; with --raw, get it."""
+    kind = "json" if as_json else kind
     if raw and kind:
         raise UsageError("--raw gives the body, --format a description", hint="leave one of them out")
     if output and not raw:
@@ -206,14 +215,14 @@ def _choose(question: _Question, at: datetime | None, kind: str | None, base: st
 
 
 def _moment(text: str | None, *, end: bool = False) -> datetime | None:
-    from recollect.datetimes import parse_timestamp
+    from recollect.web.target import asked_moment
 
     if text is None:
         return None
     digits = text.strip().replace("-", "") if len(text.strip()) <= 10 else text.strip()
     try:
-        return parse_timestamp(digits, end=end) if digits.isdigit() else parse_any(text)
-    except (FormatError, ValueError, OverflowError) as error:
+        return asked_moment(digits, end=end) if digits.isdigit() else parse_any(text)
+    except (FormatError, UsageError, ValueError, OverflowError) as error:
         hint = "like 2010, 2010-05-17, 20100517120000 or 'Mon, 17 May 2010 12:00:00 GMT'"
         raise UsageError("not a datetime", where=repr(text), hint=hint) from error
 

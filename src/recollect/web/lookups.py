@@ -278,7 +278,7 @@ def _nothing(
     fields = {**headers, **describe(answer)}
     asked = [outcome for outcome in answer.outcomes if outcome.kind == "error"]
     if _cache_policy(request).only and not answer.outcomes:
-        return error_reply(504, "not in the cache", uri_r=target.uri_r, headers=fields)
+        return error_reply(504, "not in the cache", kind="not-cached", uri_r=target.uri_r, headers=fields)
     if asked and len(asked) == len(answer.outcomes):
         late = all(outcome.error in ("timeout", "throttled") for outcome in asked)
         message = "no archive answered in time" if late else "no archive could answer"

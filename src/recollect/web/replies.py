@@ -62,12 +62,13 @@ def error_reply(
     status: int,
     message: str,
     *,
+    kind: str = "",
     hint: str = "",
     uri_r: str = "",
     answer: Answer | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> web.Response:
-    error: dict[str, Any] = {"status": status, "kind": _KINDS.get(status, "error"), "message": message}
+    error: dict[str, Any] = {"status": status, "kind": kind or _KINDS.get(status, "error"), "message": message}
     if hint:
         error["hint"] = hint
     if uri_r:

@@ -95,6 +95,7 @@ def test_memento_requests(rest: str, kind: str, at: datetime) -> None:
         ("timemap", "link/0/http://a.example/"),
         ("timemap", "link/http%3A%2F%2Fa.example%2F?page=x"),
         ("timemap", "link/http%3A%2F%2Fa.example%2F?from=soon"),
+        ("timemap", "link/http%3A%2F%2Fa.example%2F?to=2014-02-30"),
         ("timemap", "link/http%3A%2F%2Fa.example%2F?nonsense=1"),
         ("memento", "201/a.example"),
         ("memento", "20141332/a.example"),
