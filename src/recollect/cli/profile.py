@@ -193,7 +193,8 @@ def _summarize(result: ProfileResult, seconds: float) -> None:
     gamma = "" if totals.gamma is None else f" (γ {totals.gamma:.2f})"
     span = f", {_day(tally.first_time)} to {_day(tally.last_time)}" if tally.first_time else ""
     target = "" if result.output in (None, "-") else f"{result.output}: "
-    held = f"{_some(totals.captures, 'capture')} of {_some(totals.uri_rs, 'URI-R')}"
+    held = _some(totals.captures, "capture")
+    held += "" if totals.known_uri_rs is None else f" of {_some(totals.known_uri_rs, 'URI-R')}"
     talk(f"{target}{_some(totals.keys, 'key')}, {held}{gamma}{span}")
     rate = f"{tally.lines / max(seconds, 0.001):,.0f} lines/s"
     how = "already sorted" if result.was_sorted else "sorted here"

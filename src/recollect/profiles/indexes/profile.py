@@ -133,7 +133,7 @@ class ProfileResult:
             "output": self.output,
             "keys": self.totals.keys,
             "captures": self.totals.captures,
-            "uri_rs": self.totals.uri_rs,
+            "uri_rs": self.totals.known_uri_rs,
             "gamma": None if gamma is None else round(gamma, 4),
             "lines": tally.lines,
             "filtered": dict(tally.filtered),
@@ -240,11 +240,16 @@ def options_of(
 ) -> Options:
     """Checked options from what callers say; every engine takes the same."""
     meta = _described(name, archive_id, updated_at)
+    by = _listed(by)
+    if by_columns and not by:
+        raise UsageError("no decomposition to put into columns", hint="add --by year, for example")
+    if by_columns and output_format == "cdxj":
+        raise UsageError("a CDXJ profile has one key column", hint="leave out --by-columns, or write UKVS")
     return Options(
         selection(statuses=statuses, media_types=media_types, since=since, until=until, exclude=exclude, where=where),
         parse_policy(policy).name,
         _one_of(output_format, ("ukvs", "cdxj"), "output format"),
-        tuple(_one_of(dimension, tuple(DIMENSIONS), "decomposition") for dimension in _listed(by)),
+        tuple(_one_of(dimension, tuple(DIMENSIONS), "decomposition") for dimension in by),
         by_columns,
         all_schemes,
         strict,
@@ -342,6 +347,10 @@ class _Job:
             )
         if options.chosen or options.by:
             raise UsageError("a map cannot be filtered or decomposed", hint="profile the indexes with these options")
+        if options.output_format == "cdxj" and len(self._sources) > 1:
+            raise UsageError(
+                "the spread of several maps", hint="profile each as CDXJ, then: recollect merge PROFILE... -o OUT"
+            )
         tally = Tally()
         for problem in self._found:
             tally.note(problem)
@@ -418,7 +427,11 @@ def header_of(options: Options, sources: Sequence[Source], totals: Totals, tally
         "type": "MementoMap" if options.output_format == "ukvs" else f"urikey#{options.policy}",
         "policy": options.policy,
         "generator": f"recollect {recollect.__version__}",
-        "counts": {"captures": totals.captures, "uri_rs": totals.uri_rs, "keys": totals.keys},
+        "counts": {
+            "captures": totals.captures,
+            **({} if totals.known_uri_rs is None else {"uri_rs": totals.known_uri_rs}),
+            "keys": totals.keys,
+        },
         "sources": [{"name": Path(source.label).name, "bytes": source.size} for source in sources],
     }
     if totals.gamma is not None:

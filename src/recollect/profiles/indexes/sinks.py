@@ -49,6 +49,11 @@ class Totals:
     uri_rs: int = 0
 
     @property
+    def known_uri_rs(self) -> int | None:
+        """None where nobody counted them: captures have at least one."""
+        return self.uri_rs if self.uri_rs or not self.captures else None
+
+    @property
     def gamma(self) -> float | None:
         """Captures per URI-R; None for an empty map."""
         return self.captures / self.uri_rs if self.uri_rs else None

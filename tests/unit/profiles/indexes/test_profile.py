@@ -322,6 +322,15 @@ def test_maps_can_be_profiled_again_under_another_policy(tmp_path: Path) -> None
         profile([one, written(tmp_path, line("com,x)/"))])
     with pytest.raises(UsageError):
         profile(one, statuses=["200"])
+    with pytest.raises(UsageError, match="spread"):
+        profile([one, two], output_format="cdxj")
+
+
+def test_uri_rs_that_nobody_counted_are_unknown_not_none(tmp_path: Path) -> None:
+    result = profile(written(tmp_path, "com,x)/a 3\ncom,x)/b 1\n", "one.ukvs"))
+    assert body(result) == ["com,x)/a 3", "com,x)/b 1"]
+    assert result.header.meta["counts"] == {"captures": 4, "keys": 2}
+    assert result.as_dict()["uri_rs"] is None
 
 
 def test_stdin_and_pipes_are_read_once(tmp_path: Path) -> None:
@@ -525,6 +534,8 @@ def test_a_folder_to_sort_in_that_is_not_there_is_told(tmp_path: Path) -> None:
         {"policy": "H0P0"},
         {"output_format": "csv"},
         {"by": ["week"]},
+        {"by_columns": True},
+        {"by": ["year"], "by_columns": True, "output_format": "cdxj"},
         {"statuses": ["abc"]},
         {"since": "soon"},
         {"where": "size > 1"},
