@@ -1,5 +1,6 @@
 """Published by one command, served by another, discovered by a third."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import zstandard
 from click.testing import CliRunner
 
 from recollect.cli.discover import discover
@@ -43,6 +45,21 @@ def get(url: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
         return error.code, dict(error.headers), error.read()
 
 
+def test_the_smallest_file_the_client_takes_is_sent(server: str):
+    plain = get(f"{server}.well-known/mementomap")[2]
+    unpack = {
+        "gzip": gzip.decompress,
+        "zstd": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
+    }
+    for accepted, coding in [
+        *(("gzip, zstd", "zstd"), ("gzip", "gzip"), ("zstd;q=0, gzip", "gzip")),
+        *(("zstd;q=0.0", ""), ("br", ""), ("", "")),
+    ]:
+        _, headers, body = get(f"{server}.well-known/mementomap", Accept_Encoding=accepted)
+        assert (headers.get("Content-Encoding", ""), headers["Vary"]) == (coding, "Accept-Encoding"), accepted
+        assert unpack.get(coding, bytes)(body) == plain
+
+
 def test_conditions_ranges_links_and_discovery(server: str, tmp_path: Path):
     status, headers, body = get(f"{server}.well-known/mementomap")
     assert status == 200 and b"com,a)/06 1\n" in body and b"com,a)/07" not in body
@@ -50,6 +67,10 @@ def test_conditions_ranges_links_and_discovery(server: str, tmp_path: Path):
     assert get(f"{server}.well-known/mementomap", If_None_Match=headers["Etag"])[0] == 304
     status, _, part = get(f"{server}.well-known/mementomap", Range="bytes=5-9")
     assert (status, part) == (206, body[5:10])
+    whole = get(f"{server}.well-known/mementomap", Range="bytes=5-9", If_Range=headers["Etag"])
+    assert (whole[0], whole[2]) == (206, body[5:10])
+    whole = get(f"{server}.well-known/mementomap", Range="bytes=5-9", If_Range='"of-another-map"')
+    assert (whole[0], whole[2]) == (200, body), "a download must not go on with another map"
     assert get(f"{server}mementomap/..%2f..%2fm.ukvs")[0] == 404
     assert len(json.loads(get(f"{server}mementomap/index.json")[2])["pages"]) == 5
 

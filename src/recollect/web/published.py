@@ -1,4 +1,4 @@
-"""The published map, served by ourselves: conditional requests, ranges, gzip when the client takes it, links of pages.
+"""The published map, served by ourselves: conditions, ranges, gzip and zstd for clients that take them, links of pages.
 
 Hides: which files of the tree may be seen (only those `recollect publish` writes) and their headers. The bytes
 come from the folder as they are, so a new `recollect publish` into it is served at once.
@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 from recollect.formats.ukvs.header import MEDIA_TYPE
 from recollect.web.app import Context, Seen
@@ -24,17 +25,17 @@ _PUBLIC = re.compile(
 _TYPES = {".json": "application/json", ".txt": "text/plain; charset=utf-8", ".gz": "application/gzip"}
 
 
-async def well_known(context: Context, _request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
+async def well_known(context: Context, request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
     """`/.well-known/mementomap`."""
-    return _file(context, f".well-known/{rest}")
+    return _file(context, request, f".well-known/{rest}")
 
 
-async def folder(context: Context, _request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
+async def folder(context: Context, request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
     """`/mementomap/…`: index, pages, the whole map."""
-    return _file(context, f"mementomap/{rest}")
+    return _file(context, request, f"mementomap/{rest}")
 
 
-def _file(context: Context, name: str) -> web.StreamResponse:
+def _file(context: Context, request: web.BaseRequest, name: str) -> web.StreamResponse:
     name = name.partition("?")[0]
     root = context.settings.publish
     if root is None:
@@ -44,9 +45,30 @@ def _file(context: Context, name: str) -> web.StreamResponse:
         return error_reply(404, f"no such file: /{name[:100]}", hint="/mementomap/index.json lists what there is")
     links = [LINK, *_page_links(Path(root), name)]
     media_type = _TYPES.get(path.suffix) or ("application/zstd" if path.suffix == ".zst" else MEDIA_TYPE)
-    # FileResponse answers ranges and conditions, and takes the .gz beside a file for clients that accept gzip.
     headers = {**COMMON, "Link": ", ".join(links), "Content-Type": media_type, "Cache-Control": "public, max-age=3600"}
-    return web.FileResponse(path, headers=headers)
+    if path.suffix not in (".gz", ".zst"):
+        headers["Vary"] = "Accept-Encoding"
+        accepted = request.headers.get("Accept-Encoding", "").lower()
+        for coding, suffix in (("zstd", ".zst"), ("gzip", ".gz")):
+            smaller = path.with_name(path.name + suffix)
+            if re.search(rf"\b{coding}\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))", accepted) and smaller.is_file():
+                headers["Content-Encoding"], path = coding, smaller
+                break
+    return _PublishedFile(path, headers=headers)
+
+
+class _PublishedFile(web.FileResponse):
+    """A file with ranges and conditions, of which `If-Range` may be an ETag: a download that goes on must not be of
+    another map than it began with."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        wanted = request.headers.get("If-Range", "").strip()
+        if wanted.startswith(('"', "W/")):
+            status = self._path.stat()
+            if wanted != f'"{status.st_mtime_ns:x}-{status.st_size:x}"':
+                fields = {name: value for name, value in request.headers.items() if name.lower() != "range"}
+                request = request.clone(headers=fields)
+        return await super().prepare(request)
 
 
 def _page_links(root: Path, name: str) -> list[str]:
