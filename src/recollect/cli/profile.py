@@ -291,6 +291,7 @@ def _report(map_path: str, result: VerifyResult, quiet: bool) -> None:
     found = "all found" if not result.missed else f"{result.missed:,} NOT found"
     counts = f"{result.keys_compared:,} counts compared, "
     counts += "all right" if not result.wrong else f"{result.wrong:,} WRONG"
+    counts += " (none too small: the map is of more than this input)" if result.at_least and not result.wrong else ""
     if result.counts_skipped:
         counts = f"counts not compared: {result.counts_skipped}"
     talk(f"{map_path}: {looked}, {found}; {counts}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recollect.datetimes import format_timestamp
-from recollect.errors import BadURI
+from recollect.errors import BadURI, UsageError
 from recollect.formats.cdx import Capture, what_it_is
 from recollect.formats.containers import BOM, InputStream, open_input
 from recollect.formats.detect import Kind, Source
@@ -20,10 +20,15 @@ from recollect.model import Problem
 from recollect.uris import is_surt, surt
 
 
+_KINDS = (Kind.EMPTY, Kind.LOG, Kind.WARC, Kind.ARC, Kind.WACZ, Kind.TIMEMAP)
+
+
 def read_captures(
     source: Source, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False
 ) -> Iterator[Capture]:
     """The captures of one source."""
+    if source.kind not in _KINDS:
+        raise UsageError("no captures are in it", where=source.label, why=f"it is a {source.kind}")
     if source.kind is Kind.WACZ:
         yield from read_wacz(source.path, on_problem, on_other, all_schemes=all_schemes)
         return
@@ -34,7 +39,7 @@ def read_captures(
             yield from _timemap(stream, source, on_problem)
         elif source.kind is Kind.LOG:
             yield from _log(stream, source, on_problem, on_other, all_schemes)
-        else:
+        elif source.kind in (Kind.WARC, Kind.ARC):
             read = read_arc if source.kind is Kind.ARC else read_warc
             yield from read(stream, source.label, on_problem, on_other, all_schemes=all_schemes)
     if source.stream is not None and stream.damage:  # of what was opened to look at it, nobody has been told

@@ -21,7 +21,7 @@ import numpy as np
 
 from recollect.errors import UsageError
 from recollect.formats.containers import open_input, whole_lines
-from recollect.formats.detect import Source, find_sources
+from recollect.formats.detect import Kind, Source, find_sources
 from recollect.formats.frequency import Count, Frequency
 from recollect.formats.ukvs import open_map as open_records
 from recollect.model import Problem, Progress, ProgressCallback
@@ -48,6 +48,7 @@ class VerifyResult:
     wrong: int = 0
     wrong_counts: list[str] = field(default_factory=list)
     counts_skipped: str = ""
+    at_least: bool = False
     skipped: int = 0
     problems: list[Problem] = field(default_factory=list)
 
@@ -69,6 +70,7 @@ class VerifyResult:
             "wrong_counts": self.wrong,
             "wrong": self.wrong_counts,
             "counts_skipped": self.counts_skipped or None,
+            "at_least": self.at_least,
             "skipped_lines": self.skipped,
             "problems": [str(problem) for problem in self.problems],
         }
@@ -91,6 +93,10 @@ def verify(
     if any(name == "-" or Path(name).is_fifo() for name in (os.fspath(map_path), *named)):
         raise UsageError("cannot verify a pipe", why="map and input are read twice", hint="save it to a file first")
     sources = find_sources(named, result.problems.append)
+    maps = [source.label for source in sources if source.kind in (Kind.MAP, Kind.PROFILE)]
+    if maps:
+        hint = "give the indexes the map was made from; `recollect diff OLD NEW` compares maps"
+        raise UsageError("a map where an index is expected", where=maps[0], hint=hint)
     holdings = open_map(map_path)
     try:
         chosen = Selection.from_meta(holdings.header.meta.get("filters"))
@@ -103,8 +109,8 @@ def verify(
     result.counts_skipped = _why_not_counts(holdings, counts)
     if not result.counts_skipped:
         options: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "temp_dir": temp_dir}
-        partial = partial or not _same_sources(meta.get("sources"), sources)
-        _compare(map_path, [source.path for source in sources], chosen, policy, all_schemes, partial, options, result)
+        result.at_least = partial or not _same_sources(meta.get("sources"), sources)
+        _compare(map_path, [source.path for source in sources], chosen, policy, all_schemes, options, result)
     return result
 
 
@@ -188,7 +194,6 @@ def _compare(
     chosen: Selection,
     policy: str,
     all_schemes: bool,
-    partial: bool,
     options: dict[str, Any],
     result: VerifyResult,
 ) -> None:
@@ -208,10 +213,10 @@ def _compare(
         )  # fmt: skip
         for key, said, m, r in _joined(map_path, exact, wild):
             result.keys_compared += 1
-            _judge(key, said, m, r, partial, result)
+            _judge(key, said, m, r, result)
     for key, (m, r) in wild.items():
         result.keys_compared += 1
-        _judge(key, wanted[key], m, r, partial, result)
+        _judge(key, wanted[key], m, r, result)
 
 
 def _joined(
@@ -247,8 +252,8 @@ def _counts_of(exact: str) -> Iterator[tuple[bytes, int, int]]:
                     yield key, int(m), int(r)
 
 
-def _judge(key: bytes, said: Frequency | None, m: int, r: int, partial: bool, result: VerifyResult) -> None:
-    if said is None or (_holds(said.uri_m, m, partial) and _holds(said.uri_r, r, partial)):
+def _judge(key: bytes, said: Frequency | None, m: int, r: int, result: VerifyResult) -> None:
+    if said is None or (_holds(said.uri_m, m, result.at_least) and _holds(said.uri_r, r, result.at_least)):
         return
     if said.is_void:
         # It says nothing of what more specific keys list; had it covered anything else, that would have been missed.
@@ -258,9 +263,9 @@ def _judge(key: bytes, said: Frequency | None, m: int, r: int, partial: bool, re
         result.wrong_counts.append(f"{key.decode('utf-8', 'replace')}: the map says {said}, the input has {m}/{r}")
 
 
-def _holds(said: Count, found: int, partial: bool) -> bool:
+def _holds(said: Count, found: int, at_least: bool) -> bool:
     """Whether a count is true of what was found; when only a part of the holdings was read, whether it can be."""
     low, high = said.interval
     if high is not None and found > high:
         return False
-    return partial or found >= low
+    return at_least or found >= low

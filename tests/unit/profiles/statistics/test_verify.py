@@ -101,3 +101,16 @@ def test_counts_can_be_left_alone_and_pipes_cannot_be_used(index: Path, tmp_path
     assert verify(target, [index], counts=False).ok
     with pytest.raises(UsageError, match="twice"):
         verify(target, ["-"])
+
+
+def test_a_map_is_no_input(index: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a map where an index is expected"):
+        verify(written(tmp_path, "com,x)/a 2/1\n"), [tmp_path / "map.ukvs"])
+
+
+def test_counts_against_other_files_than_the_map_names_are_lower_bounds(index: Path, tmp_path: Path) -> None:
+    named = '!meta {"sources": [{"name": "other.cdxj"}]}\n'
+    rows = "com,x)/a 9/1\ncom,x)/a/b 1/1\ncom,y,sub)/ 1/1\n"
+    result = verify(written(tmp_path, named + rows), [index])
+    assert (result.ok, result.at_least) == (True, True)
+    assert not verify(written(tmp_path, rows), [index]).ok
