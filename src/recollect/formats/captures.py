@@ -19,7 +19,6 @@ from recollect.formats.warc import OnOther, OnProblem, read_arc, read_wacz, read
 from recollect.model import Problem
 from recollect.uris import is_surt, surt
 
-
 _KINDS = (Kind.EMPTY, Kind.LOG, Kind.WARC, Kind.ARC, Kind.WACZ, Kind.TIMEMAP)
 
 
