@@ -18,11 +18,11 @@ from typing import Any
 
 import zstandard
 
-from recollect.errors import FormatError, UsageError
+from recollect.errors import FormatError, RecollectError, UsageError
 from recollect.formats.logs import LogEntry
 from recollect.formats.ukvs import Header
 from recollect.model import ProgressCallback
-from recollect.profiles.compaction.branches import Branches, branches_of
+from recollect.profiles.compaction.branches import branches_of
 from recollect.profiles.compaction.budget import (
     COMPRESSED,
     Budget,
@@ -131,8 +131,8 @@ class _Job:
         task = _ChooseTask(self._budget, self._asked, unit, limit, fit)
         with progress_of(self._spark, "choosing", self._progress):
             # One task reads what every range has kept, in order.
-            found: Plan | TooSmall = self._columns.coalesce(1).mapPartitions(task).collect()[0]
-        if isinstance(found, TooSmall):
+            found: Plan | RecollectError = self._columns.coalesce(1).mapPartitions(task).collect()[0]
+        if isinstance(found, RecollectError):
             raise found
         return found
 
@@ -167,20 +167,9 @@ class _Job:
             place.discard()
 
 
-def _branches(path: str, stack: Any, name: str) -> Branches:
-    try:
-        return branches_of(stack.enter_context(open_plain(path)), 1)
-    except FormatError:
-        raise FormatError(
-            "a map that is not plain, sorted and unique",
-            where=name,
-            why=f"put it in order first: recollect merge {name} -o tidy.ukvs",
-        ) from None
-
-
 @dataclass(frozen=True, slots=True)
 class _GatherTask:
-    """The branches of a range, packed."""
+    """The branches of a range, packed; or why it has none, which no second try would change."""
 
     header: Header
     name: str
@@ -188,15 +177,17 @@ class _GatherTask:
     asked: Any
 
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
-        from contextlib import ExitStack
-
         asked, keys = self.asked.value
         low = self.borders[number - 1] if number else b""
         high = self.borders[number] if number < len(self.borders) else None
-        with spooled(pieces, [self.header]) as files, ExitStack() as stack:
-            branches = _branches(files[0], stack, self.name)
-            wanted = None if asked is None else asked_between(keys, low, high)
-            yield _packed(part_of(number, branches, wanted))
+        with spooled(pieces, [self.header]) as files, open_plain(files[0]) as plain:
+            try:
+                branches = branches_of(plain, 1)
+            except FormatError:
+                hint = f"recollect merge {self.name} -o tidy.ukvs, then compact that"
+                yield _packed(FormatError("a map that is not plain, sorted and unique", where=self.name, hint=hint))
+                return
+            yield _packed(part_of(number, branches, None if asked is None else asked_between(keys, low, high)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +200,13 @@ class _ChooseTask:
     limit: int
     fit: Fit | None
 
-    def __call__(self, parts: Iterable[bytes]) -> Iterator[Plan | TooSmall]:
-        found: list[Part] = [_unpacked(part) for part in parts]
+    def __call__(self, parts: Iterable[bytes]) -> Iterator[Plan | RecollectError]:
+        found: list[Part] = []
+        for part in map(_unpacked, parts):
+            if isinstance(part, RecollectError):
+                yield part
+                return
+            found.append(part)
         one = gathered(found)
         records = sum(part.records for part in found)
         del found
@@ -247,7 +243,7 @@ class _WriteTask:
         self.told.add({number: note})
 
 
-def _packed(value: Part | Decided) -> bytes:
+def _packed(value: Part | Decided | RecollectError) -> bytes:
     return zstandard.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 3)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.profiles import linekernels
 from recollect.profiles.compaction import branchkernels, treekernels
 from recollect.profiles.compaction.branches import Branches, Rows
 from recollect.profiles.compaction.branchkernels import B_BOUND, B_M, B_R, N_BRANCH, OWN
@@ -79,12 +80,12 @@ def _lines(branches: Branches, asked: Sequence[bytes]) -> tuple[bytes, tuple[Any
     text = b"".join(key + b" 1\n" for key in asked)
     if text:
         leaf = match_nodes(tree_of(table_of(np.frombuffer(text, np.uint8))), branches)[1]
-        fields, data = np.zeros(treekernels.N_FIELDS, np.int64), branches.data
+        fields, data = np.zeros(linekernels.N_FIELDS, np.int64), branches.data
         for row in np.unique(leaf[leaf >= 0]).tolist():
             start = int(branches.rows.offset[row])
-            treekernels.parse_line(data, start, len(data), 0, fields)
-            key = start + int(fields[treekernels.F_KEY_LEN])
-            rest = data[key : start + int(fields[treekernels.F_LINE_LEN])].tobytes() + b"\n"
+            linekernels.parse_line(data, start, len(data), 0, fields)
+            key = start + int(fields[linekernels.F_KEY_LEN])
+            rest = data[key : start + int(fields[linekernels.F_LINE_LEN])].tobytes() + b"\n"
             found.append(
                 (data[start:key].tobytes(), int(branches.rows.branch[row]), int(branches.rows.role[row]), row, rest)
             )

@@ -22,6 +22,7 @@ from recollect.model import Progress, ProgressCallback
 
 JAVA = 17
 _OURS = re.compile(r"^recollect\.errors\.\w+: (.+)$", re.MULTILINE)
+_ANOTHER = "During handling of the above exception, another exception occurred:"
 _QUIET = {
     "spark.app.name": "recollect",
     "spark.ui.showConsoleProgress": "false",
@@ -85,7 +86,8 @@ def _plain_words() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        found = _OURS.findall(str(error))
+        # What was raised while another error was dealt with is what ended the task.
+        found = _OURS.findall(str(error).rpartition(_ANOTHER)[2])
         if found:
             raise RecollectError(found[-1]) from error
         lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith(("\t", " "))]

@@ -30,3 +30,16 @@ def test_without_pyspark_the_error_says_what_to_install(monkeypatch: pytest.Monk
     with pytest.raises(RecollectError, match="Spark is not installed") as told, session(Cluster("local[1]")):
         pass
     assert "recollect[spark]" in told.value.hint
+
+
+def test_the_error_that_ended_a_task_is_told_and_not_one_that_was_dealt_with() -> None:
+    from py4j.protocol import Py4JError
+
+    from recollect.spark.session import _plain_words
+
+    trace = "Traceback (most recent call last):\nrecollect.errors.FormatError: a bad line: x.cdxj\n"
+    with pytest.raises(RecollectError, match="a bad line"), _plain_words():
+        raise Py4JError(trace)
+    after = f"{trace}\nDuring handling of the above exception, another exception occurred:\n\nMemoryError: no room\n"
+    with pytest.raises(RecollectError, match="Spark failed"), _plain_words():
+        raise Py4JError(after)

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.errors import BadURI
 from recollect.profiles.indexes.batch import Batch
 from recollect.uris import parse_policy, policy_key
 
@@ -46,7 +47,10 @@ def rekeying(policy: str) -> Callable[[Batch, NDArray[np.int32]], None] | None:
         key_at, key_length = batch.key_at.copy(), batch.key_length.copy()
         places: dict[bytes, int] = {}
         for run in runs.tolist():
-            key = made(batch.key(run)) if by_key else policy_key(batch.surt(run), policy)
+            try:
+                key = made(batch.key(run)) if by_key else policy_key(batch.surt(run), policy)
+            except BadURI:  # `dns:example.com`, kept on demand, is the same under every policy
+                key = batch.key(run)
             if key not in places:
                 places[key] = size
                 pieces.append(np.frombuffer(key, np.uint8))

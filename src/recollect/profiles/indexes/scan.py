@@ -180,10 +180,10 @@ class _Reader(Generic[T]):
             begin = max(offset - 1, 0)
             text = self._room(until - begin + (1 << 16))
             filled = _fill(file.fileno(), text, 0, begin, size)
-            first = _after_bom(text) if offset == 0 else _newline(text, 0, filled) + 1
-            if first > until - begin:  # the whole piece is inside one line, which began before
-                return Piece(source, consumed=until)
             last = until - begin
+            first = _after_bom(text) if offset == 0 else _newline(text, 0, min(last, filled)) + 1
+            if offset and first == 0:  # the whole piece is inside one line, which began before
+                return Piece(source, consumed=until)
             if begin + filled < size or last < filled:
                 end = _newline(text, last - 1, filled)
                 while end < 0 and begin + filled < size:

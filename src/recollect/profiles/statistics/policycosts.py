@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 
+from recollect.errors import BadURI
 from recollect.uris import policy_key
 
 NAMES = ("DDom", "DSub", "DPth", "DQry", "DIni")
@@ -46,8 +47,10 @@ class DomainPolicies:
         self._keys.add((self._subdomains, len(segments), parameters, initial))
 
     def _enter(self, host: bytes) -> None:
-        made = policy_key(host + b")/", "DSub")
-        domain, _, subdomains = made.partition(b")/")
+        try:
+            domain, _, subdomains = policy_key(host + b")/", "DSub").partition(b")/")
+        except BadURI:  # `dns:example.com`, kept on demand, is in no domain
+            domain, subdomains = host, b"0"
         self._host, self._subdomains = host, int(subdomains)
         for name in list(self._open):
             if not host.startswith(name) or host[len(name) : len(name) + 1] > b":":

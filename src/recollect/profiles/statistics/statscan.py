@@ -122,7 +122,7 @@ class LargestHosts:
         self.largest: list[tuple[int, bytes]] = []
 
     def add(self, key: bytes, captures: int) -> None:
-        host = key[: key.find(b")")]
+        host = key.partition(b")")[0]
         if host != self._host:
             self.finish()
             self._host, self._captures = host, 0

@@ -25,6 +25,8 @@ from recollect.profiles.indexes import native
 from recollect.profiles.indexes.profile import ProfileResult, profile
 from recollect.profiles.indexes.scan import ScanOptions, scan
 from recollect.profiles.maps.lookup import open_map as open_holdings
+from recollect.profiles.statistics.stats import stats
+from recollect.uris import POLICIES
 
 NOW = datetime(2024, 5, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -188,6 +190,9 @@ def test_what_is_no_web_capture_is_counted_and_left_out_unless_asked_for(tmp_pat
     result = profile(file)
     assert (body(result), result.tally.left_out, result.partial) == (["com,x)/ 1/1"], {"dns": 1, "urn": 1}, False)
     assert body(profile(file, all_schemes=True)) == ["com,x)/ 1/1", "com,x)/p 1/1", "dns:x.com 1/1"]
+    for policy in POLICIES:
+        assert body(profile(file, all_schemes=True, policy=policy))[-1] == "dns:x.com 1/1", policy
+    assert stats([file], all_schemes=True).top_hosts == [("com,x", 2), ("dns:x.com", 1)]
 
 
 def test_results_as_arrow(tmp_path: Path) -> None:
