@@ -51,6 +51,8 @@ MAX_EXAMPLES = 100
 # More memory for sorting brings nothing.
 _MOST_FOR_SORTING = 512 << 20
 _MAPS = (Kind.MAP, Kind.PROFILE)
+# Kinds that may come sorted; an empty file is in order.
+_IN_ORDER = (*LINE_KINDS, Kind.PARQUET, Kind.EMPTY)
 # How much text a compressed index holds, at most, for the estimate of room needed to sort it.
 _EXPANSION = 12
 
@@ -367,7 +369,7 @@ class _Job:
         return (
             options.policy == "HxPx"
             and not options.by
-            and all(source.stream is None and source.kind in (*LINE_KINDS, Kind.PARQUET) for source in self._sources)
+            and all(source.stream is None and source.kind in _IN_ORDER for source in self._sources)
         )
 
     def _run(self, sink: Sink, output: str | None, store: RunStore | None = None) -> ProfileResult:

@@ -465,6 +465,12 @@ def test_a_key_beyond_all_measure_is_skipped_and_counted(tmp_path: Path) -> None
     assert (body(result), result.tally.skipped) == (["com,x)/ 1/1"], {"a key that is too long": 2})
 
 
+def test_an_empty_file_among_sorted_ones_does_not_make_them_be_sorted_again(tmp_path: Path) -> None:
+    files = [written(tmp_path, line("com,x)/a"), "a"), written(tmp_path, "", "b"), written(tmp_path, line("com,x)/b"))]
+    result = profile(files)
+    assert (result.was_sorted, body(result)) == (True, ["com,x)/a 1/1", "com,x)/b 1/1"])
+
+
 def test_an_empty_input_gives_an_empty_map(tmp_path: Path) -> None:
     result = profile(written(tmp_path, ""))
     assert (body(result), result.totals.gamma) == ([], None)
