@@ -1,28 +1,44 @@
-"""`make bench-spark`: profiling on Spark with two local cores against the embedded engine, on one index, in one run.
+"""`make bench-spark`: Spark with two local cores against the embedded engine, on one index, in one run.
 
     make bench-spark                          5 million lines
     make bench-spark ARGS='--lines 500000'    a quick look
+    make bench-spark ARGS='--unsorted'        the lines shuffled, so that both engines must sort
 
-Says how many captures a core reads in a second, how many bytes go through the exchange for each capture, and how large
-the map is: the figures of docs/scale.md. Both maps are compared byte for byte.
+Profiles, describes (`stats`) and compacts within 1% of keys, and compares what comes out. Says how many captures a core
+reads in a second (beyond what any job costs, told by a tenth of the index), how many bytes are exchanged for each
+capture, how large the map is and what compaction by budget brings to one task: the figures of docs/scale.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import filecmp
+import json
 import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 # Benchmarks stand beside this one that are called like modules of Python, which Spark imports.
 sys.path = [path for path in sys.path if path and Path(path).resolve() != Path(__file__).resolve().parent]
-GENERATOR = Path(__file__).resolve().parents[2] / "shared" / "tools" / "gen_index.py"
+HERE = Path(__file__).resolve().parent
+GENERATOR = HERE.parents[1] / "shared" / "tools" / "gen_index.py"
 UPDATED = "2024-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run gave, its seconds on the clock and those of all processors."""
+
+    result: Any
+    seconds: float
+    cpu: float
 
 
 def main() -> None:
@@ -31,50 +47,90 @@ def main() -> None:
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--unsorted", action="store_true", help="shuffle the index first, so that both engines sort")
     parser.add_argument("--index", help="a CDXJ index instead of a made one")
+    parser.add_argument("--dir", type=Path, default=HERE.parent / ".bench", help="where the index is made and kept")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
-        run(Path(folder), options)
+        index = Path(options.index) if options.index else made_index(options.dir, options.lines)
+        same = run(Path(folder), shuffled(index, Path(folder)) if options.unsorted else index, options.master)
+    raise SystemExit(0 if same else 1)
 
 
-def run(folder: Path, options: argparse.Namespace) -> None:
-    index = Path(options.index) if options.index else made_index(folder, options.lines)
-    if options.unsorted:
-        lines = index.read_bytes().splitlines(keepends=True)
-        random.Random(1).shuffle(lines)
-        index = folder / "shuffled.cdxj"
-        index.write_bytes(b"".join(lines))
-    print(f"{index.name}: {index.stat().st_size / 1e6:,.0f} MB")
-
+def run(folder: Path, index: Path, master: str) -> bool:
     from recollect.datetimes import parse_any
+    from recollect.profiles.compaction.budget import Budget, compact_by_budget, opened
     from recollect.profiles.indexes.profile import profile
-    from recollect.spark.profile import profile as on_spark
+    from recollect.profiles.statistics.stats import stats
+    from recollect.spark.budget import compact_by_budget as budget_on_spark
+    from recollect.spark.gathered import part_of
+    from recollect.spark.profile import profile as profile_on_spark
     from recollect.spark.session import Cluster, session
+    from recollect.spark.stats import stats as stats_on_spark
 
-    updated = parse_any(UPDATED)
+    options = {"updated_at": parse_any(UPDATED)}
+    tenth = head_of(index, folder / "tenth.cdxj", index.stat().st_size // 10)
+    few = head_of(index, folder / "few.cdxj", 300_000)
+    maps = {name: folder / f"{name}.ukvs" for name in ("here", "there", "small-here", "small-there", "tenth")}
+    profile([few], maps["tenth"])  # compiles the kernels, if nobody has
+    size = index.stat().st_size
+    print(f"{index.name}: {size / 1e6:,.0f} MB; {master} against the embedded engine, {os.cpu_count()} cores")
+    here = timed(lambda: profile([index], maps["here"], **options))
+    described = timed(lambda: stats([index]))
+    compacted = timed(lambda: compact_by_budget(maps["here"], maps["small-here"], Budget(max_cost=0.01)))
     started = time.perf_counter()
-    here = profile([index], folder / "embedded.ukvs", updated_at=updated)
-    embedded = time.perf_counter() - started
-    started = time.perf_counter()
-    with session(Cluster(options.master)):
-        start = time.perf_counter() - started
+    with session(Cluster(master)):
+        print(f"Spark starts in {time.perf_counter() - started:.1f} s")
         # Workers import and load compiled code once; a cluster does so once per worker and day.
-        on_spark([index_head(index, folder)], folder / "warm.ukvs")
-        started, used = time.perf_counter(), cpu_seconds()
-        there = on_spark([index], folder / "spark.ukvs", updated_at=updated)
-        spark, used = time.perf_counter() - started, cpu_seconds() - used
-    same = filecmp.cmp(folder / "embedded.ukvs", folder / "spark.ukvs", shallow=False)
-    captures = here.totals.captures
-    size = (folder / "spark.ukvs").stat().st_size
-    print(f"embedded      {embedded:8.1f} s   {captures / embedded:12,.0f} captures/s")
-    print(f"spark         {spark:8.1f} s   {captures / spark:12,.0f} captures/s, {options.master}")
-    print(f"its start     {start:8.1f} s")
-    print(f"spark takes   {spark / embedded:8.1f} times as long on the same cores")
-    print(f"its CPU time  {used:8.1f} s   {captures / used:12,.0f} captures/s of a core, Java and Python together")
-    print(f"exchanged     {there.spilled / 1e6:,.0f} MB, {there.spilled / captures:.1f} bytes per capture")
-    print(f"map           {size / 1e6:,.1f} MB, {here.totals.keys:,} keys of {here.totals.uri_rs:,} URI-Rs")
-    print(f"same bytes    {'yes' if same else 'NO'}")
-    if not same:
-        raise SystemExit(1)
+        for _ in range(2):
+            profile_on_spark([tenth], maps["tenth"])
+        small = timed(lambda: profile_on_spark([tenth], maps["tenth"], **options))
+        there = timed(lambda: profile_on_spark([index], maps["there"], **options))
+        described_there = timed(lambda: stats_on_spark([index]))
+        compacted_there = timed(lambda: budget_on_spark(maps["there"], maps["small-there"], Budget(max_cost=0.01)))
+    captures = here.result.totals.captures
+    print(
+        f"\n{'':10}{'embedded s':>12}{'captures/s':>13}{'Spark s':>10}{'captures/s':>13}{'times':>8}{'Spark CPU s':>13}"
+    )
+    for name, one, other in (
+        ("profile", here, there), ("stats", described, described_there), ("compact", compacted, compacted_there),
+    ):  # fmt: skip
+        print(
+            f"{name:10}{one.seconds:12.1f}{captures / one.seconds:13,.0f}{other.seconds:10.1f}"
+            f"{captures / other.seconds:13,.0f}{other.seconds / one.seconds:8.1f}{other.cpu:13.1f}"
+        )
+    more, longer = captures - small.result.totals.captures, there.cpu - small.cpu
+    print(f"\na core profiles  {captures / there.cpu:,.0f} captures/s, Java and Python together")
+    print(
+        f"in the long run  {more / longer:,.0f} captures/s (a tenth of the index takes {small.cpu:.1f} s of CPU time)"
+    )
+    spilled = there.result.spilled
+    print(f"exchanged        {spilled / 1e6:,.0f} MB, {spilled / captures:.1f} bytes a capture")
+    size, totals = maps["there"].stat().st_size, here.result.totals
+    print(
+        f"map              {size / 1e6:,.1f} MB, {totals.keys:,} keys of {totals.uri_rs:,} URI-Rs: "
+        f"{size / captures:.1f} bytes and {totals.keys / captures:.3f} keys a capture"
+    )
+    with opened(maps["there"]) as (_, branches):
+        part = part_of(0, branches, None)
+        held = sum(column.nbytes for column in part.columns.values())
+        print(
+            f"branches         {len(branches):,}, {len(branches) / captures:.3f} a capture; sent to one task: "
+            f"{held / len(branches):.0f} bytes each, {held / captures:.2f} a capture"
+        )
+    small_size = maps["small-there"].stat().st_size
+    done = compacted_there.result
+    each = small_size / done.keys_out
+    print(f"compacted to 1%  {done.keys_out:,} keys, {small_size / 1e6:.1f} MB: {each:.1f} bytes a key")
+    same = [filecmp.cmp(maps[a], maps[b], shallow=False) for a, b in (("here", "there"), ("small-here", "small-there"))]
+    same.append(json.dumps(described.result.as_dict()) == json.dumps(described_there.result.as_dict()))
+    print("the same         " + ", ".join(f"{name} {'yes' if one else 'NO'}" for name, one in zip(
+        ("map", "compacted map", "statistics"), same, strict=True)))  # fmt: skip
+    return all(same)
+
+
+def timed(work: Callable[[], Any]) -> Run:
+    started, used = time.perf_counter(), cpu_seconds()
+    result = work()
+    return Run(result, time.perf_counter() - started, cpu_seconds() - used)
 
 
 def cpu_seconds() -> float:
@@ -87,7 +143,7 @@ def cpu_seconds() -> float:
         except OSError:  # gone meanwhile
             continue
         children.setdefault(int(rest[1]), []).append(number)
-        spent[number] = (int(rest[11]) + int(rest[12])) / os.sysconf("SC_CLK_TCK")
+        spent[number] = sum(map(int, rest[11:15])) / os.sysconf("SC_CLK_TCK")
     waiting, total = [os.getpid()], 0.0
     while waiting:
         number = waiting.pop()
@@ -97,18 +153,31 @@ def cpu_seconds() -> float:
 
 
 def made_index(folder: Path, lines: int) -> Path:
-    """A synthetic index, sorted."""
+    """A synthetic index, sorted; the one that `make bench-profile` makes and keeps."""
+    index = folder / f"index-{lines}.cdxj"
+    if index.is_file():
+        return index
     if not GENERATOR.is_file():
         raise SystemExit(f"no {GENERATOR}: give an index of your own with ARGS='--index FILE.cdxj'")
-    subprocess.run([sys.executable, str(GENERATOR), str(folder), str(lines)], check=True, stdout=subprocess.DEVNULL)
-    return folder / "index.cdxj"
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        subprocess.run([sys.executable, str(GENERATOR), place, str(lines)], check=True, stdout=subprocess.DEVNULL)
+        (Path(place) / "index.cdxj").rename(index)
+    return index
 
 
-def index_head(index: Path, folder: Path) -> Path:
-    """The first lines, for warming up."""
-    target = folder / "head.cdxj"
+def shuffled(index: Path, folder: Path) -> Path:
+    lines = index.read_bytes().splitlines(keepends=True)
+    random.Random(1).shuffle(lines)
+    target = folder / f"shuffled-{index.name}"
+    target.write_bytes(b"".join(lines))
+    return target
+
+
+def head_of(index: Path, target: Path, size: int) -> Path:
+    """The first lines, of about so many bytes."""
     with index.open("rb") as lines:
-        target.write_bytes(b"".join(next(lines) for _ in range(1000)))
+        target.write_bytes(lines.read(size) + lines.readline())
     return target
 
 
