@@ -139,4 +139,5 @@ def summarise_budget(report: dict[str, Any]) -> None:
         talk(f"{report['unusable_lookups']:,} lookups are no URIs of the web and were left out")
     if report["rolled_up"]:
         what = "top-level domains roll up" if report["rolled_up"] == "tlds" else "everything may become one `*`"
-        talk(f"note: the budget cannot be met otherwise, so {what}")
+        why = "the log shows that it pays" if report["rolled_up_by_log"] else "the budget cannot be met otherwise"
+        talk(f"note: {what}, as {why}")

@@ -6,7 +6,7 @@ reading, so the same map, log and budget give the same bytes on any machine.
 
 Invariants: no held URI is lost; the result never exceeds its budget; a wildcard's frequency is the inclusive total
 of what it covers. Wildcards of top-level domains, and `*`, are used only when asked for or when the budget cannot
-be met without them; the result says so.
+be met without them, those of top-level domains also when a log shows that they pay; the result says so.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class BudgetCompaction:
     lookups: int
     unusable_lookups: int
     smoothing: Smoothing | None
-    rolled_up: str  # "", "tlds" or "root": how far up wildcards had to go
+    rolled_up: str  # "", "tlds" or "root": how far up wildcards had to go, or go because the log shows that it pays
+    rolled_up_by_log: bool
 
     @property
     def cost(self) -> float:
@@ -233,26 +234,41 @@ def choose(case: Case, budget: Budget, unit: str, limit: int, known: Fit | None 
         limit = _reaching(case, optimiser, accuracy, 1.0).cost
     else:
         rolled_up, optimiser = _room_to_roll(case, optimiser, limit)
-    price = 0.0
-
-    def solve(stakes: Stakes, *, spend: bool = False) -> Solution:
-        nonlocal price
-        solver = optimiser
-        if stakes is not optimiser.stakes:
-            solver = Optimiser(stakes, costs, optimiser.may_roll, optimiser)
-        found = solver.within(limit, near=price, spend=spend)
-        assert found is not None
-        price = found.price
-        return found
-
     fit = Fit(Smoothing())
     if case.demand is not None:
-        fit = known or forecast.fit(case.demand, solve)
-        stakes = case.stakes(fit.smoothing)
-    if accuracy is not None:
-        optimiser = Optimiser(stakes, costs, optimiser.may_roll, optimiser)
-        return Choice(_reaching(case, optimiser, accuracy, fit.factor), fit, "")
-    return Choice(solve(stakes, spend=True), fit, rolled_up)
+        fit = known or _fitted(case, optimiser, limit, free=not (rolled_up or budget.rollup_tlds))
+        by_log = fit.tlds and not rolled_up
+        rolled_up = "tlds" if by_log else rolled_up
+        may_roll = case.may_roll(1) if by_log else optimiser.may_roll
+        optimiser = Optimiser(case.stakes(fit.smoothing), costs, may_roll, optimiser)
+    solution = _reaching(case, optimiser, accuracy, fit.factor) if accuracy is not None else optimiser.within(limit)
+    assert solution is not None
+    return Choice(solution, fit, rolled_up)
+
+
+def _fitted(case: Case, optimiser: Optimiser, limit: int, *, free: bool) -> Fit:
+    """The fit to a log; where wildcards over top-level domains are `free` to choose, with them if the log shows that
+    they pay."""
+    assert case.demand is not None
+    tests = forecast.CrossValidation(case.demand)
+
+    def solver(may_roll: NDArray[np.bool_]) -> Callable[[Stakes], Solution]:
+        price = 0.0
+
+        def solve(stakes: Stakes) -> Solution:
+            nonlocal price
+            found = Optimiser(stakes, optimiser.costs, may_roll, optimiser).within(limit, near=price, spend=False)
+            assert found is not None
+            price = found.price
+            return found
+
+        return solve
+
+    fit = tests.fit(solver(optimiser.may_roll))
+    wider = solver(case.may_roll(1))
+    if free and tests.judge(fit.smoothing, wider).beats(fit):
+        fit = replace(tests.fit(wider), tlds=True)
+    return fit
 
 
 def _room_to_roll(case: Case, optimiser: Optimiser, limit: int) -> tuple[str, Optimiser]:
@@ -389,6 +405,7 @@ def outcome(case: Case, choice: Choice) -> BudgetCompaction:
         unusable_lookups=demand.unusable if demand is not None else 0,
         smoothing=choice.fit.smoothing if demand is not None else None,
         rolled_up=choice.rolled_up,
+        rolled_up_by_log=choice.fit.tlds and choice.rolled_up == "tlds",
     )
 
 
@@ -397,6 +414,7 @@ def budget_header(header: Header, budget: Budget, choice: Choice) -> Header:
     limits = ("max_cost", "max_keys", "max_bytes", "min_accuracy")
     how: dict[str, object] = {"by": "budget"}
     how |= {name: limit for name in limits if (limit := getattr(budget, name)) is not None}
-    how["expected_wrong"] = float(f"{choice.expected_wrong:.4g}")
+    if "compaction" not in header.meta:  # else nobody knows what its wildcards answer wrongly
+        how["expected_wrong"] = float(f"{choice.expected_wrong:.4g}")
     # A map without any header gets ours, and says what its columns are.
     return replace(header, context=header.context or Header().context, meta={**header.meta, "compaction": how})

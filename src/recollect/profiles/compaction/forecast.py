@@ -11,13 +11,15 @@ was freed at the branch, with the prior's as if seen once more. The prior's prop
 those of the whole log, so that a branch that nobody passed is like others of its depth.
 
 Three numbers are not settled by such arguments (`Smoothing`). They are chosen for the log at hand: each candidate is
-made from one half of the log and judged by the wrong answers on the other half, at the budget asked for (`fit`).
+made from one half of the log and judged by the wrong answers on the other half, at the budget asked for
+(`CrossValidation`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -183,11 +185,17 @@ def wrong_answers(demand: Demand, tally: Tally, solution: Solution, up: NDArray[
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A smoothing, how many lookups were answered wrongly in cross-validation, and how many were expected to be."""
+    """A smoothing, how many lookups were answered wrongly in cross-validation, and how many were expected to be;
+    `tlds` if that was with wildcards over top-level domains."""
 
     smoothing: Smoothing
     wrong: int = 0
     expected: float = 0.0
+    tlds: bool = False
+
+    def beats(self, other: Fit) -> bool:
+        """Whether it has fewer wrong answers, by more than chance: two standard deviations of such a count."""
+        return self.wrong + 2 * sqrt(other.wrong) < other.wrong
 
     @property
     def factor(self) -> float:
@@ -196,23 +204,30 @@ class Fit:
         return (self.wrong + some) / (self.expected + some) if some else 1.0
 
 
-def fit(demand: Demand, solve: Callable[[Stakes], Solution]) -> Fit:
-    """The smoothing with the fewest wrong answers when each half of the log is answered from the other half."""
-    halves = [Forecaster(demand, demand.tally((half,))) for half in (0, 1)]
+class CrossValidation:
+    """Each half of a log answered by maps that are made from the other half; `solve` makes a map of what it is told
+    about lookups."""
 
-    def judge(smoothing: Smoothing) -> Fit:
+    def __init__(self, demand: Demand) -> None:
+        self._demand = demand
+        self._halves = [Forecaster(demand, demand.tally((half,))) for half in (0, 1)]
+
+    def judge(self, smoothing: Smoothing, solve: Callable[[Stakes], Solution]) -> Fit:
+        """How a smoothing fares."""
         wrong, expected = 0, 0.0
-        for known, unknown in (halves, halves[::-1]):
+        for known, unknown in (self._halves, self._halves[::-1]):
             stakes = known.stakes(smoothing)
             solution = solve(stakes)
-            wrong += wrong_answers(demand, unknown.tally, solution, stakes.up)
+            wrong += wrong_answers(self._demand, unknown.tally, solution, stakes.up)
             expected += solution.loss * float(unknown.tally.passing[0])
         return Fit(smoothing, wrong, expected)
 
-    best = judge(Smoothing())
-    for name, values in CANDIDATES.items():
-        for value in values:
-            candidate = replace(best.smoothing, **{name: value})
-            if candidate != best.smoothing and (found := judge(candidate)).wrong < best.wrong:
-                best = found
-    return best
+    def fit(self, solve: Callable[[Stakes], Solution]) -> Fit:
+        """The smoothing with the fewest wrong answers."""
+        best = self.judge(Smoothing(), solve)
+        for name, values in CANDIDATES.items():
+            for value in values:
+                candidate = replace(best.smoothing, **{name: value})
+                if candidate != best.smoothing and (found := self.judge(candidate, solve)).wrong < best.wrong:
+                    best = found
+        return best

@@ -136,7 +136,7 @@ def _judges(case: Case) -> list[tuple[Stakes, Judge]]:
         assert found is not None
         return found
 
-    smoothing = forecast.fit(demand, solve).smoothing
+    smoothing = forecast.CrossValidation(demand).fit(solve).smoothing
     halves = [demand.tally((0,)), demand.tally((1,))]
     judges: list[tuple[Stakes, Judge]] = []
     for known, unknown in (halves, halves[::-1]):
@@ -161,16 +161,17 @@ def _by_budget(case: Case, judges: list[tuple[Stakes, Judge]], sizes: int, tell:
         targets = np.unique(np.geomspace(max(1, smallest), max(1, smallest, largest), sizes).round().astype(int))
         price, curve = 0.0, []
         for step, target in enumerate(targets.tolist()):
-            solution = spared.within(target, near=price, spend=False) or rolled.within(target, spend=False)
-            assert solution is not None
-            price = solution.price
-            curve.append((solution.cost, judge(solution)))
+            found = [spared.within(target, near=price, spend=False)]
+            price = found[0].price if found[0] else 0.0
+            if case.demand is not None or found[0] is None:
+                found.append(rolled.within(target, spend=False))
+            curve.append(min(((judge(one), one.cost) for one in found if one), default=(0.0, 0)))
             tell(number * sizes + step + 1)
         curves.append(curve)
     points = {}
     for parts in zip(*curves, strict=True):
-        keys = int(np.mean([cost for cost, _ in parts]))
-        points[keys] = Point(keys, keys / uri_rs, 1 - float(np.mean([wrong for _, wrong in parts])))
+        keys = int(np.mean([cost for _, cost in parts]))
+        points[keys] = Point(keys, keys / uri_rs, 1 - float(np.mean([wrong for wrong, _ in parts])))
     return sorted(points.values(), key=lambda point: point.keys)
 
 

@@ -171,3 +171,21 @@ def test_a_map_by_another_policy_is_asked_by_its_own_keys(tmp_path):
     source.write_text(text)
     done = compact_by_budget(source, target, Budget(max_keys=10), lookups=[LogEntry("http://site12.com/deep/page")])
     assert (done.lookups, done.wrong_in_log) == (1, 0.0)
+
+
+def test_top_level_domains_roll_up_where_a_log_shows_that_it_pays(tmp_path: Path) -> None:
+    # Sixty domains fit into sixty keys only as wildcards over everything that people ask for in vain; one wildcard over
+    # all of them leaves room for voids.
+    full = tmp_path / "map.ukvs"
+    full.write_text("".join(f"com,d{domain:02})/p{page} 1/1\n" for domain in range(60) for page in range(2)))
+    asked = [LogEntry(f"com,d{domain:02})/x{page}") for domain in range(10) for page in range(40)]
+    asked += [LogEntry(f"com,e{domain})/") for domain in range(3)]
+    done = {
+        keys: compact_by_budget(full, tmp_path / f"{keys}.ukvs", Budget(max_keys=keys), lookups=asked)
+        for keys in (50, 60, 70)
+    }
+    assert [done[keys].rolled_up_by_log for keys in (50, 60, 70)] == [False, True, False]
+    assert done[50].wrong_in_log >= done[60].wrong_in_log >= done[70].wrong_in_log  # type: ignore[operator]
+    assert done[60].wrong_in_log < 0.05
+    assert "com,*" in (tmp_path / "60.ukvs").read_text()
+    assert compact_by_budget(full, tmp_path / "blind.ukvs", Budget(max_keys=60)).rolled_up == ""
