@@ -85,11 +85,14 @@ def selection(
     for pattern in status_patterns:
         if not _STATUS_PATTERN.fullmatch(pattern):
             raise UsageError("not a status", where=repr(pattern), hint="like 200, 2xx or - for none")
+    patterns = tuple(pattern.strip().lower() for pattern in _listed(media_types))
+    if not all(patterns):
+        raise UsageError("an empty media type", hint="like text/html, 'image/*', or - for none")
     if where:
         _compiled(where)
     chosen = Selection(
         status_patterns,
-        tuple(pattern.strip().lower() for pattern in _listed(media_types)),
+        patterns,
         _moment(since, end=False),
         _moment(until, end=True),
         tuple(part.strip().lower() for text in _listed(exclude) for part in text.split(",") if part.strip()),
@@ -117,7 +120,11 @@ def _moment(text: str, *, end: bool) -> str:
     try:
         digits = re.sub(r"[-T:Z ]", "", text.strip())
         if _DATE_DIGITS.fullmatch(digits):
-            return format_timestamp(parse_timestamp(digits, end=end))
+            found = format_timestamp(parse_timestamp(digits, end=end))
+            # Indexes are forgiven a 31st of June; who types one is asked.
+            if not found.startswith(digits):
+                raise FormatError("no calendar has it")
+            return found
         return format_timestamp(parse_any(text))
     except FormatError as error:
         raise UsageError(

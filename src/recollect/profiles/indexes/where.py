@@ -68,7 +68,8 @@ def compile_where(text: str) -> Callable[[Capture], bool]:
     try:
         tree = ast.parse(_translated(text), mode="eval")
     except (SyntaxError, tokenize.TokenError, IndentationError) as error:
-        raise UsageError("cannot read the expression", where=text, why=str(error.args[0]), hint=_HINT) from error
+        why = "it breaks off" if isinstance(error, tokenize.TokenError) else str(error.args[0])
+        raise UsageError("cannot read the expression", where=text, why=why, hint=_HINT) from error
     test = _build(tree.body, text)
     return lambda capture: bool(test(capture))  # what is unknown is kept
 
