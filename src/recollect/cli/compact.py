@@ -180,7 +180,7 @@ def _weights(options: dict[str, Any], rollup_tlds: bool) -> Weights:
 
 def _by_budget(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """Compaction within a budget."""
-    mixed = [name for name in _WEIGHT_NAMES if options[name]]
+    mixed = [name for name in _WEIGHT_NAMES if options[name] is not None and options[name] is not False]
     if mixed:
         raise UsageError(
             "a budget and weights are two ways", why=f"--{mixed[0].replace('_', '-')}", hint="give one or the other"

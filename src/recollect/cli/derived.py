@@ -65,7 +65,12 @@ class Problems:
 @click.option("--map", "maps", multiple=True, required=True, metavar="MAP", help="A map of the holdings. Repeatable.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The map of voids.")
 @click.option(
-    "--min-requests", type=click.IntRange(1), default=3, show_default=True, help="Requests in vain that make a void."
+    "-n",
+    "--min-requests",
+    type=click.IntRange(1),
+    default=3,
+    show_default=True,
+    help="Requests in vain that make a void.",
 )
 @click.option(
     "--min-branches",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -88,14 +89,21 @@ class Tally:
         return ", ".join(f"{count:,} {answer}" for answer, count in self.answers.most_common())
 
 
+# A URI has a scheme, a SURT a parenthesis; a host of such a name there is none.
+_MAP_NAME = re.compile(r"[^:)]+\.(?:ukvs|filter)(?:\.(?:gz|bgz|zst|zstd|bz2))?")
+
+
 def _sorted_out(arguments: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Maps first: every argument up to the last that is there on disk; what follows are URIs."""
+    """Maps first: every argument up to the last that is there on disk; what follows are URIs, unless they are named
+    like maps."""
     count = 1
     while count < len(arguments) and Path(arguments[count]).exists():
         count += 1
-    missing = arguments[0]
-    if not Path(missing).exists():
-        raise UsageError("no such map", where=missing, hint="recollect lookup MAP... URI...")
+    missing = [name for name in arguments[count:] if _MAP_NAME.fullmatch(name)]
+    if not Path(arguments[0]).exists():
+        missing = [arguments[0]]
+    if missing:
+        raise UsageError("no such map", where=missing[0], hint="recollect lookup MAP... URI...")
     return list(arguments[:count]), list(arguments[count:])
 
 

@@ -118,3 +118,9 @@ def test_a_tradeoff_of_another_kind_is_usage(site: Path, capsys: Capture) -> Non
     assert run(["tradeoff", str(site / "map.ukvs"), "-o", "t.png"]) == 2
     assert ".svg, .html or .json" in capsys.readouterr().err
     assert run(["tradeoff", str(site / "map.ukvs")]) == 2
+
+
+def test_a_weight_of_nothing_is_a_weight(site: Path, capsys: Capture) -> None:
+    options = ["-o", str(site / "small.ukvs"), "--max-keys", "7", "--host-weight", "0"]
+    assert run(["compact", str(site / "map.ukvs"), *options]) == 2
+    assert "a budget and weights are two ways" in capsys.readouterr().err

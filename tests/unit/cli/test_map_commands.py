@@ -113,3 +113,19 @@ def test_bad_lines_of_a_log_are_counted(maps: Path, capsys: pytest.CaptureFixtur
     strict = ["voids", str(maps / "log"), "--map", str(maps / "one.ukvs"), "-o", str(maps / "no"), "--strict"]
     assert run(strict) == 1
     assert not (maps / "no").exists()
+
+
+def test_a_map_that_is_not_there_is_no_uri(maps: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = str(next(maps.glob("*.ukvs")))
+    for missing in ("other.ukvs", "maps/other.ukvs.gz", "other.filter"):
+        assert run(["lookup", there, missing, "http://x.com/"]) == 2
+        assert f"no such map: {missing}" in capsys.readouterr().err
+    assert run(["lookup", there, "http://x.com/a.ukvs", "com,x)/a.ukvs"]) == 0
+
+
+def test_voids_by_their_short_option(tmp_path: Path) -> None:
+    (tmp_path / "map.ukvs").write_text("com,x)/ 1\n")
+    (tmp_path / "log.txt").write_text("http://y.com/a\nhttp://y.com/a\nhttp://z.com/\nhttp://x.com/\nhttp://x.com/\n")
+    names = [str(tmp_path / name) for name in ("log.txt", "map.ukvs", "voids.ukvs")]
+    assert run(["voids", names[0], "--map", names[1], "-o", names[2], "-n", "2", "-q"]) == 0
+    assert [line for line in (tmp_path / "voids.ukvs").read_text().splitlines() if line[0] != "!"] == ["com,y)/a 0"]

@@ -116,7 +116,8 @@ def wilson(share: float, trials: float) -> tuple[float, float]:
     square = Z95 * Z95
     middle = (share + square / (2 * trials)) / (1 + square / trials)
     half = Z95 * sqrt(share * (1 - share) / trials + square / (4 * trials * trials)) / (1 + square / trials)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # Rounding must not put the share itself outside.
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
 def judge(asked: NDArray[np.bool_], held: NDArray[np.bool_], counts: NDArray[np.int64] | None = None) -> Confusion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from pathlib import Path
@@ -100,6 +101,37 @@ def test_the_layout_is_as_documented(tmp_path: Path, full: Path) -> None:
     _, size, segment, count, product, slots, zero = struct.unpack_from("<QIIIIII", data, 12 + length)
     assert (size, product, slots, zero) == (5000, segment * count, segment * (count + 2), 0)
     assert len(data) == 12 + length + 32 + slots
+
+
+def in_filter(data: bytes, key: bytes) -> bool:
+    """Whether a key is in a filter; written from docs/filters.md alone."""
+    whole = (1 << 64) - 1
+    (length,) = struct.unpack_from("<I", data, 8)
+    header = json.loads(data[12 : 12 + length])
+    seed, _, segment, _, product, slots, _ = struct.unpack_from("<QIIIIII", data, 12 + length)
+    name = hashlib.blake2b(key, digest_size=8, key=bytes.fromhex(header["salt"])).digest()
+    h = (int.from_bytes(name, "little") + seed) & whole
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & whole
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & whole
+    h ^= h >> 33
+    first = h * product >> 64
+    second = first + segment ^ h >> 18 & segment - 1
+    third = first + 2 * segment ^ h & segment - 1
+    prints = struct.unpack_from(f"<{slots}{'B' if header['bits'] == 8 else 'H'}", data, 44 + length)
+    own = (h ^ h >> 32) & (1 << header["bits"]) - 1
+    return own == prints[first] ^ prints[second] ^ prints[third]
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("salt", ["", "5a17"])
+def test_a_reader_written_from_the_documentation_finds_what_is_held(
+    tmp_path: Path, full: Path, bits: int, salt: str
+) -> None:
+    make_filter(full, tmp_path / "f", bits=bits, salt=bytes.fromhex(salt))
+    data = (tmp_path / "f").read_bytes()
+    held = [line.split(b" ", 1)[0] for line in full.read_bytes().splitlines() if line[:1] != b"!"]
+    assert all(in_filter(data, key) for key in held[::50])
+    assert sum(in_filter(data, b"org,absent)/%d" % number) for number in range(400)) < 20
 
 
 @pytest.mark.parametrize("cut", [3, 9, 40, 300, -1])

@@ -45,6 +45,10 @@ def test_wilson_intervals(share: float, trials: float, low: float, high: float) 
     assert wilson(share, trials) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
 
 
+def test_an_interval_has_the_share_in_it() -> None:
+    assert all(wilson(share, trials)[share == 1.0] == share for share in (0.0, 1.0) for trials in range(1, 2000))
+
+
 def test_nothing_to_take_a_share_of_is_none() -> None:
     found = judge(np.array([0], bool), np.array([0], bool))
     assert (found.precision.value, found.recall.value, found.specificity.value) == (None, None, 1.0)
