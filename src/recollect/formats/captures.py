@@ -58,7 +58,8 @@ def _timemap(stream: InputStream, source: Source, on_problem: OnProblem) -> Iter
     except BadURI as error:
         on_problem(Problem(source.label, None, f"the TimeMap names no original resource: {error}"))
         return
-    for moment, uri in zip(timemap.moments, timemap.uris, strict=True):
+    # JSON names the first and the last memento once more.
+    for uri, moment in dict(zip(timemap.uris, timemap.moments, strict=True)).items():
         yield Capture(key, moment.replace(":", ""), timemap.original, filename=uri)
 
 
@@ -66,7 +67,7 @@ def _log(
     stream: InputStream, source: Source, on_problem: OnProblem, on_other: OnOther, all_schemes: bool
 ) -> Iterator[Capture]:
     """Lookups that were answered, as captures; failed ones say nothing about holdings."""
-    for entry in read_lines(stream, source.label, on_problem):
+    for entry in read_lines(stream, source.label, on_problem, lambda: on_other("no lookup")):
         if entry.status is not None and entry.status >= 400:
             on_other("failed lookup")
             continue

@@ -101,9 +101,12 @@ def read_lookups(
 
 
 def read_lines(
-    lines: Iterable[bytes], name: str, on_problem: Callable[[Problem], None] | None = None
+    lines: Iterable[bytes],
+    name: str,
+    on_problem: Callable[[Problem], None] | None = None,
+    on_other: Callable[[], None] = lambda: None,
 ) -> Iterator[LogEntry]:
-    """The lookups in lines of bytes; `name` is what problems call the file."""
+    """The lookups in lines of bytes; `name` is what problems call the file, `on_other` hears of lines without one."""
     columns: dict[str, int] | None = None
     for number, raw in enumerate(lines, 1):
         text = raw.removeprefix(BOM) if number == 1 else raw
@@ -118,7 +121,7 @@ def read_lines(
         try:
             yield parse_entry(line, columns)
         except NoLookup:
-            continue
+            on_other()
         except FormatError as error:
             problem = Problem(name, number, str(error), line[:120])
             if on_problem is None:

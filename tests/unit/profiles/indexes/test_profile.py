@@ -307,13 +307,27 @@ def test_timemaps_logs_and_lists(tmp_path: Path) -> None:
     log = '1.2.3.4 - - [16/Jan/2019:05:00:00 -0700] "GET /web/2016/http://x.com/l HTTP/1.1" 200 12\n'
     files = [
         written(tmp_path, timemap, "timemap"),
-        written(tmp_path, log + log.replace("/l ", "/gone ").replace(" 200 ", " 404 "), "log"),
+        written(
+            tmp_path,
+            log
+            + log.replace("/l ", "/gone ").replace(" 200 ", " 404 ")
+            + log.replace("web/2016/http://x.com/l", "about"),
+            "log",
+        ),
         written(tmp_path, "http://www.x.com/u\nX.com/U\n", "urls"),
         written(tmp_path, "com,x)/s\ncom,x)/s?q\n", "surts"),
     ]
     result = profile(files)
     assert body(result) == ["com,x)/l 1/1", "com,x)/s 2/2", "com,x)/t 2/1", "com,x)/u 2/1"]
-    assert result.tally.left_out == {"failed lookup": 1}
+    assert result.tally.left_out == {"failed lookup": 1, "no lookup": 1}
+    assert result.tally.lines == 9
+
+
+def test_a_memento_that_a_timemap_names_twice_is_one_capture(tmp_path: Path) -> None:
+    listed = [{"uri": f"http://a.org/{n}/http://x.com/", "datetime": f"201{n}-01-01T00:00:00Z"} for n in range(4)]
+    mementos = {"list": listed, "first": listed[0], "last": listed[3]}
+    timemap = json.dumps({"original_uri": "http://x.com/", "mementos": mementos})
+    assert body(profile(written(tmp_path, timemap, "timemap.json"))) == ["com,x)/ 4/1"]
 
 
 def test_maps_can_be_profiled_again_under_another_policy(tmp_path: Path) -> None:
