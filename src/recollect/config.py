@@ -39,7 +39,7 @@ class Settings:
     archives: str | None = _setting(None, "text", "list of archives (TOML or JSON); the public ones that ship if unset")
     maps: str | None = _setting(None, "text", "directory with one map or filter per archive, named by its id")
     host: str = _setting("127.0.0.1", "text", "address to listen on")
-    port: int = _setting(1208, "count", "port to listen on; 0 lets the system choose")
+    port: int = _setting(1208, "port", "port to listen on; 0 lets the system choose")
     base_url: str = _setting("", "text", "public address, when it is not the one clients call")
     workers: int = _setting(1, "count", "processes that serve")
     deadline: float = _setting(30.0, "duration", "time for a whole answer; archives that are late are named as missing")
@@ -67,7 +67,7 @@ class Settings:
     access_log: str | None = _setting(None, "text", "file for the access log (JSON lines); - is standard output")
     monitor: bool = _setting(True, "switch", "serve /monitor, events of every lookup")
     admin_token: str = _setting("", "text", "token for what only an operator may see or do", secret=True)
-    admin_port: int | None = _setting(None, "count", "a port of its own for that, on the loopback interface")
+    admin_port: int | None = _setting(None, "port", "a port of its own for that, on the loopback interface")
     drain: float = _setting(10.0, "duration", "time that requests under way have to end when the server stops")
     refresh: float = _setting(0.0, "duration", "look for changed maps and archives so often; 0 only on SIGHUP")
     discover: float = _setting(0.0, "duration", "fetch the maps that archives publish so often, into `maps`; 0 never")
@@ -153,8 +153,14 @@ def _text(value: Any) -> str:
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, bool) or not re.fullmatch(r"\d{1,12}", str(value)):
-        raise ValueError("expected a whole number")
+    if isinstance(value, bool) or not re.fullmatch(r"0*[1-9][0-9]{0,11}", str(value)):
+        raise ValueError("expected a whole number, at least 1")
+    return int(value)
+
+
+def _port(value: Any) -> int:
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,5}", str(value)) or int(value) > 65535:
+        raise ValueError("expected a port, 0 to 65535")
     return int(value)
 
 
@@ -192,6 +198,7 @@ def _switch(value: Any) -> bool:
 _KINDS: dict[str, Any] = {
     "text": _text,
     "count": _count,
+    "port": _port,
     "duration": _duration,
     "size": _size,
     "share": _share,
