@@ -94,6 +94,27 @@ def test_compaction_by_budget_is_the_same(
     assert here.rolled_up == ("tlds" if limit == {"max_keys": 3} else "")
 
 
+@pytest.mark.parametrize("limit", [{"max_cost": 0.02}, {"max_keys": 60, "rollup_tlds": True}], ids=str)
+def test_a_map_too_large_for_one_task_meets_the_budget_and_is_nearly_as_good(
+    spark: Any, maps: list[str], tmp_path: Path, limit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.spark.budget.MOST_BRANCHES", 10)
+    budget = Budget(**limit)
+    here = compact_by_budget(maps[0], tmp_path / "here.ukvs", budget)
+    there = spark_budget(maps[0], tmp_path / "there.ukvs", budget, sizes=SMALL)
+    assert there.keys_out <= (budget.max_keys or int(0.02 * here.uri_rs))
+    assert (there.keys_in, there.uri_rs) == (here.keys_in, here.uri_rs)
+    assert here.expected_wrong <= there.expected_wrong <= here.expected_wrong * 1.2
+    text = (tmp_path / "there.ukvs").read_text().splitlines()
+    assert there.wildcards == sum(line.split()[0].endswith("*") and not line.endswith(" 0") for line in text)
+    wide = open_map(tmp_path / "there.ukvs")
+    held = [line.split()[0] for line in Path(maps[0]).read_text().splitlines() if line[0] != "!" and "*" not in line]
+    assert all(wide.lookup(key).answer == "yes" for key in held)
+    with pytest.raises(UsageError, match="too large a map") as told:
+        spark_budget(maps[0], tmp_path / "there.ukvs", Budget(max_bytes=900), sizes=SMALL)
+    assert "by weights first" in told.value.hint
+
+
 def test_compaction_by_budget_of_a_decomposed_map_with_a_log_and_in_parts(
     spark: Any, indexes: list[str], tmp_path: Path
 ) -> None:

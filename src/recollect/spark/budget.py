@@ -3,7 +3,8 @@
 Every range of domains reduces its keys to branches with their partial sums (`gathered`); one task puts those together,
 finds the price at which the whole map meets the budget, and spends what is left over; every range then writes its
 lines by what was decided. Keys and lines never leave their range, and the driver gets decisions, a fraction of a byte
-for each branch. What the one task needs is said in docs/scale.md.
+for each branch. Where there are too many branches for one task, the price is found from what every range costs and
+loses (`prices`): the budget holds as well, but what is left over is spent by ranges, so the map may differ a little.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import pickle
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from recollect.errors import FormatError, RecollectError, UsageError
 from recollect.formats.logs import LogEntry
 from recollect.formats.ukvs import Header
 from recollect.model import ProgressCallback
-from recollect.profiles.compaction.branches import branches_of
+from recollect.profiles.compaction.branches import Branches, branches_of
 from recollect.profiles.compaction.budget import (
     COMPRESSED,
     Budget,
@@ -36,8 +37,9 @@ from recollect.profiles.compaction.budget import (
     outcome,
     within_bytes,
 )
+from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.demand import Asked, asked_in, demand_over
-from recollect.profiles.compaction.forecast import Fit
+from recollect.profiles.compaction.forecast import Fit, Smoothing
 from recollect.profiles.maps.plainmap import open_plain
 from recollect.spark.exchange import Sizes
 from recollect.spark.files import Target, target_of
@@ -45,19 +47,25 @@ from recollect.spark.gathered import Decided, Part, asked_between, decided_for, 
 from recollect.spark.maps import DOMAIN, NOWHERE, TOP, MapOnSpark, Ranged, find_map, in_ranges, plain_header, spooled
 from recollect.spark.notes import notes
 from recollect.spark.parts import Range, assemble, in_chunks, write_texts
+from recollect.spark.prices import Floats, Masses, Survey, costs_of, masses_of, optimiser_of, price_for, survey_of
 from recollect.spark.session import Cluster, progress_of, session
 
+# More are too many for one task, which needs some 200 bytes for each: 13 GB.
+MOST_BRANCHES = 1 << 26
 # How deep the nodes lie that may roll up, by what `Choice.rolled_up` says.
 _DEPTHS = {"": DOMAIN, "tlds": TOP, "root": NOWHERE}
 
 
 @dataclass(frozen=True, slots=True)
 class Plan(Choice):
-    """A choice whose decisions are packed up for the ranges; `result` lacks what is known when all is written."""
+    """A choice for the ranges: its decisions packed up, or a price for each range and the lookups at nodes that ranges
+    share. `result` lacks what is known when all is written."""
 
     packed: dict[int, bytes]
     result: BudgetCompaction
     records: int
+    prices: dict[int, float] = field(default_factory=dict)
+    masses: Masses = field(default_factory=dict)
 
 
 def compact_by_budget(
@@ -112,9 +120,14 @@ class _Job:
         self._spark, self._map, self._budget, self._progress = spark, one, budget, progress
         self._header = plain_header(one.header)
         self.ranged: Ranged = in_ranges(spark, [one], sizes, lambda widest: min(widest, deep), progress)
+        self._deep = deep
         self._asked = spark.sparkContext.broadcast((asked, [] if asked is None else spellings(asked)))
-        task = _GatherTask(self._header, one.name, self.ranged.borders, self._asked)
+        told = notes(spark)
+        task = _GatherTask(self._header, one.name, self.ranged.borders, self._asked, told)
         self._columns = self.ranged.texts.mapPartitionsWithIndex(task).persist(StorageLevel.DISK_ONLY)
+        with progress_of(spark, "surveying", progress):
+            self._columns._jrdd.count()
+        self._branches: int = sum(told.value.values())
 
     def close(self) -> None:
         """Give back what workers hold."""
@@ -123,6 +136,8 @@ class _Job:
 
     def plan(self, suffix: str) -> Plan:
         """The best decisions within the budget."""
+        if self._branches > MOST_BRANCHES:
+            return self._priced()
         if self._budget.max_bytes is None:
             return self._chosen("keys", 0, None)
         return within_bytes(self._budget, suffix, self._chosen, lambda plan: self._size(plan, suffix))
@@ -136,6 +151,46 @@ class _Job:
             raise found
         return found
 
+    def _priced(self) -> Plan:
+        """A price for each range, for a map that is too large for one task."""
+        budget = self._budget
+        if self._asked.value[0] is not None or budget.max_bytes is not None:
+            raise UsageError(
+                "too large a map for a budget with a log, or in bytes",
+                where=self._map.name,
+                why=f"{self._branches:,} branches, and one task takes {MOST_BRANCHES:,}",
+                hint="compact it by weights first, without a budget, then that by budget; or give --max-cost alone",
+            )
+        deep = self._deep
+        parts = self._columns.map(_unpacked)
+        survey: Survey = parts.map(lambda part: survey_of(part, deep)).reduce(Survey.together)
+        masses = masses_of(survey.crossings)
+        limit = budget.max_keys or int((budget.max_cost or 0) * survey.uri_rs + 1e-9)
+
+        def costs_at(row: Floats) -> dict[int, Floats]:
+            with progress_of(self._spark, "choosing", self._progress):
+                return dict(parts.mapPartitions(lambda some: costs_of(some, deep, masses, row)).collect())
+
+        prices, solution = price_for(limit, costs_at)
+        result = BudgetCompaction(
+            keys_in=0,
+            keys_out=0,
+            wildcards=0,
+            voids=0,
+            bytes_in=0,
+            bytes_out=0,
+            uri_rs=survey.uri_rs,
+            price=solution.price,
+            expected_wrong=solution.loss,
+            wrong_in_log=None,
+            lookups=0,
+            unusable_lookups=0,
+            smoothing=None,
+            rolled_up="",
+            rolled_up_by_log=False,
+        )
+        return Plan(solution, Fit(Smoothing()), "", {}, result, survey.records, prices, masses)
+
     def _size(self, plan: Plan, suffix: str) -> int:
         """How large the map of a plan is on disk."""
         with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
@@ -146,23 +201,28 @@ class _Job:
     def write(self, plan: Plan, output: str, as_parts: bool) -> BudgetCompaction:
         """Write every range as planned."""
         ranges, size = self._written(plan, target_of(self._spark, output, None), as_parts)
+        result = plan.result
+        if plan.prices:
+            wildcards, voids = (sum(one.made[at] for one in ranges.values()) for at in (0, 1))
+            result = replace(result, wildcards=wildcards, voids=voids)
         return replace(
-            plan.result,
+            result,
             keys_in=plan.records,
             keys_out=sum(one.keys for one in ranges.values()),
             bytes_in=len(self._map.header.encode()) + self.ranged.size,
             bytes_out=size,
         )
 
-    def _written(self, plan: Plan, place: Target, as_parts: bool) -> tuple[dict[int, Range], int]:
+    def _written(self, plan: Plan, place: Target, as_parts: bool) -> tuple[dict[int, _Written], int]:
         told = notes(self._spark)
-        task = _WriteTask(self._header, self._spark.sparkContext.broadcast(plan.packed), told)
+        decided = _Priced(plan.prices, plan.masses, self._deep) if plan.prices else _Packed(plan.packed)
+        task = _WriteTask(self._header, self._spark.sparkContext.broadcast(decided), told)
         try:
             with progress_of(self._spark, "writing", self._progress):
                 write_texts(self._spark, self.ranged.texts.mapPartitionsWithIndex(task), place)
-            ranges: dict[int, Range] = told.value
+            ranges: dict[int, _Written] = told.value
             head = budget_header(self._map.header, self._budget, plan).encode()
-            return ranges, assemble(place, head, ranges, {}, as_parts=as_parts)
+            return ranges, assemble(place, head, dict(ranges), {}, as_parts=as_parts)
         finally:
             place.discard()
 
@@ -175,6 +235,7 @@ class _GatherTask:
     name: str
     borders: list[bytes]
     asked: Any
+    told: Any
 
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
         asked, keys = self.asked.value
@@ -188,6 +249,7 @@ class _GatherTask:
                 yield _packed(FormatError("a map that is not plain, sorted and unique", where=self.name, hint=hint))
                 return
             yield _packed(part_of(number, branches, None if asked is None else asked_between(keys, low, high)))
+            self.told.add({number: len(branches)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +286,56 @@ class _ChooseTask:
         yield Plan(bare, choice.fit, choice.rolled_up, packed, outcome(case, choice), records)
 
 
+@dataclass(slots=True)
+class _Written(Range):
+    """What a task wrote; `made` are wildcards and voids, where only it knows."""
+
+    made: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """Decisions that were made for all ranges together."""
+
+    packed: dict[int, bytes]
+
+    def lines(self, number: int, branches: Branches, _note: _Written) -> Iterator[bytes]:
+        """The records of a range."""
+        decided: Decided = _unpacked(self.packed[number])
+        return decided.lines(branches)
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """Decisions that every range makes at its price."""
+
+    prices: dict[int, float]
+    masses: Masses
+    deep: int
+
+    def lines(self, number: int, branches: Branches, note: _Written) -> Iterator[bytes]:
+        """The records of a range."""
+        if number not in self.prices:
+            return iter(())
+        case, optimiser = optimiser_of(branches, self.deep, branches.name, self.masses)
+        solution = optimiser.at_price(self.prices[number])
+        made = outcome(case, Choice(solution, Fit(Smoothing()), ""))
+        note.made = made.wildcards, made.voids
+        return lines_of(branches, None, solution, case.up)
+
+
 @dataclass(frozen=True, slots=True)
 class _WriteTask:
     """The lines of a range as planned."""
 
     header: Header
-    packed: Any
+    decided: Any
     told: Any
 
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
-        note = Range()
-        decided: Decided = _unpacked(self.packed.value[number])
+        note = _Written()
         with spooled(pieces, [self.header]) as files, open_plain(files[0]) as plain:
-            for text in in_chunks(decided.lines(branches_of(plain, 1))):
+            for text in in_chunks(self.decided.value.lines(number, branches_of(plain, 1), note)):
                 note.saw(text)
                 note.keys += text.count(b"\n")
                 yield text
