@@ -18,7 +18,7 @@ _OPTIONS = (
         type=click.Choice(["embedded", "spark"]),
         default="embedded",
         show_default=True,
-        help="Run on this machine, or on Spark; the map is the same, byte for byte.",
+        help="Run on this machine, or on Spark; what comes out is the same.",
     ),
     click.option(
         "--master", metavar="URL", help="Spark's master: local[2], yarn, spark://host:7077.  [default: local[*]]"
