@@ -34,6 +34,7 @@ from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.compaction import treekernels as kernels
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.maps.lookup import MementoMap, keys_of
+from recollect.uris import ancestors
 
 Ints = NDArray[np.int64]
 
@@ -173,13 +174,16 @@ class _Census:
                 covered = True
         return "unsure" if covered and not (self._trust_log and one.gone) else "absent"
 
-    def is_empty(self, name: bytes, kind: int) -> bool:
+    def is_empty(self, name: bytes, kind: int, wildcard: bytes) -> bool:
         """Whether no map holds anything at a node or below, or covers it by a held wildcard."""
         probe = name if kind == kernels.PATH and not name.endswith(b")") else name.rstrip(b")") + b")/"
         starts = [name + b"/"] if kind == kernels.PATH else [name + byte for byte in (b")", b",", b":")]
+        chain = (wildcard, *ancestors(wildcard))
         for opened in self._maps:
+            # The node's own key may be a void that says nothing of what a wildcard holds beside it.
+            wider = (list(opened.text.lines_under(one)) for one in chain)
             found = opened.text.find(probe)
-            if found is not None and _may_hold(found[1]):
+            if _may_hold(next(filter(None, wider), [])) or (found is not None and _may_hold(found[1])):
                 return False
             if any(_may_hold([line]) for start in starts for line in opened.text.lines_under(start)):
                 return False
@@ -208,7 +212,7 @@ def _voids(census: _Census, min_requests: int, min_branches: int) -> Iterator[tu
             and not spoiled[node]
             and branches[node] >= min_branches
             and requests[node] >= min_requests
-            and census.is_empty(tree.name(node), kind)
+            and census.is_empty(tree.name(node), kind, tree.wildcard(node))
         ):
             settled[node] = True
             yield tree.wildcard(node), int(requests[node])

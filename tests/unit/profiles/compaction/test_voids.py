@@ -69,6 +69,12 @@ def test_below_a_held_wildcard_nothing_is_known_unless_the_log_is_trusted(tmp_pa
     assert found == ["com,x)/dir/0 0", "com,x)/dir/1 0", "com,x)/dir/2 0"]
 
 
+def test_a_void_of_one_key_says_nothing_of_the_wildcard_around_it(tmp_path: Path) -> None:
+    log = line("http://x.com/", 404) * 3 + line("http://x.com/?q", 404)
+    found, _ = voids_of(tmp_path, "com,x)/ 0\ncom,x,* 7\n", log, min_requests=1, min_branches=1)
+    assert found == ["com,x)/ 0"]
+
+
 def test_a_list_without_answers_is_judged_by_the_map_alone(tmp_path: Path) -> None:
     found, _ = voids_of(tmp_path, "com,x)/a 1\n", "3 http://x.com/b\n7 http://x.com/a\n", min_requests=3)
     assert found == ["com,x)/b 0"]
@@ -118,5 +124,9 @@ def test_no_void_covers_a_held_key(
         on_problem=lambda _problem: None,
     )
     merge_maps([path, folder / "voids.ukvs"], folder / "both.ukvs")
-    with MementoMap.open(folder / "both.ukvs") as both:
+    probes = [*asked, *(key for key in records if not key.endswith(b"*"))]
+    probes += [key.rstrip(b"/") + b"/new" for key in probes]
+    with MementoMap.open(path) as one, MementoMap.open(folder / "both.ukvs") as both:
         assert not [key for key in held_keys(records) if both.lookup(key.decode()).answer == "no"]
+        affirmed = [key.decode() for key in probes if one.lookup(key.decode()).answer != "no"]
+        assert not [key for key in affirmed if both.lookup(key).answer == "no"]
