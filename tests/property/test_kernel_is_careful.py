@@ -25,6 +25,8 @@ CDXJ = [
     b'com,x)/ 20140103030321 {"status": "-", "mime": "warc/revisit", "url": "http://x.com/"}',
     b'{"urlkey": "com,x)/j", "timestamp": "20140103030321", "url": "http://x.com/j"}',
     b'dns:x.com 20140103030321 {"url": "dns:x.com"}',
+    b'(com,x,)/a 2014-01-03T03:03:21Z response {"uri":"http://x.com/a","sha":"D","hsc":"200","mct":"text/html"}',
+    b'com,x)/a 20140103030321 revisit {"url":"http://x.com/a","hsc":200,"mct":"text/html"}',
     b"!meta {}",
     b"",
 ]

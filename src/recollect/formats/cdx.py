@@ -13,9 +13,11 @@ scheme.
 
 CDXJ: key, time, then one JSON object; pywb, OpenWayback, ipwb (`mime_type`, `status_code`, `locator`), OutbackCDX and
 CDX servers (`original`, `mimetype`, `statuscode`, whole lines of JSON with `urlkey`) name the fields differently;
-TimeMaps as CDXJ have `archive` and `urim`. Lines that start with `!` or `@` are headers.
+TimeMaps as CDXJ have `archive` and `urim`. Lines that start with `!` or `@` are headers. OpenWayback 3 has a WARC
+record's type before the object, whole SURTs, times in ISO 8601, and names of three letters.
 
     com,example)/a 20140103030321 {"url": "http://example.com/a", "mime": "text/html", "status": "200", ...}
+    (com,example,)/a 2014-01-03T03:03:21Z response {"uri": "http://example.com/a", "mct": "text/html", "hsc": "200"}
 
 Invariants of a `Capture`: `surt` is as the index spells it (or made from the URL where the index has none), `timestamp`
 is 14 digits or empty, `media_type` is lower case without parameters, and what is missing is None, never `-`.
@@ -45,16 +47,17 @@ _WEB_SCHEMES = frozenset({"http", "https", "ftp"})
 # A bare word is no URL, or every broken line would be one.
 _LIKE_A_URL = re.compile(r"[a-z][a-z0-9+-]*://|localhost\b|[^/]*\.", re.IGNORECASE)
 _TIME = re.compile(r"\d{4}(?:\d\d){0,5}|\d{15,20}", re.ASCII)
+_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", re.ASCII)
 _STATUS = re.compile(r"[1-9]\d\d", re.ASCII)
 _NAMES = {
     "surt": ("urlkey", "surt"),
     "timestamp": ("timestamp", "datetime"),
     "url": ("url", "original", "uri", "u"),
-    "media_type": ("mime", "mimetype", "mime_type", "m", "content_type"),
-    "status": ("status", "statuscode", "status_code", "s"),
-    "digest": ("digest", "sha1"),
-    "length": ("length",),
-    "filename": ("filename", "locator"),
+    "media_type": ("mime", "mimetype", "mime_type", "m", "content_type", "mct"),
+    "status": ("status", "statuscode", "status_code", "s", "hsc"),
+    "digest": ("digest", "sha1", "sha"),
+    "length": ("length", "cle"),
+    "filename": ("filename", "locator", "ref"),
     "language": ("languages", "language", "lang"),
 }
 _FIELDS = {name: field for field, names in _NAMES.items() for name in names}
@@ -62,7 +65,9 @@ _PAIR = r'\s*"([^"\\]*)"\s*:\s*"((?:[^"]*[^"\\])?)"'
 _THREE_PAIRS = re.compile(rf"\{{{_PAIR}\s*,{_PAIR}\s*,{_PAIR}")
 # Of all white space only these set words apart; others may be bytes of a key.
 _BLANKS = " \t\r\n"
-_GAP = re.compile(r"[ \t]+")
+_CDXJ_LINE = re.compile(r"([^ \t]+)[ \t]+([^ \t]+)(?:[ \t]+([a-z]+))?[ \t]+(\{.*)", re.DOTALL)
+# Types of WARC records that are no captures.
+_OTHER_RECORDS = ("request", "metadata", "warcinfo", "conversion", "continuation")
 _LETTERS = {
     "b": "timestamp",
     "a": "url",
@@ -162,12 +167,17 @@ def parse_cdxj(line: str, *, all_schemes: bool = False) -> Capture:
     if stripped[0] == "{":
         values = _json(stripped)
         return _capture(str(values.get("surt") or ""), values, all_schemes)
-    parts = _GAP.split(stripped, 2)
-    if len(parts) < 3 or not parts[2].startswith("{"):
+    match = _CDXJ_LINE.fullmatch(stripped)
+    if match is None:
         raise FormatError("no JSON object after key and time")
-    values = _json(parts[2])
-    values["timestamp"] = parts[1]
-    return _capture(parts[0], values, all_schemes)
+    key, moment, kind, block = match.groups()
+    if kind in _OTHER_RECORDS:
+        raise NotACapture(kind)
+    values = _json(block)
+    values["timestamp"] = moment
+    if kind == "revisit":
+        values["media_type"] = REVISIT
+    return _capture(key, values, all_schemes)
 
 
 def parse_surt(line: str, *, all_schemes: bool = False) -> Capture:
@@ -298,6 +308,8 @@ def clean_timestamp(value: Any) -> str:
     if value is None:
         return ""
     text = str(value)
+    if _ISO_TIME.fullmatch(text):
+        text = re.sub(r"\D", "", text)
     if not _TIME.fullmatch(text):
         raise FormatError("no timestamp", why=f"{text[:40]!r} is not 4 to 14 digits")
     return format_timestamp(parse_timestamp(text[:14]))

@@ -36,6 +36,8 @@ _SAMPLE = 40
 _USUAL_LAYOUT = Layout()
 _SHARD_SUFFIXES = (".gz", ".cdx.gz", ".cdxj.gz")
 _TIME = re.compile(r"\d{4,20}", re.ASCII)
+_CDXJ_TIME = re.compile(r"\d{4,20}|\d{4}-\d\d-\d\dT[\d:.]+Z", re.ASCII)
+_BLOCK = re.compile(r"(?:[a-z]+\s+)?\{")
 _FREQUENCY = re.compile(r"(?:\d+[-+~]?)?(?:/(?:\d+[-+~]?)?)?", re.ASCII)
 
 
@@ -264,7 +266,7 @@ def _kind_of_line(line: str) -> tuple[Kind, Layout | None]:
     words = line.split(None, 2)
     if line.startswith("{"):
         return (Kind.CDXJ if '"urlkey"' in line and '"timestamp"' in line else _lookup_kind(line)), None
-    if len(words) >= 3 and _TIME.fullmatch(words[1]) and words[2].startswith("{"):
+    if len(words) >= 3 and _CDXJ_TIME.fullmatch(words[1]) and _BLOCK.match(words[2]):
         return Kind.CDXJ, None
     if len(words) >= 2 and words[1].startswith("{"):
         return (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from recollect.errors import FormatError
@@ -45,6 +47,19 @@ def test_other_lines_are_no_header(line: str) -> None:
 def test_with_a_header_the_number_of_fields_must_be_right() -> None:
     with pytest.raises(FormatError, match="2 fields instead of 11"):
         parse_cdx("com,x)/a 20140103030321", parse_layout(" CDX N b a m s k r M S V g") or Layout())
+
+
+def test_cdxj_of_openwayback_3() -> None:
+    fields = '{"uri": "http://x.com/a", "sha": "D", "hsc": "200", "mct": "text/html", "cle": 7, "ref": "warcfile:f#1"}'
+    whole = Capture(b"(com,x,)/a", "20140103030321", "http://x.com/a", 200, "text/html", "D", 7, "warcfile:f#1")
+    assert parse_cdxj(f"(com,x,)/a 2014-01-03T03:03:21Z response {fields}") == whole
+    assert parse_cdxj(f"(com,x,)/a 2014-01-03T03:03:21.5Z revisit {fields}") == replace(
+        whole, media_type="warc/revisit"
+    )
+    for kind in ("request", "metadata"):
+        with pytest.raises(NotACapture) as other:
+            parse_cdxj(f"(com,x,)/a 2014-01-03T03:03:21Z {kind} {fields}")
+        assert other.value.kind == kind
 
 
 @pytest.mark.parametrize("key", ["x.com/a", "http://www.x.com/a", "x.com:80/a"])

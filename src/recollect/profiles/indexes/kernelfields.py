@@ -35,6 +35,6 @@ _NAMES = (
     *((name, URL) for name in ("url", "original")),
     *((name, MEDIA) for name in ("mime", "mimetype", "mime_type")),
     *((name, STATUS) for name in ("status", "statuscode", "status_code")),
-    *((name, -1) for name in ("uri", "u", "m", "content_type", "s")),
+    *((name, -1) for name in ("uri", "u", "m", "content_type", "s", "mct", "hsc")),
 )
 NAMES = np.array([part for name, field in _NAMES for part in (len(name), field, *name.encode())], np.int64)

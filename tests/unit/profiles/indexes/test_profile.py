@@ -240,6 +240,16 @@ def warc(*records: tuple[str, str, bytes]) -> bytes:
 HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\nWARC/1.0 in a page\r\n"
 
 
+def test_cdxj_of_openwayback_3(tmp_path: Path) -> None:
+    content = "!OpenWayback-CDXJ 1.0\n" + "".join(
+        f'(com,x,www,)/{n % 3}?{n} 2014-01-0{n + 1}T00:00:00Z {kind} {{"uri": "http://www.x.com/{n % 3}", "hsc": 200}}\n'
+        for n, kind in enumerate(["response", "revisit", "response", "request", "response"])
+    )
+    result = profile(written(tmp_path, content), statuses=["200"])
+    assert body(result) == ["com,x,www)/0 1/1", "com,x,www)/1 2/2", "com,x,www)/2 1/1"]
+    assert result.tally.left_out == {"request": 1}
+
+
 def test_warc_records(tmp_path: Path) -> None:
     content = warc(
         ("warcinfo", "", b"x"), ("response", "http://www.x.com/a?b", HTTP), ("request", "http://www.x.com/a?b", b"GET"),
