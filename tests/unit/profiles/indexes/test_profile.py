@@ -242,7 +242,7 @@ HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\nWARC/1
 
 def test_cdxj_of_openwayback_3(tmp_path: Path) -> None:
     content = "!OpenWayback-CDXJ 1.0\n" + "".join(
-        f'(com,x,www,)/{n % 3}?{n} 2014-01-0{n + 1}T00:00:00Z {kind} {{"uri": "http://www.x.com/{n % 3}", "hsc": 200}}\n'
+        f'(com,x,www,)/{n % 3}?{n} 2014-01-0{n + 1}T00:00:00Z {kind} {{"uri": "http://x.com/{n % 3}", "hsc": 200}}\n'
         for n, kind in enumerate(["response", "revisit", "response", "request", "response"])
     )
     result = profile(written(tmp_path, content), statuses=["200"])
