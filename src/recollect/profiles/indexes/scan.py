@@ -150,7 +150,7 @@ class _Reader(Generic[T]):
     def tasks(self, sources: Sequence[Source]) -> Iterator[Callable[[], Piece[T]]]:
         for source in sources:
             if source.kind is Kind.PARQUET:
-                yield from self._parquet_tasks(source)
+                yield from self._parquet_tasks(source, alone=len(sources) == 1)
             elif source.kind not in LINE_KINDS:
                 yield from self._record_tasks(source)
             elif source.container == "plain" and source.stream is None:
@@ -227,14 +227,20 @@ class _Reader(Generic[T]):
             yield partial(self._stream_piece, source, _joined(blocks), 0)
         yield partial(Piece, source, problems=problems, consumed=source.size or 0)
 
-    def _parquet_tasks(self, source: Source) -> Iterator[Callable[[], Piece[T]]]:
+    def _parquet_tasks(self, source: Source, *, alone: bool) -> Iterator[Callable[[], Piece[T]]]:
         from recollect.formats.parquet import ParquetIndex
 
-        index = ParquetIndex(source.path)
-        as_cdx = replace(source, kind=Kind.CDX, layout=index.layout)
-        for text, done in index.lines():
-            consumed = (source.size or 0) * done // max(index.rows, 1)
-            yield partial(self._stream_piece, as_cdx, _joined([text]), consumed)
+        try:
+            index = ParquetIndex(source.path)
+            as_cdx = replace(source, kind=Kind.CDX, layout=index.layout)
+            for text, done in index.lines():
+                consumed = (source.size or 0) * done // max(index.rows, 1)
+                yield partial(self._stream_piece, as_cdx, _joined([text]), consumed)
+        except FormatError as error:
+            if alone:
+                raise
+            problem = Problem(source.label, None, f"{error.what}: {error.why}")
+            yield partial(Piece, source, problems=[problem], consumed=source.size or 0)
 
     def _stream_piece(self, source: Source, text: NDArray[np.uint8], consumed: int) -> Piece[T]:
         piece = self._lines(source, text)

@@ -306,6 +306,10 @@ def test_parquet_with_the_columns_of_common_crawl(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pa.table({"other": [1]}), tmp_path / "z.parquet")
     with pytest.raises(FormatError, match="none of its columns"):
         profile(tmp_path / "z.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "x.parquet").read_bytes()[:-20])
+    result = profile([tmp_path / "z.parquet", tmp_path / "cut.parquet", tmp_path / "y.parquet"])
+    assert body(result) == ["com,x)/a 1/1"]
+    assert [Path(problem.file).name for problem in result.tally.damaged] == ["z.parquet", "cut.parquet"]
 
 
 def test_timemaps_logs_and_lists(tmp_path: Path) -> None:
