@@ -38,6 +38,7 @@ from recollect.profiles.compaction.prior import shares_of, spread
 from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
 
 COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
+BETWEEN = 12  # maps tried between two optima
 ATTEMPTS = 12  # to meet a number of bytes that is known only when all is written
 
 
@@ -241,9 +242,13 @@ def choose(case: Case, budget: Budget, unit: str, limit: int, known: Fit | None 
         rolled_up = "tlds" if by_log else rolled_up
         may_roll = case.may_roll(1) if by_log else optimiser.may_roll
         optimiser = Optimiser(case.stakes(fit.smoothing), costs, may_roll, optimiser)
-    solution = _reaching(case, optimiser, accuracy, fit.factor) if accuracy is not None else optimiser.within(limit)
-    assert solution is not None
-    return Choice(solution, fit, rolled_up)
+    if accuracy is not None:
+        return Choice(_reaching(case, optimiser, accuracy, fit.factor), fit, rolled_up)
+    solutions = [optimiser.within(limit)]
+    if fit.tlds or budget.rollup_tlds:
+        # A wildcard over a top-level domain is a large step, and beside it a budget may be met better without any.
+        solutions.append(Optimiser(optimiser.stakes, costs, case.may_roll(2), optimiser).within(limit))
+    return Choice(min(filter(None, solutions), key=lambda one: one.loss), fit, rolled_up)
 
 
 def _fitted(case: Case, optimiser: Optimiser, limit: int, *, free: bool) -> Fit:
@@ -294,10 +299,10 @@ def _reaching(case: Case, optimiser: Optimiser, accuracy: float, factor: float) 
         wrong = forecast.wrong_answers(demand, tally, solution, case.up)
         return bool(max(wrong, solution.loss * factor * tally.passing[0]) <= allowed)
 
-    best = optimiser.cheapest
-    if good(best):
-        return best
-    low, high = np.log(1e-18), np.log(best.price)
+    bad = optimiser.cheapest
+    if good(bad):
+        return bad
+    low, high = np.log(1e-18), np.log(bad.price)
     best = optimiser.at_price(0.0)
     while high - low > 1e-6:
         middle = (low + high) / 2
@@ -305,7 +310,17 @@ def _reaching(case: Case, optimiser: Optimiser, accuracy: float, factor: float) 
         if good(found):
             best, low = found, middle
         else:
-            high = middle
+            bad, high = found, middle
+    # Optima come in steps; between the last two there are maps that are good enough, too.
+    least = bad.cost
+    for _ in range(BETWEEN):
+        if best.cost - least <= max(1, best.cost // 100):
+            break
+        found = optimiser.within((least + best.cost) // 2) or bad
+        if good(found):
+            best = found
+        else:
+            least = (least + best.cost) // 2
     return best
 
 

@@ -189,3 +189,14 @@ def test_top_level_domains_roll_up_where_a_log_shows_that_it_pays(tmp_path: Path
     assert done[60].wrong_in_log < 0.05
     assert "com,*" in (tmp_path / "60.ukvs").read_text()
     assert compact_by_budget(full, tmp_path / "blind.ukvs", Budget(max_keys=60)).rolled_up == ""
+
+
+def test_an_accuracy_between_two_optima_needs_a_size_between_them(tmp_path: Path) -> None:
+    # Twenty hosts that are all alike, so that one price rolls up all of them and the next none.
+    full = tmp_path / "map.ukvs"
+    full.write_text("".join(f"com,d{host:02})/p{page} 1/1\n" for host in range(20) for page in range(10)))
+    asked = [LogEntry(f"com,d{host:02})/x{page:02}") for host in range(20) for page in range(40)]
+    done = compact_by_budget(full, tmp_path / "small.ukvs", Budget(min_accuracy=0.5), lookups=asked)
+    assert done.wrong_in_log is not None
+    assert done.wrong_in_log <= 0.5
+    assert done.keys_out < 150
