@@ -476,6 +476,7 @@ def test_a_client_that_leaves_cancels_upstream_work(archives: SmallArchives, tmp
     [
         (("--archives", "/nowhere.json"), "cannot read the list of archives"),
         (("--maps", "/nowhere"), "no directory of maps"),
+        (("--publish", "/nowhere"), "no folder of published maps"),
         (("--deadline", "soon"), "expected a time"),
         (("--host", "203.0.113.1"), "cannot listen"),
     ],

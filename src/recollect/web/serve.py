@@ -33,6 +33,8 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     """Serve until told to stop; returns the exit code. `on_ready` hears our address and the operator's token."""
     _allow_more_files()
     world = load_world(settings)  # what cannot work must fail here, before anybody hears that we serve
+    if settings.publish and not Path(settings.publish).is_dir():
+        raise ResourceError("no folder of published maps", where=settings.publish, hint="recollect publish makes one")
     listener = _bind(settings.host, settings.port)
     admin = _bind("127.0.0.1", settings.admin_port) if settings.admin_port is not None else None
     token = settings.admin_token or secrets.token_urlsafe(24)
