@@ -50,6 +50,8 @@ def test_parts_are_one_map_for_lookup_merge_validate_and_publish(
         merge_maps([tmp_path / source], tmp_path / target)
         publish(str(tmp_path / source), tmp_path / f"{target}-web", updated_at="2024-01-01T00:00:00Z")
     assert (tmp_path / "a.ukvs").read_bytes() == (tmp_path / "b.ukvs").read_bytes()
+    by_url = spark_stats([(tmp_path / "parts").as_uri()], sizes=SMALL).as_dict()
+    assert by_url["top_uri_rs"] == stats([tmp_path / "parts"]).as_dict()["top_uri_rs"]
     for name in (".well-known/mementomap", "mementomap/map.ukvs.gz"):
         assert (tmp_path / "a.ukvs-web" / name).read_bytes() == (tmp_path / "b.ukvs-web" / name).read_bytes()
 
@@ -139,6 +141,12 @@ def test_budgets_that_cannot_be_met_on_spark_are_refused_in_plain_words(
     assert str(there.value) == str(here.value)
     with pytest.raises(UsageError, match="uncompressed"):
         spark_budget(maps[0], f"{tmp_path.as_uri()}/no.ukvs.gz", Budget(max_keys=90), sizes=SMALL)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(RecollectError, match="it is a folder"):
+        spark_budget(maps[0], tmp_path / "folder", Budget(max_keys=90), sizes=SMALL)
+    with pytest.raises(UsageError, match="folder of parts"):
+        spark_compact(maps[0], f"{maps[0]}/", sizes=SMALL)
+    assert not list(tmp_path.glob(".recollect-*"))
     (tmp_path / "unsorted.ukvs").write_text("com,b)/ 1/1\ncom,a)/ 1/1\ncom,a)/ 2/1\n")
     with pytest.raises(RecollectError, match="not plain, sorted and unique") as told:
         spark_budget(tmp_path / "unsorted.ukvs", tmp_path / "no.ukvs", Budget(max_keys=90), sizes=SMALL)

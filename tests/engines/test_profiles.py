@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from recollect.formats.parts import part_names
 from recollect.profiles.indexes.profile import ProfileResult, profile
 from recollect.profiles.indexes.select import selection
 from recollect.profiles.statistics.evaluate import evaluate
+from recollect.profiles.statistics.stats import stats
 from recollect.spark import reading
 from recollect.spark.evaluate import held_on_spark
 from recollect.spark.exchange import Sizes
@@ -227,6 +229,24 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(
     assert (tmp_path / "map.ukvs").read_bytes() == here.text
     assert _said(there) == _said(here), "nothing is counted twice"
     assert not [left for left in tmp_path.iterdir() if left.name.startswith(".recollect-")]
+
+
+def test_what_is_refused_here_is_refused_there(spark: Any, indexes: list[str], maps: list[str], tmp_path: Path) -> None:
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" * 9)
+    for engine in (profile, spark_profile.profile):
+        with pytest.raises(FormatError, match="nothing to profile"):
+            engine([tmp_path / "picture.png"], tmp_path / "map.ukvs")
+    for describe in (stats, spark_stats):
+        with pytest.raises(UsageError, match="a map cannot be filtered"):
+            describe(maps[:1], chosen=selection(statuses=["200"]))
+    # The map of an earlier run is no input of the next.
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    shutil.copy(indexes[0], folder)
+    for _ in range(2):
+        made = spark_profile.profile([folder], folder / "map.ukvs", sizes=SMALL)
+    assert (folder / "map.ukvs").read_bytes() == profile(indexes[:1]).text
+    assert len(made.sources) == 1
 
 
 def test_strict_stops_with_the_same_words(spark: Any, indexes: list[str]) -> None:

@@ -87,6 +87,8 @@ def compact_by_budget(
         one = find_map(spark, os.fspath(source))
         if len(one.header.keys) > 1 or one.header.style != "ukvs" or one.header.lists_voids:
             raise UsageError("not a plain map of holdings", where=one.name, hint="--engine embedded")
+        as_parts = parts or output.endswith("/")
+        target_of(spark, output, as_parts=as_parts).discard()  # so that what cannot be written is known now
         asked = None if lookups is None else asked_in(lookups, one.header.policy)
         deep = TOP if budget.rollup_tlds else DOMAIN
         while True:
@@ -95,7 +97,7 @@ def compact_by_budget(
                 plan = job.plan(Path(output).suffix.lower())
                 needed = min(deep, _DEPTHS[plan.rolled_up])
                 if needed == deep or not job.ranged.borders:
-                    return job.write(plan, output, parts or output.endswith("/"))
+                    return job.write(plan, output, as_parts)
             finally:
                 job.close()
             # The budget is so small that nodes roll up which several ranges have, so ranges must be wider.
@@ -195,12 +197,12 @@ class _Job:
         """How large the map of a plan is on disk."""
         with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
             trial = Path(folder) / f"trial{suffix}"
-            _, size = self._written(plan, target_of(self._spark, str(trial), None), as_parts=False)
+            _, size = self._written(plan, target_of(self._spark, str(trial), as_parts=False), as_parts=False)
             return trial.stat().st_size if suffix in COMPRESSED else size
 
     def write(self, plan: Plan, output: str, as_parts: bool) -> BudgetCompaction:
         """Write every range as planned."""
-        ranges, size = self._written(plan, target_of(self._spark, output, None), as_parts)
+        ranges, size = self._written(plan, target_of(self._spark, output, as_parts=as_parts), as_parts)
         result = plan.result
         if plan.prices:
             wildcards, voids = (sum(one.made[at] for one in ranges.values()) for at in (0, 1))

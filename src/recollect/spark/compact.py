@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,34 +50,33 @@ def compact_by_weights(
     from recollect.spark.notes import notes
 
     weights, output = weights or Weights(), os.fspath(target)
-    with session(cluster or Cluster()) as spark:
+    with session(cluster or Cluster()) as spark, ExitStack() as stack:
         one = find_map(spark, os.fspath(source))
         if len(one.header.keys) > 1 or one.header.style != "ukvs":
             raise UsageError(
                 "a map with more columns than a key and a frequency", where=one.name, hint="--engine embedded"
             )
+        as_parts = parts or output.endswith("/")
+        place = target_of(spark, output, as_parts=as_parts)
+        stack.callback(place.discard)
         whole = weights.rollup_tlds
         ranged = in_ranges(spark, [one], sizes or Sizes(), lambda _widest: TOP if whole else DOMAIN, progress)
-        place = target_of(spark, output, None)
-        try:
-            header = plain_header(one.header)
-            if fit:
-                with progress_of(spark, "fitting", progress):
-                    counting = _CompactTask(header, without_rollups(weights), None, one.name)
-                    tally = ranged.texts.mapPartitionsWithIndex(counting.tally).reduce(np.add)
-                weights = fitted_to(tally, weights)
-            told = notes(spark)
-            with progress_of(spark, "compacting", progress):
-                write_texts(
-                    spark, ranged.texts.mapPartitionsWithIndex(_CompactTask(header, weights, told, one.name)), place
-                )
-            done = told.value
-            head = compaction_header(one.header, weights).encode()
-            ranges = {number: found for number, (found, _) in done.items()}
-            size = assemble(place, head, ranges, {}, as_parts=parts or output.endswith("/"))
-        finally:
-            ranged.blocks.unpersist()
-            place.discard()
+        stack.callback(ranged.blocks.unpersist)
+        header = plain_header(one.header)
+        if fit:
+            with progress_of(spark, "fitting", progress):
+                counting = _CompactTask(header, without_rollups(weights), None, one.name)
+                tally = ranged.texts.mapPartitionsWithIndex(counting.tally).reduce(np.add)
+            weights = fitted_to(tally, weights)
+        told = notes(spark)
+        with progress_of(spark, "compacting", progress):
+            write_texts(
+                spark, ranged.texts.mapPartitionsWithIndex(_CompactTask(header, weights, told, one.name)), place
+            )
+        done = told.value
+        head = compaction_header(one.header, weights).encode()
+        ranges = {number: found for number, (found, _) in done.items()}
+        size = assemble(place, head, ranges, {}, as_parts=as_parts)
         counts = sum((counts for _, counts in done.values()), np.zeros(3, np.int64))
         keys_in, keys_out, rollups = (int(count) for count in counts)
         return Compaction(keys_in, keys_out, rollups, len(one.header.encode()) + ranged.size, size, weights)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Problem, ProgressCallback
-from recollect.profiles.indexes.profile import header_of, options_of
+from recollect.profiles.indexes.profile import header_of, options_of, usable
 from recollect.profiles.indexes.sinks import Totals
 from recollect.profiles.maps.lookup import MementoMap
 from recollect.profiles.statistics.evaluate import Known, Lookups, asked_by
@@ -44,7 +44,7 @@ def held_on_spark(
     found: list[Problem] = []
     with session(cluster or Cluster()) as spark:
         inputs = find_inputs(spark, names, found.append)
-        sources = [source for source, _ in inputs]
+        sources = usable([source for source, _ in inputs], None, found)
         refuse_maps(sources)
         told, asked = notes(spark), spark.sparkContext.broadcast(lookups)
         with reading(spark, inputs, Sinks(options), options.all_schemes, sizes, progress) as read:

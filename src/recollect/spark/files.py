@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from recollect.errors import RecollectError, UsageError
-from recollect.formats.containers import atomic_output
+from recollect.formats.containers import atomic_output, check_output
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _PART = re.compile(r"part-(\d+)")
@@ -136,9 +136,15 @@ class Target(Protocol):
     def discard(self) -> None: ...
 
 
-def target_of(spark: Any, output: str, temp_dir: str | None) -> Target:
-    """The target of an output as people name it; `-` is stdout."""
-    return RemoteTarget(HadoopFiles(spark), output) if is_url(output) else LocalTarget(output, temp_dir)
+def target_of(spark: Any, output: str, *, as_parts: bool, temp_dir: str | None = None) -> Target:
+    """The target of an output as people name it; `-` is stdout. Raises if it cannot be written, before all work."""
+    if is_url(output):
+        return RemoteTarget(HadoopFiles(spark), output)
+    if as_parts and Path(output.rstrip("/")).is_file():
+        raise UsageError("a file where a folder of parts is to be", where=output)
+    if not as_parts:
+        check_output(output)
+    return LocalTarget(output, temp_dir)
 
 
 class LocalTarget:

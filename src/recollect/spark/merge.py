@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def merge(
     options, target = options or MergeOptions(), os.fspath(output)
     if not paths:
         raise UsageError("nothing to merge", hint="recollect merge MAP... -o OUT")
-    with session(cluster or Cluster()) as spark:
+    with session(cluster or Cluster()) as spark, ExitStack() as stack:
         maps = [find_map(spark, os.fspath(path)) for path in paths]
         for one in maps:
             if "frequency" not in one.header.values and one.header.style != "cdxj":
@@ -56,21 +57,21 @@ def merge(
             disjoint=options.disjoint,
             style=options.style,
         )
+        as_parts = parts or target.endswith("/")
+        place = target_of(spark, target, as_parts=as_parts)
+        stack.callback(place.discard)
         ranged = in_ranges(spark, maps, sizes or Sizes(), lambda widest: widest, progress)
-        place, told = target_of(spark, target, None), notes(spark)
-        try:
-            names = tuple(one.name for one in maps)
-            headers = tuple(plain_header(one.header) for one in maps)
-            task = _MergeTask(names, headers, replace(options, style=header.style), told)
-            with progress_of(spark, "merging", progress):
-                write_texts(spark, ranged.texts.mapPartitionsWithIndex(task), place)
-            done: dict[int, tuple[Range, MergeResult, list[Problem]]] = told.value
-            result = _total(len(maps), done, on_problem)
-            ranges = {number: found for number, (found, _, _) in done.items()}
-            assemble(place, header.encode(), ranges, {}, as_parts=parts or target.endswith("/"))
-        finally:
-            ranged.blocks.unpersist()
-            place.discard()
+        stack.callback(ranged.blocks.unpersist)
+        told = notes(spark)
+        names = tuple(one.name for one in maps)
+        headers = tuple(plain_header(one.header) for one in maps)
+        task = _MergeTask(names, headers, replace(options, style=header.style), told)
+        with progress_of(spark, "merging", progress):
+            write_texts(spark, ranged.texts.mapPartitionsWithIndex(task), place)
+        done: dict[int, tuple[Range, MergeResult, list[Problem]]] = told.value
+        result = _total(len(maps), done, on_problem)
+        ranges = {number: found for number, (found, _, _) in done.items()}
+        assemble(place, header.encode(), ranges, {}, as_parts=as_parts)
         return result
 
 

@@ -29,6 +29,7 @@ from recollect.profiles.indexes.profile import (
     as_cdxj,
     header_of,
     options_of,
+    usable,
 )
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.select import Filter
@@ -80,11 +81,12 @@ class _Job:
         options, spark = self._options, self._spark
         found: list[Problem] = []
         inputs = find_inputs(spark, names, None if options.strict else found.append)
-        sources = [source for source, _ in inputs]
+        sources = usable([source for source, _ in inputs], output, found)
+        inputs = [(source, remote) for source, remote in inputs if source in sources]
         refuse_maps(sources)
         if as_parts and output in (None, "-"):
             raise UsageError("parts need a folder", hint="-o map/ writes map/part-00000.ukvs and so on")
-        target = target_of(spark, output or "-", options.temp_dir)
+        target = target_of(spark, output or "-", as_parts=as_parts, temp_dir=options.temp_dir)
         try:
             with reading(spark, inputs, Sinks(options), options.all_schemes, self._sizes, self._progress) as read:
                 tally = read.tally(found, strict=options.strict)

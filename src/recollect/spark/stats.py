@@ -50,7 +50,7 @@ def stats(
         inputs = find_inputs(spark, names, found.append)
         sources = [source for source, _ in inputs]
         if any(source.kind in (Kind.MAP, Kind.PROFILE) for source in sources):
-            one_map(sources)
+            one_map(sources, chosen)
             return _of_map(spark, sources[0], top, found, sizes or Sizes(), progress)
         folder = None if temp_dir is None else os.fspath(temp_dir)
         sinks = _Sinks(chosen or Selection(), folder)

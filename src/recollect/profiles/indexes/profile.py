@@ -209,11 +209,7 @@ def profile(
     if target is not None:
         check_output(target)
     found: list[Problem] = []
-    sources = _without_output(find_sources(_listed(paths), None if strict else found.append), target)
-    if found and not sources:
-        # A map of nothing would say that the archive holds nothing, perhaps in the place of one that knows better.
-        hint = "see `recollect profile --help` for the kinds of input"
-        raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason, hint=hint)
+    sources = usable(find_sources(_listed(paths), None if strict else found.append), target, found)
     with on_disk(sources, options.temp_dir, found.append) as settled:
         return _Job(settled, options, found, progress or (lambda _progress: None)).run(target)
 
@@ -263,8 +259,13 @@ def options_of(
     )
 
 
-def _without_output(sources: list[Source], target: str | None) -> list[Source]:
-    """The map of an earlier run, in a folder of indexes that is profiled again, is no input."""
+def usable(sources: list[Source], target: str | None, found: Sequence[Problem]) -> list[Source]:
+    """The sources to profile: the map of an earlier run, in a folder of indexes that is profiled again, is none. Raises
+    if there are only problems."""
+    if found and not sources:
+        # A map of nothing would say that the archive holds nothing, perhaps in the place of one that knows better.
+        hint = "see `recollect profile --help` for the kinds of input"
+        raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason, hint=hint)
     if target in (None, "-") or all(source.kind in _MAPS for source in sources):
         return sources
     place = os.path.realpath(str(target))

@@ -138,8 +138,7 @@ def stats(
     seen = SortedSurts(top, Sample(sample, seed))
     with on_disk(sources, folder, tally.note) as settled:
         if any(source.kind in _MAPS for source in settled):
-            if chosen:
-                raise UsageError("a map cannot be filtered", hint="give the indexes with these options")
+            one_map(settled, chosen)
             return _of_map(settled, tally, seen)
         store = RunStore(min((memory_limit or quarter_of_memory()) // 2, 512 << 20), folder)
         with closing(CountingSink(Filter(chosen or Selection()), store, folder)) as sink:
@@ -315,14 +314,15 @@ def count_map(path: str, on_problem: OnProblem, seen: SortedSurts) -> MapCounts:
     return total
 
 
-def one_map(sources: Sequence[object]) -> None:
-    """Raise if there are more maps than one."""
+def one_map(sources: Sequence[Source], chosen: Selection | None) -> None:
+    """Raise if there are more maps than one, or filters."""
+    if chosen:
+        raise UsageError("a map cannot be filtered", hint="give the indexes with these options")
     if len(sources) != 1:
         raise UsageError("one map at a time", hint="put maps together first: recollect merge MAP... -o OUT")
 
 
 def _of_map(sources: list[Source], tally: Tally, seen: SortedSurts) -> Stats:
-    one_map(sources)
     counted = count_map(sources[0].path, tally.note, seen)
     return tables_of_map(counted, seen.counts, sources, tally, seen.sample)
 
