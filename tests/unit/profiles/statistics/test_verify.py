@@ -114,3 +114,19 @@ def test_counts_against_other_files_than_the_map_names_are_lower_bounds(index: P
     result = verify(written(tmp_path, named + rows), [index])
     assert (result.ok, result.at_least) == (True, True)
     assert not verify(written(tmp_path, rows), [index]).ok
+
+
+def test_what_is_no_web_capture_is_verified_by_its_counts(tmp_path: Path) -> None:
+    index = tmp_path / "index.cdxj"
+    lines = [
+        'com,x)/a 20140101000000 {"url": "urn:screenshot:http://x.com/a"}',
+        'dns:x.com 20140101000000 {"url": "dns:x.com", "mime": "text/dns"}',
+        'metadata)/gnu.org/m 20140101000000 {"url": "metadata://gnu.org/m"}',
+    ]
+    index.write_text("".join(line + "\n" for line in lines))
+    target = tmp_path / "map.ukvs"
+    profile(index, target, all_schemes=True)
+    result = verify(target, [index])
+    assert (result.ok, result.captures, result.keys_compared) == (True, 3, 3)
+    target.write_text("".join(line for line in target.read_text().splitlines(True) if not line.startswith("dns")))
+    assert verify(target, [index]).wrong == 1
