@@ -43,6 +43,7 @@ MAX_KEY = 1 << 16
 # Media types that only records about captures have, when they have no status.
 _METADATA_TYPES = frozenset({"text/anvl", "application/warc-fields"})
 _SCHEME = re.compile(r"([a-z][a-z0-9+-]*):", re.IGNORECASE)
+_PORT = re.compile(r"\d+(?![^/?#])", re.ASCII)
 _WEB_SCHEMES = frozenset({"http", "https", "ftp"})
 # A bare word is no URL, or every broken line would be one.
 _LIKE_A_URL = re.compile(r"[a-z][a-z0-9+-]*://|localhost\b|[^/]*\.", re.IGNORECASE)
@@ -270,8 +271,7 @@ def _scheme(uri: str) -> str | None:
     match = _SCHEME.match(uri)
     if match is None:
         return None
-    rest = uri[match.end() :]
-    return None if rest[:1].isdigit() and not rest.startswith("//") else match[1].lower()
+    return None if _PORT.match(uri, match.end()) else match[1].lower()
 
 
 def key_surt(key: str, url: str | None, all_schemes: bool = False) -> bytes:

@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from recollect.errors import FormatError
-from recollect.formats.cdx import Capture, Layout, NotACapture, parse_cdx, parse_cdxj, parse_layout, parse_surt
+from recollect.formats.cdx import (
+    Capture,
+    Layout,
+    NotACapture,
+    parse_cdx,
+    parse_cdxj,
+    parse_layout,
+    parse_surt,
+    what_it_is,
+)
 
 ELEVEN = "com,x)/a 20140103030321 http://x.com/a text/html 200 DIGEST - - 1043 333 f.warc.gz"
 
@@ -47,6 +56,11 @@ def test_other_lines_are_no_header(line: str) -> None:
 def test_with_a_header_the_number_of_fields_must_be_right() -> None:
     with pytest.raises(FormatError, match="2 fields instead of 11"):
         parse_cdx("com,x)/a 20140103030321", parse_layout(" CDX N b a m s k r M S V g") or Layout())
+
+
+@pytest.mark.parametrize(("url", "kind"), [("dns:2phone.example", "dns"), ("urn:1", None), ("x.com:80/a", None)])
+def test_a_number_after_the_colon_is_a_port_only_if_it_is_one(url: str, kind: str | None) -> None:
+    assert what_it_is("", url, None, None) == kind
 
 
 def test_cdxj_of_openwayback_3() -> None:
