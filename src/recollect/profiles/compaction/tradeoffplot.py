@@ -109,10 +109,10 @@ def sentence(result: Tradeoff) -> str:
     known = f"{result.keys:,} keys for {result.uri_rs:,} URI-Rs"
     if result.knee is None:
         return f"{known}."
-    right = f"{_percent(result.knee.accuracy)} of lookups " + ("are" if result.lookups else "should be")
+    right = f"{_percent(result.knee.accuracy)} of lookups are answered right"
     return (
-        f"{known}. Beyond {_percent(result.knee.cost)} ({result.knee.keys:,} keys), where {right} answered right, "
-        "more keys help little."
+        f"{known}. Beyond {_percent(result.knee.cost)} ({result.knee.keys:,} keys), where {right}"
+        f"{'' if result.lookups else ' by the built-in guess'}, more keys help little."
     )
 
 
