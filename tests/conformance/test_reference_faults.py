@@ -206,7 +206,7 @@ def test_10_a_literal_star_in_a_uri_is_no_wildcard(tmp_path: Path) -> None:
 def test_11_errors_have_their_exit_codes_and_say_what_went_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["compact", str(tmp_path / "missing.ukvs"), "-o", str(tmp_path / "out.ukvs")]) == 1
+    assert run(["compact", str(tmp_path / "missing.ukvs"), "-o", str(tmp_path / "out.ukvs")]) == 2
     assert "missing.ukvs" in capsys.readouterr().err
     assert run(["compact", str(tmp_path / "missing.ukvs")]) == 2
     assert not (tmp_path / "out.ukvs").exists()
