@@ -46,7 +46,7 @@ def maps(indexes: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[s
     keys |= {f"com,big,s{number})/" for number in range(120)} | {f"com,z{number})/x" for number in range(90)}
     text = "".join(f"{key} {1 + len(key) % 7}/{1 + len(key) % 3}\n" for key in sorted(keys))
     text += "zz,voided)/* 0\n"
-    header = profile([indexes[0]]).header.encode()
+    header = profile([indexes[0]]).header.encode() + b"!note  as other programs write it\n"
     (folder / "one.ukvs").write_bytes(header + text.encode())
     profile(indexes, folder / "two.ukvs")
     return [str(folder / "one.ukvs"), str(folder / "two.ukvs")]

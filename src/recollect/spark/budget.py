@@ -211,7 +211,7 @@ class _Job:
             result,
             keys_in=plan.records,
             keys_out=sum(one.keys for one in ranges.values()),
-            bytes_in=len(self._map.header.encode()) + self.ranged.size,
+            bytes_in=self.ranged.size,
             bytes_out=size,
         )
 

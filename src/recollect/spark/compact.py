@@ -79,7 +79,7 @@ def compact_by_weights(
         size = assemble(place, head, ranges, {}, as_parts=as_parts)
         counts = sum((counts for _, counts in done.values()), np.zeros(3, np.int64))
         keys_in, keys_out, rollups = (int(count) for count in counts)
-        return Compaction(keys_in, keys_out, rollups, len(one.header.encode()) + ranged.size, size, weights)
+        return Compaction(keys_in, keys_out, rollups, ranged.size, size, weights)
 
 
 @dataclass(frozen=True, slots=True)

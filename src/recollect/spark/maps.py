@@ -75,9 +75,11 @@ def _header(path: str) -> Header:
 
 @dataclass(slots=True)
 class MapNote:
-    """What a task tells of a piece of a map: its size, keys to make borders of, and the widest wildcard in it."""
+    """What a task tells of a piece of a map: its size and that of the header in it, keys to make borders of, and the
+    widest wildcard in it."""
 
     size: int = 0
+    head: int = 0
     keys: list[bytes] = field(default_factory=list)
     widest: int = DOMAIN
     problems: list[Problem] = field(default_factory=list)
@@ -103,8 +105,8 @@ class Ranged:
 
     @property
     def size(self) -> int:
-        """Bytes of text."""
-        return sum(note.size for note in self.notes.values())
+        """Bytes of text, headers among them."""
+        return sum(note.size + note.head for note in self.notes.values())
 
 
 def in_ranges(
@@ -219,7 +221,8 @@ class _ReadTask:
         note = MapNote()
         for text in texts:
             if first:
-                text, first = without_header(text), False
+                whole, text, first = len(text), without_header(text), False
+                note.head += whole - len(text)
             if not text:
                 first = note.size == 0 and place[2] == 0
                 continue
