@@ -26,7 +26,7 @@ from recollect.formats.timemap import TimeMap
 _VERSION = 1
 _COMPRESS_FROM = 1000
 # Bytes of Python objects, measured roughly: per entry, per outcome with mementos, per `none`, per memento, per answer.
-_ENTRY, _HELD, _NONE, _PER_MEMENTO = 700, 700, 170, 340
+_ENTRY, _HELD, _NONE, _PER_MEMENTO = 700, 700, 170, 400
 ANSWER_SIZE = 2500
 _FLUSH_SECONDS = 0.5
 _STORE_REST = 5.0
