@@ -81,14 +81,14 @@ def test_nothing_anywhere_is_said_and_exits_with_1(archives: SmallArchives, ask:
     archives.add("one", {})
     code, out, err = ask("timemap", URI)
     assert (code, out) == (1, b"")
-    assert "no mementos of http://lost.example/ in 1 of 1 archives asked" in err
+    assert "no mementos of http://lost.example/ found; 1 of 1 archives asked have answered" in err
 
 
 def test_when_nobody_answers_that_is_no_absence(archives: SmallArchives, ask: Ask) -> None:
     archives.add("one", {}, status=503)
     code, out, err = ask("timegate", URI)
     assert (code, out) == (1, b"")
-    assert "in 0 of 1 archives asked" in err
+    assert "0 of 1 archives asked have answered" in err
 
 
 def test_none_here_but_one_failed_is_partial(archives: SmallArchives, ask: Ask) -> None:

@@ -311,7 +311,7 @@ class _Question:
         heard = sum(outcome.kind != "error" for outcome in answer.outcomes)
         if not found:
             asked = sum(decision.ask for decision in answer.decisions)
-            talk(f"no mementos of {self.uri} in {heard} of {asked} archives asked")
+            talk(f"no mementos of {self.uri} found; {heard} of {asked} archives asked have answered")
         if failed:
             return 3 if heard or found else 1
         return 0 if found else 1
