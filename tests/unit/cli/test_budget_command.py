@@ -124,3 +124,25 @@ def test_a_weight_of_nothing_is_a_weight(site: Path, capsys: Capture) -> None:
     options = ["-o", str(site / "small.ukvs"), "--max-keys", "7", "--host-weight", "0"]
     assert run(["compact", str(site / "map.ukvs"), *options]) == 2
     assert "a budget and weights are two ways" in capsys.readouterr().err
+
+
+def test_a_size_counts_headers_and_lines_that_do_not_shrink_in_proportion(tmp_path: Path) -> None:
+    lines = [f'com,x)/{name} 3 {{"datetime": {{"201{number}": "3"}}}}\n' for number, name in enumerate("abc")]
+    (tmp_path / "map.ukvs").write_text("".join(lines))
+    options = ["-o", str(tmp_path / "small.ukvs"), "--max-bytes", "300", "-q"]
+    assert run(["compact", str(tmp_path / "map.ukvs"), *options]) == 0
+    assert (tmp_path / "small.ukvs").stat().st_size <= 300
+
+
+def test_a_share_of_less_than_a_key_names_the_next_step(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "map.ukvs").write_text("com,x)/a 1/1\n")
+    assert run(["compact", str(tmp_path / "map.ukvs"), "-o", str(tmp_path / "s.ukvs"), "--max-cost", "1%"]) == 1
+    assert "give --max-keys" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--fit"], ["--max-keys", "3"], ["--max-bytes", "1kB"], []])
+@pytest.mark.parametrize("text", ["", '!meta {"name": "x"}\n'], ids=["empty", "header"])
+def test_a_map_of_nothing_is_compacted_to_nothing(tmp_path: Path, text: str, options: list[str]) -> None:
+    (tmp_path / "map.ukvs").write_text(text)
+    assert run(["compact", str(tmp_path / "map.ukvs"), "-o", str(tmp_path / "s.ukvs"), "-q", *options]) == 0
+    assert keys_of(tmp_path / "s.ukvs") == []

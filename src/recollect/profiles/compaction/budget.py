@@ -285,7 +285,11 @@ def _room_to_roll(case: Case, optimiser: Optimiser, limit: int) -> tuple[str, Op
         needed = optimiser.cheapest.cost
         if needed <= limit:
             return name, optimiser
-    raise TooSmall("no map is that small", why=f"the budget is {limit}, and the smallest map needs {needed}")
+    raise TooSmall(
+        "no map is that small",
+        why=f"the budget is {limit}, and the smallest map needs {needed}",
+        hint="" if limit else "of a small archive a share is less than a key; give --max-keys",
+    )
 
 
 def _reaching(case: Case, optimiser: Optimiser, accuracy: float, factor: float) -> Solution:
@@ -351,6 +355,7 @@ def within_bytes(
     low, high = 0, None  # sizes in `unit` known to fit and not to fit
     best: AnyChoice | None = None
     limit, fit = budget.max_bytes, None
+    tried = 0, 0  # the last cost and size
     for _ in range(ATTEMPTS):
         try:
             choice = choose_at(unit, limit, fit)
@@ -362,19 +367,27 @@ def within_bytes(
             continue
         fit = choice.fit
         size = size_of(choice)
+        cost = choice.solution.cost
         if size <= budget.max_bytes:
             low, best = limit, choice
             if size > 0.99 * budget.max_bytes or choice.solution.price <= FREE:  # near enough, or nothing to gain
                 break
         else:
-            high = limit
-        guess = int(limit * budget.max_bytes / size * 0.998)
+            high = min(limit, cost)  # what it did not use made it no larger
+        guess = int(_cost_for(budget.max_bytes, (cost, size), tried) * 0.998)
+        tried = cost, size
         limit = min(max(guess, low + 1), high - 1 if high is not None else guess)
         if limit <= low:
             break
     if best is None:
         raise TooSmall("no map is that small", why=f"{budget.max_bytes} bytes are too few; headers count, too")
     return best
+
+
+def _cost_for(size: int, one: tuple[int, int], other: tuple[int, int]) -> float:
+    """At what cost a file may have a size, by two others on a line; headers are the part that costs nothing."""
+    rise = (one[1] - other[1]) / (one[0] - other[0]) if one[0] != other[0] else 0.0
+    return one[0] + (size - one[1]) / rise if rise > 0 else one[0] * size / one[1]
 
 
 def _write(

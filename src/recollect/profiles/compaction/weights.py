@@ -151,9 +151,8 @@ def _compact_columns(
 
 def fit_weights(plain: PlainMap, weights: Weights, threads: int = 0) -> Weights:
     """The weights with a and k fitted to the mean number of children by depth, as the published ones were."""
-    tally = sum(result.tally for result in run_all(plain, without_rollups(weights), threads, None))
-    assert isinstance(tally, np.ndarray)
-    return fitted_to(tally, weights)
+    tallies = [result.tally for result in run_all(plain, without_rollups(weights), threads, None)]
+    return fitted_to(np.sum(tallies, axis=0), weights) if tallies else weights
 
 
 def without_rollups(weights: Weights) -> Weights:
