@@ -163,6 +163,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     Maps must have the same columns and the same policy. Unsorted maps are sorted first; - is stdin.
     """
     from recollect.datetimes import format_iso
+    from recollect.formats.detect import expect_map
     from recollect.profiles.maps.merge import MergeOptions, merge_maps
 
     if as_json and output == "-":
@@ -180,6 +181,8 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     started = time.monotonic()
     with progress_bar(quiet=quiet or as_json) as progress:
         if cluster is None:
+            for name in maps:
+                expect_map(name)
             result = merge_maps(maps, output, how, on_problem=problems.told, progress=progress)
         else:
             from recollect.spark.merge import merge as merge_on_spark
@@ -252,8 +255,11 @@ def diff(old: str, new: str, limit: int, strict: bool, temp_dir: str | None, as_
 
     With --json each change is one line of JSON, all of them, and the last line is the summary.
     """
+    from recollect.formats.detect import expect_map
     from recollect.profiles.maps.diff import diff_maps
 
+    for name in (old, new):
+        expect_map(name)
     problems = Problems(strict)
     counts: Counter[str] = Counter()
     captures: Counter[str] = Counter()

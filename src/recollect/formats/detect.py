@@ -83,6 +83,7 @@ class Source:
         return self.name or ("<stdin>" if self.path == "-" else self.path)
 
 
+_INDEXES = (Kind.CDXJ, Kind.WARC, Kind.ARC, Kind.WACZ, Kind.PARQUET)
 # What is not read from its beginning to its end.
 _NEEDS_A_FILE = (Kind.PARQUET, Kind.WACZ, Kind.MAP, Kind.PROFILE)
 _TELLING = (Kind.CDX, Kind.CDXJ, Kind.ZIPNUM)
@@ -160,6 +161,18 @@ def _refused(problem: Problem, on_problem: Callable[[Problem], None] | None, hin
         raise FormatError("cannot use a file", where=problem.file, why=problem.reason, hint=hint)
     on_problem(problem)
     return []
+
+
+def expect_map(path: str) -> None:
+    """Raise UsageError if a file is plainly an index; its times would be read as frequencies."""
+    if path == "-" or not Path(path).is_file():
+        return
+    with open_input(path, lambda _damage: None) as stream:
+        head = stream.peek(HEAD)
+    kind, layout = kind_of_text(head)
+    if b"!fields" not in head and (kind in _INDEXES or (kind is Kind.CDX and len(layout.letters) >= 9)):
+        hint = f"recollect profile {path} -o map.ukvs"
+        raise UsageError(f"{kind} where a map is expected", where=path, hint=hint)
 
 
 @contextmanager

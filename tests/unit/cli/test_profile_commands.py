@@ -233,6 +233,19 @@ def test_the_interrupted_command_leaves_nothing_half_written(tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["verify", "index.cdxj", "map.ukvs"], ["merge", "map.ukvs", "index.cdxj"], ["diff", "map.ukvs", "index.cdxj"]],
+)
+def test_an_index_is_not_read_as_a_map(
+    index: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(index.parent)
+    assert run(["profile", "index.cdxj", "-q", "-o", "map.ukvs"]) == 0
+    assert run(arguments) == 2
+    assert "recollect profile index.cdxj" in capsys.readouterr().err or arguments[0] == "verify"
+
+
 def test_stats_of_a_map_take_no_filters_and_json_has_no_empty_sample(
     index: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

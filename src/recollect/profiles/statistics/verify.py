@@ -22,7 +22,7 @@ import numpy as np
 from recollect.errors import UsageError
 from recollect.formats.cdx import what_it_is
 from recollect.formats.containers import open_input, whole_lines
-from recollect.formats.detect import Kind, Source, find_sources
+from recollect.formats.detect import Kind, Source, expect_map, find_sources
 from recollect.formats.frequency import Count, Frequency
 from recollect.formats.ukvs import open_map as open_records
 from recollect.model import Problem, Progress, ProgressCallback
@@ -98,6 +98,7 @@ def verify(
     if maps:
         hint = "give the indexes the map was made from; `recollect diff OLD NEW` compares maps"
         raise UsageError("a map where an index is expected", where=maps[0], hint=hint)
+    expect_map(os.fspath(map_path))
     holdings = open_map(map_path)
     try:
         chosen = Selection.from_meta(holdings.header.meta.get("filters"))
