@@ -47,28 +47,44 @@ def parted_size(folder: Path) -> int:
 
 
 class JoinedParts(io.RawIOBase):
-    """The text of all parts as one file."""
+    """The text of all parts as one file: the headers of the first part only, and every part ended by a newline."""
 
     def __init__(self, folder: Path) -> None:
         self._waiting = part_names(folder)
         if not self._waiting:
             raise RecollectError("no map in this folder", where=str(folder), hint="expected part-*.ukvs and a manifest")
         self._part: Any = None
+        self._ahead = b""
+        self._last = b""
 
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes; nothing at the end of the last part."""
-        from recollect.formats.containers import open_input
-
         while True:
             if self._part is None:
                 if not self._waiting:
                     return b""
-                self._part = open_input(self._waiting.pop(0))
-            piece: bytes = self._part.read(size)
+                self._open()
+            piece: bytes = self._ahead[:size] if size >= 0 else self._ahead
+            self._ahead = self._ahead[len(piece) :]
+            piece = piece or self._part.read(size)
             if piece:
+                self._last = piece[-1:]
                 return piece
             self._part.close()
             self._part = None
+            if self._waiting and self._last not in (b"", b"\n"):
+                self._last = b"\n"
+                return b"\n"
+
+    def _open(self) -> None:
+        """Open the next part, behind its headers if it is not the first that has any text."""
+        from recollect.formats.containers import open_input
+
+        self._part = open_input(self._waiting.pop(0))
+        if self._last:
+            while (line := self._part.readline())[:1] == b"!":
+                pass
+            self._ahead = line
 
     def close(self) -> None:
         if self._part is not None:

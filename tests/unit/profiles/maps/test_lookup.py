@@ -11,7 +11,7 @@ import pytest
 
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter
-from recollect.formats.containers import atomic_output
+from recollect.formats.containers import atomic_output, open_input
 from recollect.profiles.maps.filters import make_filter
 from recollect.profiles.maps.lookup import MapSet, MementoMap, open_map, period_of
 
@@ -254,3 +254,13 @@ def test_records_of_one_key_may_be_in_two_parts(tmp_path: Path) -> None:
         found = {year: opened.lookup("com,x)/a", at=period_of(year)).answer for year in ("2013", "2014", "2015")}
         assert found == {"2013": "no", "2014": "yes", "2015": "yes"}
         assert str(next(opened.lookup_many(["com,x)/a"])).frequency) == "5"
+
+
+def test_parts_with_headers_of_their_own_and_no_last_newline_are_one_map(tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    write(parts / "part-0.ukvs", FIELDS + "com,x)/a 1")
+    write(parts / "part-1.ukvs", "")
+    write(parts / "part-2.ukvs", FIELDS + "com,x)/b 2\ncom,x)/c 3")
+    with open_input(parts) as whole:
+        assert whole.read().decode() == FIELDS + "com,x)/a 1\ncom,x)/b 2\ncom,x)/c 3"
