@@ -10,14 +10,11 @@ loses (`prices`): the budget holds as well, but what is left over is spent by ra
 from __future__ import annotations
 
 import os
-import pickle
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import zstandard
 
 from recollect.errors import FormatError, RecollectError, UsageError
 from recollect.formats.logs import LogEntry
@@ -45,7 +42,7 @@ from recollect.spark.exchange import Sizes
 from recollect.spark.files import Target, target_of
 from recollect.spark.gathered import Decided, Part, asked_between, decided_for, gathered, part_of, spellings
 from recollect.spark.maps import DOMAIN, NOWHERE, TOP, MapOnSpark, Ranged, find_map, in_ranges, plain_header, spooled
-from recollect.spark.notes import notes
+from recollect.spark.notes import notes, packed, unpacked
 from recollect.spark.parts import Range, assemble, in_chunks, write_texts
 from recollect.spark.prices import Floats, Masses, Survey, costs_of, masses_of, optimiser_of, price_for, survey_of
 from recollect.spark.session import Cluster, progress_of, session
@@ -164,7 +161,7 @@ class _Job:
                 hint="compact it by weights first, without a budget, then that by budget; or give --max-cost alone",
             )
         deep = self._deep
-        parts = self._columns.map(_unpacked)
+        parts = self._columns.map(unpacked)
         survey: Survey = parts.map(lambda part: survey_of(part, deep)).reduce(Survey.together)
         masses = masses_of(survey.crossings)
         limit = budget.max_keys or int((budget.max_cost or 0) * survey.uri_rs + 1e-9)
@@ -248,9 +245,9 @@ class _GatherTask:
                 branches = branches_of(plain, 1)
             except FormatError:
                 hint = f"recollect merge {self.name} -o tidy.ukvs, then compact that"
-                yield _packed(FormatError("a map that is not plain, sorted and unique", where=self.name, hint=hint))
+                yield packed(FormatError("a map that is not plain, sorted and unique", where=self.name, hint=hint))
                 return
-            yield _packed(part_of(number, branches, None if asked is None else asked_between(keys, low, high)))
+            yield packed(part_of(number, branches, None if asked is None else asked_between(keys, low, high)))
             self.told.add({number: len(branches)})
 
 
@@ -266,7 +263,7 @@ class _ChooseTask:
 
     def __call__(self, parts: Iterable[bytes]) -> Iterator[Plan | RecollectError]:
         found: list[Part] = []
-        for part in map(_unpacked, parts):
+        for part in map(unpacked, parts):
             if isinstance(part, RecollectError):
                 yield part
                 return
@@ -283,9 +280,9 @@ class _ChooseTask:
         except TooSmall as error:
             yield error
             return
-        packed = {number: _packed(decided) for number, decided in decided_for(one, case, choice.solution)}
+        decisions = {number: packed(decided) for number, decided in decided_for(one, case, choice.solution)}
         bare = replace(choice.solution, decide=choice.solution.decide[:0])
-        yield Plan(bare, choice.fit, choice.rolled_up, packed, outcome(case, choice), records)
+        yield Plan(bare, choice.fit, choice.rolled_up, decisions, outcome(case, choice), records)
 
 
 @dataclass(slots=True)
@@ -303,7 +300,7 @@ class _Packed:
 
     def lines(self, number: int, branches: Branches, _note: _Written) -> Iterator[bytes]:
         """The records of a range."""
-        decided: Decided = _unpacked(self.packed[number])
+        decided: Decided = unpacked(self.packed[number])
         return decided.lines(branches)
 
 
@@ -342,11 +339,3 @@ class _WriteTask:
                 note.keys += text.count(b"\n")
                 yield text
         self.told.add({number: note})
-
-
-def _packed(value: Part | Decided | RecollectError) -> bytes:
-    return zstandard.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 3)
-
-
-def _unpacked(packed: bytes) -> Any:
-    return pickle.loads(zstandard.decompress(packed))

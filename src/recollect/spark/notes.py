@@ -6,8 +6,10 @@ note again, so nothing is counted double; plain accumulators would.
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
+import zstandard
 from pyspark.accumulators import AccumulatorParam
 
 
@@ -23,3 +25,13 @@ class _ByName(AccumulatorParam[dict[Any, Any]]):
 def notes(spark: Any) -> Any:
     """A place for notes: tasks `add({name: note})`, the driver reads `value` after the job."""
     return spark.sparkContext.accumulator({}, _ByName())
+
+
+def packed(value: Any) -> bytes:
+    """A value on its way between tasks and driver, small: columns and tables are mostly zeros."""
+    return zstandard.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 3)
+
+
+def unpacked(text: bytes) -> Any:
+    """The value that was packed."""
+    return pickle.loads(zstandard.decompress(text))

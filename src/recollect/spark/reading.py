@@ -23,6 +23,7 @@ from recollect.profiles.indexes.sorting import SortingSink
 from recollect.spark import exchange
 from recollect.spark.exchange import Border, Sample, Sizes
 from recollect.spark.inputs import Place, blocks_of
+from recollect.spark.notes import notes, packed
 from recollect.spark.session import progress_of
 
 # For sorting in one task, of which a worker runs as many at once as it has cores.
@@ -40,12 +41,12 @@ def task_store(temp_dir: str | None, block: int) -> tuple[RunStore, str | None]:
 
 @dataclass(slots=True)
 class SplitNote:
-    """What a task tells of a split; `counts` is what its sink counted beside the records."""
+    """What a task tells of a split; `counts` is what its sink counted beside the records, packed."""
 
     sample: Sample
     size: int = 0
     tally: Tally = field(default_factory=Tally)
-    counts: Any = None
+    counts: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class ScanTask:
                     note.size += len(block)
                     note.sample.add(block)
                     yield block.tobytes()
-            note.counts = getattr(sink, "counts", None)
+            note.counts = packed(getattr(sink, "counts", None))
         self.notes.add({place: note})
 
 
@@ -140,8 +141,6 @@ def reading(
 ) -> Iterator[Reading]:
     """Read all inputs; what was read is on the workers' disks until the end of the body."""
     from pyspark import StorageLevel
-
-    from recollect.spark.notes import notes
 
     told = notes(spark)
     samples = max(8, exchange.SAMPLES // max(len(inputs), 1000))

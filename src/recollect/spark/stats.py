@@ -2,7 +2,7 @@
 
 Media types, statuses and years are counted as splits are read. Then every range of domains is gone through by the task
 that has it, as one process would go through all (`statranges`), and what ranges counted is added up by the driver:
-histograms, tops and totals, a few hundred kilobytes for each range however large it is.
+histograms, tops and totals, some kilobytes for each range however large it is.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from recollect.profiles.statistics.statscan import CaptureCounts, CountingSink
 from recollect.spark.exchange import Sizes
 from recollect.spark.inputs import find_inputs
 from recollect.spark.maps import DOMAIN, borders_between, find_map, in_ranges, plain_header, spooled
+from recollect.spark.notes import packed, unpacked
 from recollect.spark.reading import Reading, reading, task_store
 from recollect.spark.session import Cluster, progress_of, session
 
@@ -57,19 +58,19 @@ def stats(
         with reading(spark, inputs, sinks, all_schemes, sizes or Sizes(), progress) as read:
             captured = CaptureCounts()
             for note in read.notes.values():
-                captured.add(note.counts)
+                captured.add(unpacked(note.counts))
             with progress_of(spark, "counting", progress):
                 ranges = _ranges(read, top, folder, (sizes or Sizes()).block)
             return tables(captured, joined(top, ranges), sources, read.tally(found))
 
 
-def _ranges(read: Reading, top: int, folder: str | None, block: int) -> list[RangeCounts]:
+def _ranges(read: Reading, top: int, folder: str | None, block: int) -> Iterator[RangeCounts]:
     """What each range holds, in order."""
     borders = borders_between(((key, weight) for (key, _), weight in read.places()), read.ranges, DOMAIN)
     task = _CountTask(top, folder, borders, block)
     # Partitions come in their order.
-    counted: list[RangeCounts] = read.cut([(key, b"") for key in borders]).mapPartitionsWithIndex(task).collect()
-    return counted
+    counted: list[bytes] = read.cut([(key, b"") for key in borders]).mapPartitionsWithIndex(task).collect()
+    return map(unpacked, counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +99,14 @@ class _CountTask:
     borders: list[bytes]
     block: int
 
-    def __call__(self, number: int, pieces: Iterable[tuple[int, bytes]]) -> Iterator[RangeCounts]:
+    def __call__(self, number: int, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
         store, _ = task_store(self.folder, self.block)
         seen = RangeSurts(self.top, _around(self.borders, number))
         with closing(store):
             for _, block in pieces:
                 store.add(np.frombuffer(bytearray(block), np.uint8))
             seen.read(store)
-        yield seen.counted
+        yield packed(seen.counted)
 
 
 def _of_map(
@@ -116,17 +117,21 @@ def _of_map(
     try:
         task = _MapTask(top, ranged.borders, plain_header(one.header), source.label)
         with progress_of(spark, "counting", progress):
-            parts: list[_MapPart] = ranged.texts.mapPartitionsWithIndex(task).collect()
+            parts: list[bytes] = ranged.texts.mapPartitionsWithIndex(task).collect()
     finally:
         ranged.blocks.unpersist()
     tally, total = Tally(), MapCounts()
     for problem in found:
         tally.note(problem)
-    for part in parts:
-        total.add(part.records)
-        tally.skipped.update(part.tally.skipped)
-        tally.problems += part.tally.problems[: MAX_EXAMPLES - len(tally.problems)]
-    return tables_of_map(total, joined(top, (part.keys for part in parts)), [source], tally)
+
+    def keys() -> Iterator[RangeCounts]:
+        for part in map(unpacked, parts):
+            total.add(part.records)
+            tally.skipped.update(part.tally.skipped)
+            tally.problems.extend(part.tally.problems[: MAX_EXAMPLES - len(tally.problems)])
+            yield part.keys
+
+    return tables_of_map(total, joined(top, keys()), [source], tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,7 @@ class _MapTask:
     header: Header
     name: str
 
-    def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[_MapPart]:
+    def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
         tally = Tally()
 
         def tell(problem: Problem) -> None:
@@ -157,4 +162,4 @@ class _MapTask:
         seen = RangeSurts(self.top, _around(self.borders, number))
         with spooled(pieces, [self.header]) as files:
             records = count_map(files[0], tell, seen)
-        yield _MapPart(seen.counted, records, tally)
+        yield packed(_MapPart(seen.counted, records, tally))
