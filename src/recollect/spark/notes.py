@@ -10,10 +10,12 @@ import pickle
 from typing import Any
 
 import zstandard
-from pyspark.accumulators import AccumulatorParam
 
 
-class _ByName(AccumulatorParam[dict[Any, Any]]):
+class _ByName:
+    """How Spark adds up notes: it asks for these two, and for no class of its own, so that this can be imported where
+    Spark is not, and `session` says so."""
+
     def zero(self, value: dict[Any, Any]) -> dict[Any, Any]:
         return {}
 

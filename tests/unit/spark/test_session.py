@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +32,27 @@ def test_without_pyspark_the_error_says_what_to_install(monkeypatch: pytest.Monk
     with pytest.raises(RecollectError, match="Spark is not installed") as told, session(Cluster("local[1]")):
         pass
     assert "recollect[spark]" in told.value.hint
+
+
+def test_every_command_says_so_without_pyspark(tmp_path: Path) -> None:
+    (tmp_path / "index.cdxj").write_text('com,a)/ 20100101000000 {"status": "200"}\n')
+    (tmp_path / "map.ukvs").write_text("com,a)/ 1/1\n")
+    (tmp_path / "log.txt").write_text("http://a.com/\n")
+    program = """
+import sys
+from recollect.cli.main import run
+sys.modules["pyspark"] = sys.modules["pyspark.sql"] = None
+index, a_map, log, out = sys.argv[1:]
+for command in (
+    ["profile", index, "-o", out], ["stats", index], ["merge", a_map, "-o", out], ["compact", a_map, "-o", out],
+    ["compact", a_map, "-o", out, "--max-keys", "9"], ["evaluate", a_map, "--holdings", index, "--lookups", log],
+):
+    assert run([*command, "--engine", "spark"]) == 1, command
+"""
+    files = [str(tmp_path / name) for name in ("index.cdxj", "map.ukvs", "log.txt", "out.ukvs")]
+    done = subprocess.run([sys.executable, "-c", program, *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Spark is not installed") == 6
 
 
 def test_the_error_that_ended_a_task_is_told_and_not_one_that_was_dealt_with() -> None:
