@@ -162,6 +162,8 @@ class _Job:
             )
         deep = self._deep
         parts = self._columns.map(unpacked)
+        for error in parts.filter(lambda part: isinstance(part, RecollectError)).take(1):
+            raise error
         survey: Survey = parts.map(lambda part: survey_of(part, deep)).reduce(Survey.together)
         masses = masses_of(survey.crossings)
         limit = budget.max_keys or int((budget.max_cost or 0) * survey.uri_rs + 1e-9)
