@@ -47,6 +47,7 @@ _PORT = re.compile(r"\d+(?![^/?#])", re.ASCII)
 _WEB_SCHEMES = frozenset({"http", "https", "ftp"})
 # A bare word is no URL, or every broken line would be one.
 _LIKE_A_URL = re.compile(r"[a-z][a-z0-9+-]*://|localhost\b|[^/]*\.", re.IGNORECASE)
+_PLAIN_URL = re.compile(r"https?://[!-'*-~]+")  # without parentheses it is no SURT
 _TIME = re.compile(r"\d{4}(?:\d\d){0,5}|\d{15,20}", re.ASCII)
 _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", re.ASCII)
 _STATUS = re.compile(r"[1-9]\d\d", re.ASCII)
@@ -186,6 +187,8 @@ def parse_surt(line: str, *, all_schemes: bool = False) -> Capture:
     text = line.strip(_BLANKS)
     if not text or text[0] in "!@#":
         raise NotACapture(HEADER)
+    if len(text) <= MAX_KEY and _PLAIN_URL.fullmatch(text) and (made := _made_surt(text)) is not None:
+        return Capture(made)
     uri = uri_of_line(text)
     if uri is None:
         raise FormatError("more than a URI in a line of a list")

@@ -55,6 +55,8 @@ def uri_key(surt: bytes) -> bytes:
 
 def is_surt(text: str) -> bool:
     """Whether a text is a SURT (`com,example)/a`) rather than a URI."""
+    if ")" not in text:
+        return False  # as most URIs, and an exception would take longer
     try:
         uri_key(text.encode("utf-8", "surrogateescape"))
     except (BadURI, UnicodeEncodeError):

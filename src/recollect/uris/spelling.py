@@ -16,7 +16,7 @@ from recollect.uris.keys import is_surt, uri_key
 
 # Groups: host and path of a URI as most are: nothing in it that makers of indexes write in several ways, but `www`.
 _PLAIN = re.compile(
-    r"https?://((?!.*xn--)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.[a-z]+)((?:/[a-z0-9._~-]+)*)/?(?:[?#].*)?", re.DOTALL
+    r"https?://((?!.*xn--)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.[a-z]+)((?:/[A-Za-z0-9._~-]+)*)/?(?:[?#].*)?", re.DOTALL
 ).fullmatch
 _SLASHES = re.compile(rb"//+")
 _HIGH = re.compile(rb"(?:%[89a-f][0-9a-f])+")
@@ -96,4 +96,6 @@ def _other_addresses(key: bytes) -> list[bytes]:
 
 
 def _raw_utf8(key: bytes) -> bytes:
+    if b"%" not in key:
+        return key
     return _HIGH.sub(lambda match: bytes.fromhex(match[0].replace(b"%", b"").decode()), key)

@@ -202,6 +202,9 @@ class _Mender:
             odd_runs.tolist(), batch.surt_at[odd_runs].tolist(), ends[odd_runs].tolist(), strict=True
         ):
             surt = text[start:end]
+            if b")" not in surt:  # a URL in a list, which the careful parser reads
+                hopeless[run] = True
+                continue
             try:
                 if b"\t" in surt or b"\r" in surt:
                     raise BadURI("two words")  # or so the careful parser may think

@@ -52,7 +52,7 @@ def body(result: ProfileResult) -> list[str]:
 
 
 def test_keys_are_unique_sorted_and_complete_where_the_reference_is_not(tmp_path: Path) -> None:
-    # peers/profiling.md, fault 2: `?` sorts behind `/` and digits, so cutting queries leaves keys out of order.
+    # A fault of the reference: `?` sorts behind `/` and digits, so cutting queries leaves keys out of order.
     surts = [
         "com,x)/",
         "com,x)/0",
