@@ -475,6 +475,56 @@ def test_the_client_decides_about_the_cache(clock: list[float]) -> None:
     run(main())
 
 
+def test_what_one_client_allows_does_not_change_the_answers_of_others() -> None:
+    async def main() -> None:
+        async with aggregator({"a": holds("2015"), "b": holds("2016")}, **cached()) as (service, _):
+            await service.timemaps(Lookup(URI, chosen=frozenset({"a"})))
+            for _ in range(2):
+                got = await service.timemaps(Lookup(URI, policy=CachePolicy(only=True)))
+                assert [m.archive for m in got.mementos] == ["a"]
+                assert [d.archive for d in got.unheard] == ["b"], "an answer that is not whole says so"
+            assert len((await service.timemaps(Lookup(URI))).mementos) == 2
+            assert service.cache is not None
+            for _ in range(3):
+                await service.timemaps(Lookup(URI))
+            size = service.cache.bytes
+            for _ in range(100):
+                await service.timemaps(Lookup(URI, policy=CachePolicy(max_age=1000.0)))
+            assert service.cache.bytes == size
+
+    run(main())
+
+
+def test_answers_from_the_cache_are_told_too() -> None:
+    told: list[str] = []
+
+    async def main() -> None:
+        options = {**cached(), "on_answer": lambda answer: told.append(answer.cache)}
+        async with aggregator({"a": holds("2015")}, **options) as (service, _):
+            for _ in range(4):
+                await service.timemaps(Lookup(URI))
+
+    run(main())
+    assert told == ["miss", "hit", "hit", "hit"]
+
+
+def test_who_asks_while_a_gathering_is_cancelled_gets_an_answer() -> None:
+    async def slow(request: Request, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.05)
+        await holds("2015")(request, writer)
+
+    async def main() -> None:
+        async with aggregator({"a": slow}, **cached()) as (service, _):
+            first = asyncio.ensure_future(service.timemaps(Lookup(URI)))
+            await asyncio.sleep(0.01)
+            first.cancel()
+            second = asyncio.ensure_future(service.timemaps(Lookup(URI)))
+            assert len((await second).mementos) == 1
+            assert first.cancelled()
+
+    run(main())
+
+
 def test_failures_and_partial_answers_are_never_kept() -> None:
     state = "fail"
 

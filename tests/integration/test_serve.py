@@ -267,6 +267,8 @@ def test_an_operator_may_have_a_port_of_its_own(archives: SmallArchives, tmp_pat
     with serving(archives.write(tmp_path), *QUICK, "--admin-port", str(port)) as base:
         assert ask(f"http://127.0.0.1:{port}", "/metrics").status == 200
         assert ask(base, "/metrics").status == 401
+        assert "failures" in ask(f"http://127.0.0.1:{port}", "/archives").json[0]["detail"]
+        assert "detail" not in ask(base, "/archives").json[0]
 
 
 def test_the_access_log_is_read_by_everything_that_reads_logs(archives: SmallArchives, tmp_path: Path) -> None:
@@ -339,6 +341,21 @@ def test_the_cache_survives_a_restart_and_obeys_the_client(archives: SmallArchiv
         assert len(archives.requests) == count + 3
         ask(base, f"/timemap/link/{PAGE}", Cache_Control="max-age=1000")
         assert len(archives.requests) == count + 3
+
+
+def test_what_is_cached_does_not_bring_back_an_archive_that_was_taken_out(
+    archives: SmallArchives, tmp_path: Path
+) -> None:
+    with serving(archives.write(tmp_path), "--no-learn", "--admin-token", "s3cret") as base:
+        for _ in range(4):
+            assert ask(base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "2"
+        del archives.archives["two"]
+        archives.write(tmp_path)
+        assert ask(base, "/reload", "POST", Authorization="Bearer s3cret").status == 200
+        for _ in range(4):
+            reply = ask(base, f"/timemap/link/{PAGE}")
+            assert reply.headers["x-memento-count"] == "1"
+            assert b"/two/" not in reply.body
 
 
 def test_two_servers_share_a_cache_on_redis(archives: SmallArchives, tmp_path: Path) -> None:
@@ -450,6 +467,14 @@ def test_strange_requests_do_no_harm(archives: SmallArchives, tmp_path: Path) ->
                 except ConnectionError:
                     continue
                 assert answer == b"" or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), answer[:100]
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            client.sendall(b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert client.recv(65536).startswith(b"HTTP/1.1 204")
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            client.sendall(f"HEAD /stream/{PAGE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            told = b"".join(iter(lambda: client.recv(65536), b""))
+            assert told.startswith(b"HTTP/1.1 200")
+            assert told.endswith(b"\r\n\r\n"), "a body after HEAD would be taken for the next answer"
         assert ask(base, f"/timemap/link/{PAGE}").status == 200
 
 

@@ -26,8 +26,7 @@ from recollect.formats.timemap import TimeMap
 _VERSION = 1
 _COMPRESS_FROM = 1000
 # Bytes of Python objects, measured roughly: per entry, per outcome with mementos, per `none`, per memento, per answer.
-_ENTRY, _HELD, _NONE, _PER_MEMENTO = 700, 700, 170, 400
-ANSWER_SIZE = 2500
+_ENTRY, _HELD, _NONE, _PER_MEMENTO, _ANSWER = 700, 700, 170, 400, 2500
 _FLUSH_SECONDS = 0.5
 _STORE_REST = 5.0
 _MOST_RENDERED = 4
@@ -58,18 +57,13 @@ class Kept:
 
 @dataclass(slots=True)
 class Entry:
-    """What is known of one resource; `rendered` remembers answers made of it until it changes."""
+    """What is known of one resource; `answer` remembers the answer made of it, `rendered` its bodies."""
 
     kept: dict[str, Kept] = field(default_factory=dict)
     rendered: dict[Any, Any] = field(default_factory=dict)
+    rendered_size: int = 0
     answer: Any = None
     size: int = 0
-
-    def remember(self, key: Any, value: Any, size: int) -> None:
-        if len(self.rendered) >= _MOST_RENDERED:
-            self.rendered.clear()
-        self.rendered[key] = value
-        self.size += size
 
 
 class Store(Protocol):
@@ -133,6 +127,7 @@ class Cache:
         entry = self._entries.get(uri_r) or Entry()
         entry.kept.update(kept)
         entry.rendered.clear()
+        entry.rendered_size = 0
         entry.answer = None
         self._keep(uri_r, entry)
         if self._store is not None:
@@ -141,9 +136,30 @@ class Cache:
                 self._flusher = asyncio.get_running_loop().create_task(self._flush_soon())
         return entry
 
-    def grew(self, uri_r: str, entry: Entry, size: int) -> None:
-        """Something rendered was remembered in an entry."""
+    def remember(self, uri_r: str, entry: Entry, key: Any, body: Any, size: int) -> None:
+        """Keep a body made of the entry's answer; only the last few, as clients may name us in many ways."""
+        if key in entry.rendered:
+            return
+        grown = size
+        if len(entry.rendered) >= _MOST_RENDERED:
+            grown -= entry.rendered_size
+            entry.rendered.clear()
+            entry.rendered_size = 0
+        entry.rendered[key] = body
+        entry.rendered_size += size
+        self._grow(uri_r, entry, grown)
+
+    def remember_answer(self, uri_r: str, entry: Entry, answer: Any) -> None:
+        """Keep the answer made of an entry until it changes; bodies of the one before are of no use any more."""
+        grown = (_ANSWER if entry.answer is None else 0) - entry.rendered_size
+        entry.answer = answer
+        entry.rendered.clear()
+        entry.rendered_size = 0
+        self._grow(uri_r, entry, grown)
+
+    def _grow(self, uri_r: str, entry: Entry, size: int) -> None:
         if self._entries.get(uri_r) is entry:
+            entry.size += size
             self.bytes += size
             self._trim()
 

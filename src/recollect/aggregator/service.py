@@ -19,7 +19,7 @@ from typing import Protocol
 
 from recollect.aggregator.ask import Limits, Outcome
 from recollect.aggregator.breaker import Breaker, BreakerState
-from recollect.aggregator.cache import ANSWER_SIZE, Cache, Entry, Kept, now
+from recollect.aggregator.cache import Cache, Entry, Kept, now
 from recollect.aggregator.gather import OnOutcome, gather_timegates, gather_timemaps, merged, negotiated
 from recollect.aggregator.maps import Maps
 from recollect.aggregator.routing import USUAL_PROBABILITY, Candidate, Decision, Evidence, route
@@ -136,6 +136,7 @@ class Answer:
     """`miss`, `hit`, `stale` (and being refreshed), or `partly`."""
     age: float = 0.0
     entry: Entry | None = field(default=None, repr=False)
+    """Of the cache, if it remembers this very answer."""
 
     @cached_property
     def mementos(self) -> Mementos:
@@ -154,8 +155,11 @@ class Answer:
 
     @cached_property
     def unheard(self) -> tuple[Decision, ...]:
-        """Archives that might hold something but were not asked: resting, or beyond the best k."""
-        return tuple(d for d in self.skipped if d.source == "resting" or d.reason.startswith("only the best"))
+        """Archives that might hold something but were not asked: resting, beyond the best k, or not in the cache that
+        alone was to be asked."""
+        return tuple(
+            d for d in self.skipped if d.source in ("resting", "cache") or d.reason.startswith("only the best")
+        )
 
 
 class _Flight:
@@ -257,29 +261,34 @@ class Aggregator:
 
     def _ready(self, entry: Entry) -> Answer | None:
         """The answer made last time, if nothing it is made of has aged since."""
-        if entry.answer is None:
+        if not _ready(entry, self.world):
             return None
-        until, world, oldest, answer = entry.answer
+        _, _, oldest, answer = entry.answer
         moment = now()
-        if moment >= until or world is not self.world:
-            return None
-        return Answer(answer.uri_r, answer.decisions, answer.outcomes, 0.0, "hit", max(0.0, moment - oldest), entry)
+        ready = Answer(answer.uri_r, answer.decisions, answer.outcomes, 0.0, "hit", max(0.0, moment - oldest), entry)
+        self._on_answer(ready)
+        return ready
 
     async def _shared(self, lookup: Lookup, entry: Entry | None) -> Answer:
         key = (lookup.uri_r, lookup.chosen)
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(self._loop.create_task(self._gather(lookup, entry)))
-            flight.task.add_done_callback(lambda _: self._flights.pop(key, None))
+            flight.task.add_done_callback(lambda _: self._landed(key, flight))
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)
         except asyncio.CancelledError:
             if flight.waiting == 1:
                 flight.task.cancel()
+                self._landed(key, flight)  # whoever asks from now on must not wait for what is being cancelled
             raise
         finally:
             flight.waiting -= 1
+
+    def _landed(self, key: tuple[str, frozenset[str] | None], flight: _Flight) -> None:
+        if self._flights.get(key) is flight:
+            del self._flights[key]
 
     async def _gather(
         self, lookup: Lookup, entry: Entry | None, at: datetime | None = None, *, through_timegates: bool = False
@@ -289,7 +298,10 @@ class Aggregator:
         kept, stale = self._usable(lookup, world, entry) if entry is not None else ({}, [])
         todo = [world.by_id[d.archive] for d in decisions if d.ask and d.archive not in kept]
         fetched: list[Outcome] = []
-        if todo and not lookup.policy.only:
+        if todo and lookup.policy.only:
+            missing = {archive.id for archive in todo}
+            decisions = tuple(_not_cached(one) if one.archive in missing else one for one in decisions)
+        elif todo:
             asked, turned_away = self._admit(todo)
             fetched = await self._ask(lookup, asked, at, through_timegates)
             if turned_away:
@@ -306,7 +318,6 @@ class Aggregator:
             self._loop.time() - started,
             _word(used, stale, fetched),
             max((now() - one.at for one in used), default=0.0),
-            entry,
         )
         if entry is not None and lookup.chosen is None and not through_timegates:
             self._remember(entry, world, answer)
@@ -435,15 +446,13 @@ class Aggregator:
     def _remember(self, entry: Entry, world: World, answer: Answer) -> None:
         """Keep the whole answer in the entry until the first of its parts ages."""
         # Only for what is asked a second time: most is not, and the memory is better used.
-        if self.cache is None or answer.cache != "hit" or answer.unheard or not answer.outcomes:
+        if self.cache is None or answer.cache != "hit" or answer.unheard or not answer.outcomes or _ready(entry, world):
             return
         kept = [entry.kept.get(world.cache_keys[outcome.archive]) for outcome in answer.outcomes]
         whole = [one for one in kept if one is not None]
         if len(whole) == len(kept):
             until = min(one.at + self.cache.lifetimes.of(one.outcome)[0] for one in whole)
-            entry.answer = (until, world, min(one.at for one in whole), answer)
-            entry.size += ANSWER_SIZE
-            self.cache.grew(answer.uri_r, entry, ANSWER_SIZE)
+            self.cache.remember_answer(answer.uri_r, entry, (until, world, min(one.at for one in whole), answer))
 
     def _refresh(self, lookup: Lookup, archives: Sequence[Archive]) -> None:
         """Ask for stale outcomes anew, behind the answer."""
@@ -464,12 +473,21 @@ class Aggregator:
 _MOST_REFRESHING = 64
 
 
+def _ready(entry: Entry, world: World) -> bool:
+    """Whether the answer an entry remembers is still right."""
+    return entry.answer is not None and entry.answer[1] is world and now() < entry.answer[0]
+
+
 def _in_order(world: World, outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
     """In the order of the list of archives, so that the answer does not depend on who was expected to hold most."""
     if len(outcomes) < 2:
         return tuple(outcomes)
     by_archive = {outcome.archive: outcome for outcome in outcomes}
     return tuple(by_archive[archive] for archive in world.by_id if archive in by_archive)
+
+
+def _not_cached(decision: Decision) -> Decision:
+    return Decision(decision.archive, False, "cache", reason="not in the cache")
 
 
 def _word(used: Sequence[Kept], stale: Sequence[str], fetched: Sequence[Outcome]) -> str:

@@ -71,6 +71,8 @@ class Seen:
     endpoint: str = "other"
     uri_r: str = ""
     answer: Answer | None = None
+    operator: bool = False
+    """Whether it came from an operator: by the token, or through the operator's own port."""
 
 
 Endpoint = Callable[[Context, web.BaseRequest, str, Seen], Awaitable[web.StreamResponse]]
@@ -122,7 +124,8 @@ class App:
             target = target[len(self._prefix) :]
         if not target.startswith("/"):
             # A proxy's request, or a client that sends the whole URL: only its path is for us.
-            target = re.sub(r"^[a-z]+://[^/]*", "", target) or "/"
+            target = re.sub(r"^(?:[a-z]+://[^/?]*|\*)", "", target)
+            target = target if target.startswith("/") else f"/{target}"
         first = _FIRST.match(target)
         assert first is not None  # the pattern matches any path
         word, rest = first[1], target[first.end() :]
@@ -134,7 +137,8 @@ class App:
         refused = self._method(request, name)
         if refused is not None:
             return refused
-        if not self._operator and name in _OPERATOR and not self._authorized(request):
+        seen.operator = self._operator or self._authorized(request)
+        if name in _OPERATOR and not seen.operator:
             return error_reply(
                 401,
                 "this is for the operator",
@@ -164,20 +168,17 @@ class App:
         return None
 
     def _authorized(self, request: web.BaseRequest) -> bool:
-        return is_operator(self.context, request)
+        """Whether the request carries the operator's token."""
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        token = self.context.token
+        return (
+            bool(token)
+            and scheme.lower() == "bearer"
+            and hmac.compare_digest(given.strip().encode("utf-8", "replace"), token.encode())
+        )
 
 
 _OPERATOR = frozenset({"metrics", "reload"})
-
-
-def is_operator(context: Context, request: web.BaseRequest) -> bool:
-    """Whether the request carries the operator's token."""
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    return (
-        bool(context.token)
-        and scheme.lower() == "bearer"
-        and hmac.compare_digest(given.strip().encode("utf-8", "replace"), context.token.encode())
-    )
 
 
 def via(context: Context, request: web.BaseRequest) -> str:

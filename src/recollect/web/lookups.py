@@ -25,7 +25,7 @@ from recollect.aggregator.service import USUAL_POLICY, Answer, CachePolicy, Look
 from recollect.archives.registry import choose
 from recollect.datetimes import format_iso, parse_http_date
 from recollect.errors import FormatError, RecollectError, UsageError
-from recollect.formats.timemap import MEDIA_TYPES, Mementos, Paging, Place, link_header, write_memento, write_timemap
+from recollect.formats.timemap import MEDIA_TYPES, Paging, Place, link_header, write_memento, write_timemap
 from recollect.web.app import Context, Seen, via
 from recollect.web.monitor import to_event
 from recollect.web.replay import raw_location, raw_preferences, replay
@@ -54,25 +54,26 @@ async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: S
     place = Place(context.base(request), target.uri_r)
     media_type = MEDIA_TYPES[target.kind]
     plain = not target.options and target.page is None
-    if plain and answer.cache == "hit" and answer.entry and (target.kind, place.base) in answer.entry.rendered:
+    if plain and answer.entry is not None and (target.kind, place.base) in answer.entry.rendered:
         count, body = answer.entry.rendered[target.kind, place.base]
         return reply(200, body, media_type, {"X-Memento-Count": count, **describe(answer)})
     mementos = answer.mementos
     if target.since or target.until:
         mementos = mementos.between(target.since, target.until)
     if not mementos.rows:
-        return _nothing(context, request, target, answer, {"X-Memento-Count": "0"})
-    paging = _paging(context, target, mementos)
+        return _nothing(context, target, answer, {"X-Memento-Count": "0"})
+    paging = Paging(target.page, context.settings.page_size) if target.page is not None else None
+    if paging is not None and paging.number > (last := paging.count(len(mementos))):
+        return error_reply(404, f"no such page: {paging.number}: the last is {last}", uri_r=target.uri_r)
     headers = {"X-Memento-Count": str(len(mementos)), **describe(answer)}
     extra = {"archives": archives_of(answer)} if target.kind == "json" else None
     chunks = write_timemap(target.kind, place, mementos, paging=paging, extra=extra)
     if len(mementos) >= STREAM_FROM and paging is None and request.version >= (1, 1):
         return await _streamed(request, chunks, {**headers, "Content-Type": media_type})
     body = b"".join(chunks)
-    if answer.entry is not None and plain and answer.cache == "hit" and context.aggregator.cache and not answer.unheard:
-        size = len(body) + 200
-        answer.entry.remember((target.kind, place.base), (headers["X-Memento-Count"], body), size)
-        context.aggregator.cache.grew(target.uri_r, answer.entry, size)
+    if plain and answer.entry is not None and context.aggregator.cache is not None:
+        key, rendered = (target.kind, place.base), (headers["X-Memento-Count"], body)
+        context.aggregator.cache.remember(target.uri_r, answer.entry, key, rendered, len(body) + 200)
     return reply(200, body, media_type, headers)
 
 
@@ -87,7 +88,7 @@ async def timegate(context: Context, request: web.BaseRequest, rest: str, seen: 
     answer = seen.answer = await context.aggregator.timegates(_lookup(context, request, target), at)
     choice = answer.negotiated(at)
     if choice is None:
-        return _nothing(context, request, target, answer, headers)
+        return _nothing(context, target, answer, headers)
     headers = {**describe(answer), "Vary": "accept-datetime", "Link": link_header(place, choice)}
     return redirect(choice.closest.uri, headers)
 
@@ -104,7 +105,7 @@ async def memento(context: Context, request: web.BaseRequest, rest: str, seen: S
     choice = answer.negotiated(target.at)
     links = {"Link": link_header(place, choice)}
     if choice is None:
-        return _nothing(context, request, target, answer, links)
+        return _nothing(context, target, answer, links)
     if target.kind in MEDIA_TYPES:
         extra = {"archives": archives_of(answer)} if target.kind == "json" else None
         body = write_memento(target.kind, place, choice, extra)
@@ -125,7 +126,7 @@ async def summary(context: Context, request: web.BaseRequest, rest: str, seen: S
     answer = seen.answer = await context.aggregator.timemaps(_lookup(context, request, target))
     mementos = answer.mementos.between(target.since, target.until)
     if not mementos.rows:
-        return _nothing(context, request, target, answer, {"X-Memento-Count": "0"})
+        return _nothing(context, target, answer, {"X-Memento-Count": "0"})
     table = mementos.per_year()
     years: dict[int, int] = {}
     for counts in table.values():
@@ -162,6 +163,9 @@ async def stream(context: Context, request: web.BaseRequest, rest: str, seen: Se
         headers={**COMMON, "Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
     await response.prepare(request)
+    if request.method == "HEAD":
+        await response.write_eof()
+        return response
     decisions = {d.archive: d for d in context.aggregator.route(target.uri_r, lookup.chosen)}
     first = {"uri": target.uri_r, "archives": [{"id": d.archive, **decided(d)} for d in decisions.values()]}
     await response.write(to_event("route", first))
@@ -258,26 +262,14 @@ def _accept_datetime(request: web.BaseRequest) -> datetime | None:
         ) from error
 
 
-def _paging(context: Context, target: Target, mementos: Mementos) -> Paging | None:
-    if target.page is None:
-        return None
-    paging = Paging(target.page, context.settings.page_size)
-    last = paging.count(len(mementos))
-    if target.page > last:
-        raise UsageError("no such page", where=str(target.page), why=f"the last is {last}")
-    return paging
-
-
 # Replies
 
 
-def _nothing(
-    context: Context, request: web.BaseRequest, target: Target, answer: Answer, headers: dict[str, str]
-) -> web.StreamResponse:
+def _nothing(context: Context, target: Target, answer: Answer, headers: dict[str, str]) -> web.StreamResponse:
     """No mementos: nobody holds any, or nobody could say."""
     fields = {**headers, **describe(answer)}
     asked = [outcome for outcome in answer.outcomes if outcome.kind == "error"]
-    if _cache_policy(request).only and not answer.outcomes:
+    if any(decision.source == "cache" for decision in answer.unheard):
         return error_reply(504, "not in the cache", kind="not-cached", uri_r=target.uri_r, headers=fields)
     if asked and len(asked) == len(answer.outcomes):
         late = all(outcome.error in ("timeout", "throttled") for outcome in asked)

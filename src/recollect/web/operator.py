@@ -14,7 +14,7 @@ from aiohttp import web
 from recollect import __version__
 from recollect.archives.registry import Archive
 from recollect.errors import RecollectError
-from recollect.web.app import Context, Seen, is_operator
+from recollect.web.app import Context, Seen
 from recollect.web.metrics import together
 from recollect.web.monitor import MAX_WATCHERS
 from recollect.web.openapi import description
@@ -28,9 +28,8 @@ async def health(context: Context, _request: web.BaseRequest, _rest: str, _seen:
     return json_reply(document, headers={"Cache-Control": "no-store"})
 
 
-async def archives(context: Context, request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+async def archives(context: Context, _request: web.BaseRequest, _rest: str, seen: Seen) -> web.StreamResponse:
     """Readable for MemGator, too: an array of objects with its keys, and ours."""
-    detail = is_operator(context, request)
     states = context.aggregator.states()
     known = context.aggregator.world.maps
     mapped = known.describe() if known is not None else {}
@@ -38,7 +37,7 @@ async def archives(context: Context, request: web.BaseRequest, _rest: str, _seen
     for archive in context.aggregator.world.archives:
         breaker, pause, busy = states[archive.id]
         entry = _public(archive) | {"state": "paused" if pause else breaker.name, "map": mapped.get(archive.id, "")}
-        if detail:
+        if seen.operator:
             entry["detail"] = {
                 "failures": breaker.failures,
                 "last_failure": breaker.last_failure,

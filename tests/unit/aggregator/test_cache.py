@@ -57,8 +57,12 @@ def test_memory_is_bounded_and_the_least_used_goes_first() -> None:
         assert cache.peek("http://x.example/50") is None
         entry = cache.peek("http://x.example/99")
         assert entry is not None
-        entry.remember("link", b"x" * 30_000, 30_000)
-        cache.grew("http://x.example/99", entry, 30_000)
+        before = cache.bytes
+        for number in range(50):
+            cache.remember("http://x.example/99", entry, number, b"x" * 100, 100)
+            cache.remember_answer("http://x.example/99", entry, number)
+        assert 0 < cache.bytes - before < 5_000, "what was replaced does not count"
+        cache.remember("http://x.example/99", entry, "link", b"x" * 30_000, 30_000)
         assert cache.bytes <= 20_000
 
     asyncio.run(main())
