@@ -20,6 +20,8 @@ def test_settings_are_names_and_values() -> None:
 
 def test_without_java_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark", reason="NO SPARK: pip install 'recollect[spark]'")
+    # Other tests of this process may have a session, which would be used.
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(RecollectError, match="Java is not installed") as told, session(Cluster("local[1]")):
