@@ -13,6 +13,7 @@ import pytest
 import uvloop
 
 from loopback import Loopback, Request, answer, loopback
+from recollect.aggregator import ask as ask_module
 from recollect.aggregator import cache as cache_module
 from recollect.aggregator.ask import Limits
 from recollect.aggregator.cache import Cache, Lifetimes
@@ -20,6 +21,7 @@ from recollect.aggregator.service import Aggregator, Answer, CachePolicy, Lookup
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.datetimes import format_http_date, parse_timestamp
+from recollect.formats.timemap import parse_timemap
 
 URI = "http://x.example/"
 Handler = Callable[[Request, asyncio.StreamWriter], Awaitable[None]]
@@ -165,6 +167,64 @@ def test_pages_are_followed_and_bounded() -> None:
             assert len(got.mementos) == 5
             assert "more pages" in got.failed[0].partial
             assert len(servers["a"].requests) == 9
+
+    run(main())
+
+
+def test_pages_together_are_no_larger_than_one_answer_may_be() -> None:
+    many = [f"{1900 + n}0101000000" for n in range(100)]
+
+    async def paged(request: Request, writer: asyncio.StreamWriter) -> None:
+        if "page=" in request.path:
+            writer.write(answer(timemap(*many, base=f"http://127.0.0.1/{request.path[-3:]}")))
+            return
+        pages = [f'<?page={n:03}>; rel="timemap"; type="application/link-format"' for n in range(90)]
+        writer.write(answer(timemap("2015", more=",\n" + ",\n".join(pages))))
+
+    async def main() -> None:
+        async with aggregator({"a": paged}, limits=Limits(max_bytes=100_000)) as (service, servers):
+            got = await service.timemaps(Lookup(URI))
+            assert len(servers["a"].requests) < 30
+            assert sum(len(m.uri) for m in got.mementos) < 100_000
+            assert "more than" in got.failed[0].partial
+
+    run(main())
+
+
+def test_a_page_cut_short_is_named() -> None:
+    async def paged(request: Request, writer: asyncio.StreamWriter) -> None:
+        if "page=" not in request.path:
+            more = ',\n<?page=2>; rel="timemap"; type="application/link-format"'
+            writer.write(answer(timemap("2015", more=more)))
+            return
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + timemap("2016", "2017"))
+        writer.close()
+
+    async def main() -> None:
+        async with aggregator({"a": paged}) as (service, _):
+            got = await service.timemaps(Lookup(URI))
+            assert len(got.mementos) == 3
+            assert "page=2" in got.failed[0].partial
+
+    run(main())
+
+
+def test_an_answer_we_cannot_digest_hurts_only_its_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reads(body: bytes, content_type: str, base: str) -> Any:
+        if b"poison" in body:
+            raise IndexError
+        return parse_timemap(body, content_type, base)
+
+    monkeypatch.setattr(ask_module, "parse_timemap", reads)
+
+    async def main() -> None:
+        async with aggregator({"a": says(answer(b"poison")), "b": holds("2016")}) as (service, _):
+            told: list[str] = []
+            for on_outcome in (None, lambda outcome: told.append(outcome.archive)):
+                got = await service.timemaps(Lookup(URI, on_outcome=on_outcome))
+                assert len(got.mementos) == 1
+                assert [(o.archive, o.error) for o in got.failed] == [("a", "our own fault")]
+            assert sorted(told) == ["a", "b"]
 
     run(main())
 

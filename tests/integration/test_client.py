@@ -338,6 +338,8 @@ def test_size_is_bounded_also_after_decompression() -> None:
         ("deflate", zlib.compress(b"hello")),
         ("deflate", zlib.compress(b"hello")[2:-4]),
         ("identity", b"hello"),
+        ("deflate, gzip", gzip.compress(zlib.compress(b"hello"))),
+        ("gzip", gzip.compress(b"hel") + gzip.compress(b"lo")),
     ],
 )
 def test_compressed_answers_are_read(coding: str, packed: bytes) -> None:
@@ -356,6 +358,8 @@ def test_compressed_answers_are_read(coding: str, packed: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", BadAnswer),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", BadAnswer),
         (b"", ArchiveUnreachable),
+        (answer(gzip.compress(b""), Content_Encoding="deflate, gzip"), BadAnswer),
+        (answer(gzip.compress(b""), Content_Encoding=", ".join(["gzip"] * 100)), BadAnswer),
     ],
 )
 def test_broken_answers_are_named(sent: bytes, error: type[ArchiveError]) -> None:

@@ -100,7 +100,8 @@ def test_timemap(base: str, kind: str) -> None:
     )
     head = ask(base, f"/timemap/{kind}/{PAGE}", "HEAD")
     assert (head.status, head.body, head.headers["x-memento-count"]) == (200, b"", "5")
-    assert head.headers["content-length"] == str(len(reply.body))
+    if kind != "json":  # which tells how many milliseconds each archive took, each time others
+        assert head.headers["content-length"] == str(len(reply.body))
 
 
 def test_timemap_names_the_archives_and_itself(base: str) -> None:
@@ -134,7 +135,7 @@ def test_pages_ranges_and_choices(base: str) -> None:
     assert ask(base, f"/timemap/link/{encoded}?unknown=1").status == 400
     paged = ask(base, f"/timemap/json/1/{PAGE}").json
     assert (paged["page"], len(paged["mementos"]["list"])) == (1, 5)
-    assert ask(base, f"/timemap/json/2/{PAGE}").status == 400
+    assert ask(base, f"/timemap/json/2/{PAGE}").status == 404
 
 
 def test_nothing_found_is_404_in_one_shape(base: str) -> None:

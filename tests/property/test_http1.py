@@ -126,6 +126,24 @@ def test_bytes_behind_an_answer_end_the_connection() -> None:
     assert transport.closed
 
 
+def test_what_is_no_body_is_bounded() -> None:
+    for endless in (
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: y\r\n" * 100_000,
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000,
+    ):
+        taken, idle, _ = read([endless])
+        assert (taken.ends, idle) == (["bad answer"], [])
+
+
+def test_a_head_ends_at_the_first_empty_line_however_lines_end() -> None:
+    taken, _, _ = read([b"HTTP/1.1 200 OK\nContent-Length: 4\n\n\r\n\r\n"])
+    assert (taken.body, taken.ends) == (b"\r\n\r\n", ["end"])
+    taken, _, _ = read([b"HTTP/1.1 200 OK\nContent-Length: 30\n\nContent-Length: 1\r\n\r\n123456789"])
+    assert (len(taken.body), taken.ends) == (30, ["end"])
+
+
 def test_two_lengths_are_refused() -> None:
     taken, _, _ = read([b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"])
     assert taken.ends == ["bad answer"]

@@ -21,7 +21,7 @@ from recollect.archives.client import ArchiveClient, Response
 from recollect.archives.listing import Query, list_captures
 from recollect.archives.registry import Archive
 from recollect.datetimes import format_http_date, format_timestamp, parse_any, parse_timestamp
-from recollect.errors import ArchiveError, FormatError
+from recollect.errors import AnswerTooBig, ArchiveError, FormatError
 from recollect.formats.timemap import Link, Memento, TimeMap, parse_link_header, parse_timemap, resolve
 
 _REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
@@ -37,6 +37,7 @@ class Limits:
     """How much one archive may send for one resource."""
 
     max_bytes: int = 64 * 1024 * 1024
+    """Over all pages."""
     max_pages: int = 100
     pages_at_once: int = 4
     budget: int | None = None
@@ -116,7 +117,8 @@ async def ask_timemap(
         return failed(archive.id, error, loop.time() - started, 1)
     outcome = _read_timemap(archive.id, response)
     if outcome.timemap.pages:
-        outcome = await _with_pages(client, archive, outcome, deadline, headers, limits, purse)
+        left = replace(limits, max_bytes=limits.max_bytes - len(response.body))
+        outcome = await _with_pages(client, archive, outcome, deadline, headers, left, purse)
         outcome = replace(outcome, elapsed=loop.time() - started)
     return outcome
 
@@ -160,37 +162,37 @@ async def _with_pages(
     todo = [page.uri for page in first.timemap.pages]
     seen = {archive.timemap, *todo}
     missing = [first.partial] if first.partial else []
-    requests = 1
+    requests, room, bound = 1, limits.max_bytes, f"only {limits.max_pages} are read"
 
-    async def page(uri: str) -> TimeMap | str:
+    async def page(uri: str, most: int) -> tuple[TimeMap, str, int]:
         try:
-            response = await client.get(
-                archive, uri, headers=headers, deadline=deadline, max_bytes=limits.max_bytes, partial=True
-            )
+            response = await client.get(archive, uri, headers=headers, deadline=deadline, max_bytes=most, partial=True)
         except ArchiveError as error:
-            return str(error)
+            return NO_TIMEMAP, str(error), 0
         outcome = _read_timemap(archive.id, response)
-        if outcome.kind == "error":
-            return outcome.error
-        return outcome.timemap
+        return outcome.timemap, outcome.error or outcome.partial, len(response.body)
 
     while todo and requests < limits.max_pages:
         size = min(limits.pages_at_once, limits.max_pages - requests, len(todo))
         batch = todo[: purse.take(size) if purse is not None else size]
         if not batch:
+            bound = "the budget of requests is used up"
+            break
+        most = room // len(batch)
+        if most <= 0:
+            bound = "it sent too much already"
             break
         del todo[: len(batch)]
-        for uri, got in zip(batch, await asyncio.gather(*map(page, batch)), strict=True):
+        for uri, (got, why, length) in zip(batch, await asyncio.gather(*(page(u, most) for u in batch)), strict=True):
             requests += 1
-            if isinstance(got, str):
-                missing.append(f"page {uri}: {got}")
-                continue
+            room -= length
+            if why:
+                missing.append(f"page {uri[:200]}: {why}")
             read.append(got)
             new = [more.uri for more in got.pages if more.uri not in seen]
             seen.update(new)
             todo.extend(new)
     if todo:
-        bound = "the budget of requests is used up" if purse and not purse.left else f"only {limits.max_pages} are read"
         missing.append(f"{len(todo)} more pages, {bound}")
     whole = TimeMap(
         original=first.timemap.original,
@@ -210,12 +212,12 @@ async def _with_pages(
 
 
 class _Bounded:
-    """The client with a deadline, as listings know none."""
+    """The client with a deadline and a bound on all it reads, as listings know none."""
 
     def __init__(self, client: ArchiveClient, deadline: float, max_bytes: int) -> None:
         self._client = client
         self._deadline = deadline
-        self._max_bytes = max_bytes
+        self._left = max_bytes
         self.requests = 0
 
     async def get(
@@ -227,11 +229,15 @@ class _Bounded:
         max_bytes: int = 0,
         partial: bool = False,
     ) -> Response:
+        if self._left <= 0:
+            raise AnswerTooBig("the listing is too long", where=archive.id)
         self.requests += 1
-        limit = min(max_bytes, self._max_bytes) if max_bytes else self._max_bytes
-        return await self._client.get(
+        limit = min(max_bytes, self._left) if max_bytes else self._left
+        response = await self._client.get(
             archive, url, headers=headers, deadline=self._deadline, max_bytes=limit, partial=partial
         )
+        self._left -= len(response.body)
+        return response
 
 
 async def ask_listing(

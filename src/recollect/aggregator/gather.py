@@ -7,6 +7,7 @@ neighbours when only TimeGates were asked.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -15,6 +16,8 @@ from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, Outcome, Purse, ask
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.formats.timemap import Memento, Mementos, Negotiated, merge
+
+log = logging.getLogger("recollect.aggregator")
 
 OnOutcome = Callable[[Outcome], None]
 
@@ -66,14 +69,32 @@ async def _all(
     ask: Callable[[Archive], Awaitable[Outcome]], archives: Sequence[Archive], on_outcome: OnOutcome | None
 ) -> list[Outcome]:
     async def told(archive: Archive) -> Outcome:
-        outcome = await ask(archive)
+        try:
+            outcome = await ask(archive)
+        except Exception as error:
+            outcome = _fault(archive, error)
         if on_outcome is not None:
             on_outcome(outcome)
         return outcome
 
     if len(archives) == 1:
         return [await told(archives[0])]
-    return await asyncio.gather(*map(told if on_outcome else ask, archives))
+    if on_outcome is not None:
+        return await asyncio.gather(*map(told, archives))
+    # Without a coroutine around each: this is done for every lookup.
+    outcomes = await asyncio.gather(*map(ask, archives), return_exceptions=True)
+    return [
+        _fault(archive, outcome) if isinstance(outcome, BaseException) else outcome
+        for archive, outcome in zip(archives, outcomes, strict=True)
+    ]
+
+
+def _fault(archive: Archive, error: BaseException) -> Outcome:
+    """What one archive sent made us stumble: that is our fault, but the answers of the others are as good as ever."""
+    if not isinstance(error, Exception):
+        raise error
+    log.error("reading the answer of %s failed", archive.id, exc_info=error)
+    return Outcome(archive.id, "error", error="our own fault", why=type(error).__name__)
 
 
 def merged(outcomes: Sequence[Outcome]) -> Mementos:

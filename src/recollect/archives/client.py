@@ -39,6 +39,8 @@ USER_AGENT = f"recollect/{__version__} (web archive client)"
 MAX_BODY = 64 * 1024 * 1024
 MAX_HOPS = 5
 _IDLE_SECONDS = 30.0
+_MOST_CODINGS = 3
+_MOST_MEMBERS = 1000  # of one gzip body
 _MOST_SPELLINGS = 1000  # of an archive's own hosts, in upper and lower case
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -211,7 +213,7 @@ class ArchiveClient:
         if decode and body and b"ncoding" in sink.raw:
             body, cut = _decode(body, answer_headers.get("content-encoding"), max_bytes, cut)
             if cut and not partial:
-                raise AnswerTooBig("answer too big", where=final, why=cut)
+                raise (AnswerTooBig if len(body) >= max_bytes else BadAnswer)("answer not whole", where=final, why=cut)
         return Response(sink.status, answer_headers, body, final, self._loop.time() - started, cut)
 
     @asynccontextmanager
@@ -495,20 +497,37 @@ def _places(url: str) -> Iterable[str]:
 
 def _decode(body: bytes, coding: str, limit: int, cut: str) -> tuple[bytes, str]:
     """Undo gzip and deflate, never beyond `limit` bytes; (body, why it is cut)."""
-    for name in reversed([part.strip().lower() for part in coding.split(",") if part.strip()]):
+    names = [part.strip().lower() for part in coding.split(",") if part.strip()]
+    if len(names) > _MOST_CODINGS:
+        raise BadAnswer("too many content codings", where=coding[:80])
+    for name in reversed(names):
         if name in ("identity", "none"):
             continue
         if name not in ("gzip", "x-gzip", "deflate"):
-            raise BadAnswer("unknown content coding", where=name, why="only gzip and deflate were offered")
-        raw_deflate = name == "deflate" and (body[0] & 0x0F) != 8
-        inflater = zlib.decompressobj(-zlib.MAX_WBITS if raw_deflate else zlib.MAX_WBITS | 32)
+            raise BadAnswer("unknown content coding", where=name[:80], why="only gzip and deflate were offered")
         try:
-            out = inflater.decompress(body, limit)
+            body, why = _inflate(body, name, limit)
         except zlib.error as error:
             raise BadAnswer("damaged compression", where=name, why=str(error)) from error
-        if inflater.unconsumed_tail or (len(out) == limit and not inflater.eof):
-            return out, f"more than {limit} bytes when decompressed"
-        if not inflater.eof and not cut:
-            cut = "compressed body ends early"
-        body = out
+        cut = cut or why
     return body, cut
+
+
+def _inflate(body: bytes, name: str, limit: int) -> tuple[bytes, str]:
+    """(the body, why it is cut). A gzip body may be several, one behind another (RFC 1952, section 2.2)."""
+    raw_deflate = name == "deflate" and (body[:1] or b"x")[0] & 0x0F != 8
+    parts: list[bytes] = []
+    room = limit
+    while True:
+        inflater = zlib.decompressobj(-zlib.MAX_WBITS if raw_deflate else zlib.MAX_WBITS | 32)
+        parts.append(inflater.decompress(body, room or 1))
+        room -= len(parts[-1])
+        if room < 0 or inflater.unconsumed_tail or (room == 0 and not inflater.eof):
+            return b"".join(parts)[:limit], f"more than {limit} bytes when decompressed"
+        if not inflater.eof:
+            return b"".join(parts), "compressed body ends early"
+        body = inflater.unused_data
+        if name == "deflate" or body[:2] != b"\x1f\x8b":
+            return b"".join(parts), ""
+        if len(parts) == _MOST_MEMBERS:
+            return b"".join(parts), f"more than {_MOST_MEMBERS} compressed bodies in one"

@@ -6,8 +6,8 @@ on 12 upstream requests, the general client of aiohttp took 2.2 CPU ms and this 
 
 Invariants: exactly one of `Sink.end` and `Sink.fail` is called per request; after it the connection does not touch
 the sink again. A connection goes back to its pool only after a complete answer with nothing behind it. Bytes are
-never interpreted twice: what a lenient and a strict reader could frame differently (two lengths, a length beside
-chunks) is an error.
+never interpreted twice: two lengths are an error, and after a length beside chunks the connection is not used again.
+All that is no body is bounded: heads, interim answers, chunk lines, trailers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from recollect.errors import ArchiveError, ArchiveUnreachable, BadAnswer
 MAX_HEAD = 256 * 1024  # TimeGates send all their mementos in Link headers; 10 kB is common, 100 kB was seen
 _MAX_CHUNK_LINE = 4096
 _MAX_TRAILERS = 64 * 1024
+_MOST_INTERIM = 20
 
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?:[ \r\n]|$)")
 _FRAMING = re.compile(rb"\n(content-length|transfer-encoding|connection)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
@@ -92,6 +93,7 @@ class Connection(asyncio.Protocol):
         "_buffer",
         "_expects_body",
         "_idle",
+        "_interim",
         "_keep",
         "_left",
         "_sink",
@@ -112,6 +114,7 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
         self._state = _HEAD
         self._left = 0
+        self._interim = 0
         self._keep = False
         self._expects_body = True
 
@@ -127,6 +130,7 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None and self._sink is None
         self._sink = sink
         self._state = _HEAD
+        self._interim = 0
         self._expects_body = expects_body
         self.uses += 1
         self._transport.write(request)
@@ -207,9 +211,9 @@ class Connection(asyncio.Protocol):
     def _read_head(self, data: bytes) -> bytes | None:
         end = data.find(b"\r\n\r\n")
         skip = 4
-        if end < 0:
-            end = data.find(b"\n\n")
-            skip = 2
+        bare = data.find(b"\n\n", 0, end if end >= 0 else len(data))
+        if bare >= 0:
+            end, skip = bare, 2
         if end < 0:
             if len(data) > MAX_HEAD:
                 raise BadAnswer("no end of headers", where=self.where, why=f"{len(data)} bytes read")
@@ -222,7 +226,10 @@ class Connection(asyncio.Protocol):
         if match is None:
             raise BadAnswer("not HTTP/1", where=self.where, why=repr(raw[:40]))
         status = int(match[2])
-        if status < 200 and status != 101:
+        if status < 200:
+            self._interim += 1
+            if status == 101 or self._interim > _MOST_INTERIM:
+                raise BadAnswer("no answer, only interim ones", where=self.where, why=f"status {status}")
             return data[end + skip :]
         self._frame(status, raw, keep=match[1] == b"1")
         assert self._sink is not None
@@ -291,8 +298,9 @@ class Connection(asyncio.Protocol):
         match = _CHUNK.fullmatch(data[:end].rstrip(b"\r"))
         if match is None:
             raise BadAnswer("bad chunk size", where=self.where, why=repr(data[: min(end, 40)]))
-        self._left = int(match[1], 16)
-        self._state = _CHUNK_DATA if self._left else _TRAILERS
+        size = int(match[1], 16)
+        # Of trailers, what may still come is counted down.
+        self._state, self._left = (_CHUNK_DATA, size) if size else (_TRAILERS, _MAX_TRAILERS)
         return data[end + 1 :]
 
     def _read_chunk_end(self, data: bytes) -> bytes | None:
@@ -310,12 +318,13 @@ class Connection(asyncio.Protocol):
 
     def _read_trailers(self, data: bytes) -> bytes | None:
         end = data.find(b"\n")
+        if (len(data) if end < 0 else end) > self._left:
+            raise BadAnswer("endless trailers", where=self.where)
         if end < 0:
-            if len(data) > _MAX_TRAILERS:
-                raise BadAnswer("endless trailers", where=self.where)
             self._buffer = data
             return None
         if data[:end].strip():
+            self._left -= end
             return data[end + 1 :]
         self._finish()
         return data[end + 1 :]
