@@ -43,12 +43,12 @@ def spellings(text: str) -> list[bytes]:
 
 
 def _of_plain(uri: str, host: str, path: str) -> list[bytes]:
-    """What the long way finds for a plain URI: its key, and if they differ (`www`, dots) the key of what was typed."""
+    """What the long way finds for a plain URI: its key, and if they differ (`www`, dots, capitals) what was typed."""
     key = key_of_uri(uri)
     typed_host = ",".join(reversed(host.split("."))).encode()
     key_host, _, key_path = key.partition(b")")
     typed_path = path.encode() or b"/"
-    keys = [b"%b)%b" % pair for pair in product((key_host, typed_host), (key_path, typed_path))]
+    keys = [b"%b)%b" % pair for pair in product((key_host, typed_host), (key_path, typed_path.lower(), typed_path))]
     return list(dict.fromkeys(keys))
 
 
