@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import threading
@@ -448,6 +449,63 @@ def test_redirects_and_hosts_cannot_lead_us_elsewhere(archives: SmallArchives, t
             assert "evil" not in evil.json["self"]
             ask(base, f"/timemap/link/{quote(inside.base, safe='')}%2Fadmin")
         assert inside.requests == []
+
+
+@contextmanager
+def replaying(capture: bytes) -> Iterator[str]:
+    """An archive that lists one memento of everything, and replays it with exactly these bytes."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            path = self.rfile.readline().split(b" ")[1]
+            while self.rfile.readline().strip():
+                pass
+            if not path.startswith(b"/timemap/"):
+                self.wfile.write(capture.replace(b"BASE", base.encode()))
+                return
+            link = f'<{base}/web/20150101000000/{PAGE}>; rel="memento"; datetime="Thu, 01 Jan 2015 00:00:00 GMT"'
+            self.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n" + link.encode())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        base = f"http://127.0.0.1:{server.server_address[1]}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield base
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("fields", "body"),
+    [
+        (b"X-A: a\rX-Evil: 1\r\nContent-Length: 5\r\n\r\nhello", b"hello"),
+        (b"X(A: 1\r\nContent-Length: 5, 5\r\n\r\nhello", b"hello"),
+        (b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", b"hello"),
+        (b"Content-Length: 20\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", b"hello"),
+        (b"WWW-Authenticate: Basic\r\nX-Recollect-Partial: x\r\nContent-Length: 5\r\n\r\nhello", b"hello"),
+    ],
+)
+def test_a_hostile_capture_passes_as_what_it_is_and_no_more(tmp_path: Path, fields: bytes, body: bytes) -> None:
+    capture = b"HTTP/1.1 200 OK\r\nMemento-Datetime: nonsense\r\nX-Good: yes\r\n" + fields
+    with replaying(capture) as archive:
+        registry = tmp_path / "archives.json"
+        registry.write_text(json.dumps([{"id": "a", "timemap": f"{archive}/timemap/"}]))
+        with serving(registry, *QUICK) as base:
+            reply = ask(base, f"/memento/proxy/2015/{PAGE}")
+            assert (reply.status, reply.body, reply.headers["x-good"]) == (200, body, "yes")
+            assert reply.headers["memento-datetime"] == "Thu, 01 Jan 2015 00:00:00 GMT"
+            assert not {"x-evil", "x-a", "x(a", "www-authenticate", "x-recollect-partial"} & set(reply.headers)
+
+
+def test_a_captured_redirect_leads_to_the_memento_of_its_target(tmp_path: Path) -> None:
+    capture = (
+        b"HTTP/1.1 302 Found\r\nMemento-Datetime: Thu, 01 Jan 2015 00:00:00 GMT\r\nContent-Length: 0\r\n"
+        b"Location: BASE/web/20150101000000id_/http://new.example/x\r\n\r\n"
+    )
+    with replaying(capture) as archive:
+        registry = tmp_path / "archives.json"
+        registry.write_text(json.dumps([{"id": "a", "timemap": f"{archive}/timemap/"}]))
+        with serving(registry, *QUICK) as base:
+            reply = ask(base, f"/memento/proxy/2015/{PAGE}")
+            assert reply.headers["location"] == f"{base}/memento/proxy/20150101000000/http://new.example/x"
 
 
 def test_strange_requests_do_no_harm(archives: SmallArchives, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def _replay(response: StreamedResponse, url: str, wanted: Wanted, rewritten: boo
         url,
         _moment(headers.get("memento-datetime"), url, wanted),
         original_headers(list(headers)),
-        _original_location(location, wanted.uri) if status in _REDIRECTS else None,
+        original_location(location, wanted.uri) if status in _REDIRECTS else None,
         rewritten,
     )
 
@@ -203,7 +203,7 @@ def _moment(header: str, url: str, wanted: Wanted) -> datetime:
     return parse_timestamp(match[1]) if match else wanted.captured_at
 
 
-def _original_location(location: str, uri: str) -> str | None:
+def original_location(location: str, uri: str) -> str | None:
     """The target of an archived redirect, freed of the archive's own prefix where it was rewritten."""
     if not location:
         return None
@@ -276,7 +276,7 @@ def _record(data: bytes, wanted: Wanted, uri_m: str, sink: Callable[[bytes], Non
     status = int(record.http_headers.get_statuscode() or 0)
     fields = tuple((str(name), str(value)) for name, value in record.http_headers.headers)
     location = next((value for name, value in fields if name.lower() == "location"), "")
-    redirect = _original_location(location, wanted.uri) if status in _REDIRECTS else None
+    redirect = original_location(location, wanted.uri) if status in _REDIRECTS else None
     return Replay("archived", status, uri_m, wanted.captured_at, fields, redirect)
 
 

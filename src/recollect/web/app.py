@@ -102,9 +102,11 @@ class App:
             context.metrics.disconnects += 1
             raise
         except ConnectionError:
-            # The client went away while we wrote; there is nobody left to tell.
+            # The client went away while we wrote, or a replay broke off: there is nobody left to tell.
             context.metrics.disconnects += 1
-            raise
+            if request.transport is not None:
+                request.transport.abort()
+            response = web.Response(status=status)
         except (BadURI, UsageError) as error:
             response, status = refusal(error, uri_r=seen.uri_r), 400
         except Exception as error:  # one of the three edges: a fault of ours must not look like an answer

@@ -3,10 +3,13 @@
 Hides: which header belongs to the capture and which to the archive that replays it; fail-over to the next closest
 memento when an archive cannot replay. Set-Cookie, the archive's own security policy and CORS headers never pass; a
 redirect that was captured leads to its memento here, not to the live web. The page is foreign, so it is sandboxed.
+Fields that are no fields (control characters, endless values) do not pass, and the length passes only if it is certain:
+what a client or a proxy before us could frame otherwise than we do must not leave here.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,12 +20,15 @@ from recollect.aggregator.service import Answer
 from recollect.archives.client import StreamedResponse
 from recollect.archives.http1 import Headers
 from recollect.archives.registry import Archive
-from recollect.datetimes import format_http_date, format_timestamp
-from recollect.errors import ArchiveError
+from recollect.archives.replay import original_location
+from recollect.datetimes import format_http_date, format_timestamp, parse_http_date
+from recollect.errors import ArchiveError, FormatError
 from recollect.formats.timemap import Memento, Place, link_header, resolve
 from recollect.web.app import Context
 from recollect.web.replies import COMMON, describe, error_reply
 from recollect.web.target import Target
+
+log = logging.getLogger("recollect.web")
 
 PREFERENCES = ("original-content", "original-links", "original-headers")
 MAX_BODY = 10**9
@@ -38,8 +44,12 @@ _DROPPED = frozenset(
         *("content-security-policy-report-only", "strict-transport-security", "alt-svc", "nel", "report-to", "link"),
         *("vary", "location", "content-location", "accept-ranges", "via", "age", "expires", "cache-control", "pragma"),
         *("preference-applied", "clear-site-data", "refresh", "service-worker-allowed", "public-key-pins"),
+        *("www-authenticate", "authentication-info", "content-length", "memento-datetime"),
     )
 )
+_LONGEST_FIELD = 8000
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def raw_preferences(request: web.BaseRequest) -> list[str]:
@@ -69,8 +79,7 @@ async def replay(
         except ArchiveError as error:
             if response.prepared:
                 # The head is out; only a broken connection can say that the body is not whole.
-                if request.transport is not None:
-                    request.transport.abort()
+                log.info("replay broke off: %s", error)
                 raise ConnectionResetError(f"replay broke off: {error}") from error
             failures.append(f"{memento.archive}: {error}")
             continue
@@ -149,32 +158,42 @@ def _head(
         response.headers.add(name, value)
     response.headers.update(COMMON)
     response.headers.update(describe(answer))
-    response.headers["Memento-Datetime"] = upstream.headers.get("memento-datetime") or format_http_date(
-        memento.captured_at
-    )
+    response.headers["Memento-Datetime"] = format_http_date(_captured_at(upstream.headers) or memento.captured_at)
+    length = upstream.headers.get("content-length")
+    if length.isdecimal() and "transfer-encoding" not in upstream.headers:
+        response.headers["Content-Length"] = length
     response.headers["Link"] = link_header(place, answer.negotiated(memento.captured_at))
     response.headers["Content-Location"] = memento.uri
     response.headers["Content-Security-Policy"] = "sandbox allow-forms allow-scripts"
     applied = preferences or ["original-content"]
     response.headers["Preference-Applied"] = ", ".join(applied)
     response.headers["Vary"] = "prefer"
-    onward = upstream.headers.get("location") or upstream.headers.get("x-archive-orig-location")
+    onward = upstream.headers.get("x-archive-orig-location") or upstream.headers.get("location")
     if upstream.status in _REDIRECTS and onward:
-        there = resolve(target.uri_r, onward)
+        there = original_location(onward, target.uri_r)
         if there is not None:
             stamp = format_timestamp(memento.captured_at)
             response.headers["Location"] = f"{place.base}/memento/proxy/{stamp}/{there}"
+
+
+def _captured_at(headers: Headers) -> datetime | None:
+    try:
+        return parse_http_date(headers.get("memento-datetime"))
+    except FormatError:
+        return None
 
 
 def _captured_headers(headers: Headers, *, originals: bool) -> Iterator[tuple[str, str]]:
     """The headers that pass: those of the capture, and `X-Archive-Orig-*` (under their own names if wanted)."""
     for name, value in headers:
         low = name.lower()
+        if not _NAME.fullmatch(name) or _CONTROL.search(value) or len(value) > _LONGEST_FIELD:
+            continue
         if low.startswith("x-archive-orig-"):
             own = low.removeprefix("x-archive-orig-")
             if not originals:
                 yield name, value
-            elif own not in _DROPPED and own not in ("content-length", "content-encoding", "content-type"):
+            elif own not in _DROPPED and own not in ("content-encoding", "content-type"):
                 yield name[len("x-archive-orig-") :], value
-        elif low not in _DROPPED and not low.startswith("access-control-"):
+        elif low not in _DROPPED and not low.startswith(("access-control-", "x-recollect-")):
             yield name, value
