@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -142,8 +143,13 @@ def test_an_interrupted_download_goes_on_where_it_stopped(tmp_path: Path):
         (gzip.compress(MAP)[:-20], ""),
         (b"\x00" * 5000, ""),
         (b"", "neither header nor records"),
+        (gzip.compress(b"!context " + b"a" * 30_000_000), "megabyte"),
+        (MAP.replace(b"\ncom,", b'\n!meta {"links": {"next": "/.well-known/mementomap"}}\ncom,', 1), "circle"),
     ],
-    ids=["html", "unsorted", "frequency", "foreign", "endless-line", "bomb", "truncated", "binary", "empty"],
+    ids=[
+        *("html", "unsorted", "frequency", "foreign", "endless-line", "bomb", "truncated", "binary", "empty"),
+        *("endless-header", "circle"),
+    ],
 )
 def test_a_bad_map_does_no_harm(tmp_path: Path, body: bytes, reason: str):
     good = lambda r: answer(MAP) if "well-known" in r.path else answer(b"", "404 Not Found")  # noqa: E731
@@ -156,13 +162,53 @@ def test_a_bad_map_does_no_harm(tmp_path: Path, body: bytes, reason: str):
     assert (tmp_path / "one.ukvs.zst").read_bytes() == before
 
 
+def test_a_map_that_may_be_cut_off_is_not_installed(tmp_path: Path):
+    async def go():
+        async def handler(request, writer):
+            known = "well-known" in request.path
+            writer.write(b"HTTP/1.0 200 OK\r\n\r\n" + MAP if known else answer(b"", "404 Not Found"))
+            writer.close()
+
+        async with loopback(handler) as server, ArchiveClient(timeout=20) as client:
+            return await discover(client, Archive(id="one", timegate=f"{server.base}/web/"), tmp_path)
+
+    found = asyncio.run(go())
+    assert (found.outcome, "without its length" in found.reason) == ("failed", True)
+    assert not (tmp_path / "one.ukvs.zst").exists()
+
+
+@pytest.mark.parametrize("fields", [{"Content_Range": "bytes 5-99/100"}, {"ETag": '"v2"'}])
+def test_a_part_of_something_else_is_not_put_behind(tmp_path: Path, fields: dict[str, str]):
+    (tmp_path / ".discover").mkdir()
+    (tmp_path / ".discover" / "one.part").write_bytes(MAP[:20])
+
+    def pages(request: Request) -> bytes:
+        if "well-known" not in request.path:
+            return answer(b"", "404 Not Found")
+        assert request.headers["range"] == "bytes=20-"
+        return answer(MAP[30:], "206 Partial Content", **{"ETag": '"v1"', **fields})
+
+    async def go():
+        async def handler(request, writer):
+            writer.write(pages(request))
+
+        async with loopback(handler) as server, ArchiveClient(timeout=20) as client:
+            known = {"part_url": f"{server.base}/.well-known/mementomap", "part_etag": '"v1"'}
+            (tmp_path / ".discover" / "one.json").write_text(json.dumps(known))
+            return await discover(client, Archive(id="one", timegate=f"{server.base}/web/"), tmp_path)
+
+    found = asyncio.run(go())
+    assert (found.outcome, "cannot go on" in found.reason) == ("failed", True)
+    assert not (tmp_path / ".discover" / "one.part").exists()
+
+
 def test_an_endless_map_is_cut_off(tmp_path: Path):
     async def go():
         async def handler(request, writer):
             if "well-known" not in request.path:
                 writer.write(answer(b"", "404 Not Found"))
                 return
-            writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + MAP)
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n" + MAP)
             for number in range(10_000):
                 writer.write(b"org,x)/%08d 1\n" % number * 100)
                 await writer.drain()

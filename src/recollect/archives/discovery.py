@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from recollect.archives.client import ArchiveClient
+from recollect.archives.client import ArchiveClient, StreamedResponse
 from recollect.archives.registry import Archive
 from recollect.errors import AnswerTooBig, ArchiveError, BadAnswer, FormatError, RecollectError
 from recollect.formats.containers import open_input
@@ -76,8 +76,11 @@ async def discover(
                 continue
             if not pages:
                 return Discovery(archive.id, "unchanged", url, str(keeper.target))
-            keys = _install(pages, archive, keeper, bounds, any_id)
+            keys = _install(pages, archive, keeper, any_id)
             return Discovery(archive.id, "installed", url, str(keeper.target), keys)
+    except (FormatError, AnswerTooBig) as error:
+        keeper.part(0).unlink(missing_ok=True)  # there is no use in going on with it
+        return Discovery(archive.id, "failed", reason=str(error))
     except RecollectError as error:
         return Discovery(archive.id, "failed", reason=str(error))
     finally:
@@ -160,14 +163,19 @@ async def _fetch(
         return []
     if status != 200:
         return None
-    pages = [keeper.part(0)]
+    pages, seen = [keeper.part(0)], {url}
     total = pages[0].stat().st_size
+    room = limits.max_expanded - _expanded(pages[0], limits.max_expanded)
     following = _next_page(pages[0], url)
     while following is not None:
         if len(pages) >= limits.max_pages:
             raise AnswerTooBig("the map has too many pages", where=url, why=f"more than {limits.max_pages}")
+        if following in seen:
+            raise FormatError("the pages of the map lead in a circle", where=following)
+        seen.add(following)
         path = keeper.part(len(pages))
         total += await _plain_download(client, archive, following, path, limits.max_bytes - total)
+        room -= _expanded(path, room)
         pages.append(path)
         following = _next_page(path, following)
     return pages
@@ -194,6 +202,10 @@ async def _download(
                 raise BadAnswer("the interrupted download cannot go on", where=url, hint="run it again")
             return answer.status
         etag, modified = answer.headers.get("etag"), answer.headers.get("last-modified")
+        _check_length(answer, url)
+        if answer.status == 206 and not _goes_on(answer, begun, etag == known.get("part_etag")):
+            part.unlink(missing_ok=True)
+            raise BadAnswer("the interrupted download cannot go on", where=url, hint="run it again")
         keeper.save(part_url=url, part_etag=etag, part_modified=modified)
         room = limits.max_bytes - (begun if answer.status == 206 else 0)
         with part.open("ab" if answer.status == 206 else "wb") as out:
@@ -210,6 +222,7 @@ async def _plain_download(client: ArchiveClient, archive: Archive, url: str, pat
     async with client.stream(archive, url, max_bytes=max(room, 0) + 1) as answer:
         if answer.status != 200:
             raise BadAnswer("a page of the map is missing", where=url, why=f"status {answer.status}")
+        _check_length(answer, url)
         with path.open("wb") as out:
             async for chunk in answer:
                 size += len(chunk)
@@ -219,25 +232,30 @@ async def _plain_download(client: ArchiveClient, archive: Archive, url: str, pat
     return size
 
 
-def _install(pages: list[Path], archive: Archive, keeper: _Keeper, limits: Limits, any_id: bool) -> int:
+def _check_length(answer: StreamedResponse, url: str) -> None:
+    """A map cut off at the end of a line looks whole, and would hide all that the archive holds after it."""
+    if "content-length" not in answer.headers and "transfer-encoding" not in answer.headers:
+        raise BadAnswer("the map comes without its length", where=url, why="nobody could tell whether it is whole")
+
+
+def _goes_on(answer: StreamedResponse, begun: int, same: bool) -> bool:
+    """Whether a part is the one that was asked for."""
+    said = answer.headers.get("content-range")
+    return begun > 0 and same and (not said or said.replace(" ", "").startswith(f"bytes{begun}-"))
+
+
+def _install(pages: list[Path], archive: Archive, keeper: _Keeper, any_id: bool) -> int:
     """Check every line and write the map in our own container; raises and installs nothing if anything is wrong."""
-    try:
-        room = limits.max_expanded
+    header = _header(pages[0])
+    if not any_id:
+        _check_owner(header, archive)
+    with Writer(keeper.target, _without_paging(header)) as out:
         for page in pages:
-            room -= _expanded(page, room)
-        header = _header(pages[0])
-        if not any_id:
-            _check_owner(header, archive)
-        with Writer(keeper.target, _without_paging(header)) as out:
-            for page in pages:
-                with MapFile(page) as source:
-                    for record in source.records(ordered=True):
-                        out.write(record)
-            if out.count == 0 and not header.meta and not header.id:
-                raise FormatError("not a map", where=archive.id, why="neither header nor records")
-    except FormatError:
-        pages[0].unlink(missing_ok=True)
-        raise
+            with MapFile(page) as source:
+                for record in source.records(ordered=True):
+                    out.write(record)
+        if out.count == 0 and not header.meta and not header.id:
+            raise FormatError("not a map", where=archive.id, why="neither header nor records")
     known = keeper.state()
     keeper.save(url=known["part_url"], etag=known["part_etag"], last_modified=known["part_modified"], part_url="")
     pages[0].unlink(missing_ok=True)
