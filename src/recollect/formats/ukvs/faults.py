@@ -198,7 +198,7 @@ class _Check:
                     yield self._fault(code, reason, line, level=level)
             elif _CONTROL.search(token):
                 yield self._fault("bad-key", f"a control character in {name}", line)
-            elif name == "datetime":
+            elif name == "datetime" and token != b"?":
                 try:
                     Period.parse(token)
                 except FormatError as error:
