@@ -92,8 +92,9 @@ def test_captures_of_a_page_across_archives(page: sync_api.Page, base: str) -> N
         "Broken": "failed",
         "Ruled": "skipped",
     }
-    assert page.get_by_text("This may not be all: 1 archive could not answer.").is_visible()
+    assert page.get_by_text("This may not be all: 1 archive did not answer.").is_visible()
     assert "never lost.example" in page.locator("tr.skipped .why").inner_text()
+    assert page.locator("tr.failed .why").inner_text() == "status 503"
     assert foreign == [] and messages == []
 
 
@@ -181,6 +182,8 @@ def test_a_narrow_screen_does_not_scroll_sideways(browser: sync_api.Browser, bas
     page = context.new_page()
     find(page, base, URI)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    table = page.locator("div.scroll:has(table.archives)")
+    assert table.evaluate("box => box.scrollWidth <= box.clientWidth"), "why an archive failed is not out of sight"
     context.close()
 
 

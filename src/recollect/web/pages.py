@@ -37,6 +37,8 @@ ASSET_TYPES = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascrip
 ASSET_TYPES["icon.svg"] = "image/svg+xml"
 LISTED_PER_YEAR = 60
 """Captures listed under one year; the TimeMap has them all."""
+UNFOLDED = 20
+"""Captures up to which all years are open."""
 
 
 @cache
@@ -136,7 +138,7 @@ def _summary(answer: Answer, place: Place) -> str:
     warning = ""
     if answer.failed or answer.unheard:
         count = len({o.archive for o in answer.failed} | {d.archive for d in answer.unheard})
-        warning = f'<p class="warning">This may not be all: {_count(count, "archive")} could not answer.</p>'
+        warning = f'<p class="warning">This may not be all: {_count(count, "archive")} did not answer.</p>'
     return (
         '<section class="card summary">'
         f"<h2>{_count(len(mementos), 'capture')} in {_count(holders, 'archive')}</h2>"
@@ -168,7 +170,7 @@ def _archives(answer: Answer, names: dict[str, str]) -> str:
     for decision in answer.decisions:
         outcome = outcomes.get(decision.archive)
         state, said, time = _state(decision, outcome)
-        why = _reason(decision) + (f"<br>{escape(outcome.why)}" if outcome and outcome.why else "")
+        why = "<br>".join(part for part in (_reason(decision), _trouble(outcome)) if part)
         rows.append(
             f'<tr class="{state}"><td>{escape(names.get(decision.archive, decision.archive))}</td>'
             f'<td><span class="state">{state}</span></td><td class="number">{escape(said)}</td>'
@@ -192,7 +194,7 @@ def _state(decision: Decision, outcome: Outcome | None) -> tuple[str, str, str]:
         return "asked", "", ""
     time = f"{outcome.elapsed:.2f} s" if outcome.elapsed else ""
     if outcome.kind == "error":
-        return "failed", outcome.error, time
+        return "failed", "", time
     if outcome.partial:
         return "partial", f"{outcome.count:,}", time
     return ("found", f"{outcome.count:,}", time) if outcome.count else ("none", "0", time)
@@ -205,15 +207,22 @@ def _reason(decision: Decision) -> str:
     return ": ".join(part for part in (escape(decision.source), said, escape(decision.reason)) if part)
 
 
+def _trouble(outcome: Outcome | None) -> str:
+    """What went wrong with an archive that was asked."""
+    if outcome is None:
+        return ""
+    return escape(": ".join(part for part in (outcome.error, outcome.why, outcome.partial) if part))
+
+
 def _list(mementos: Mementos, place: Place, names: dict[str, str]) -> Iterator[str]:
-    """Captures by year, folded; the newest year is open."""
+    """Captures by year, folded unless they are few; the newest year is open."""
     colours = {archive: number % COLOURS for number, archive in enumerate(in_order(mementos))}
     years: dict[str, list[int]] = {}
     for number, (moment, *_) in enumerate(mementos.rows):
         years.setdefault(moment[:4], []).append(number)
     yield '<section class="card list"><h3>Captures by year</h3>'
     for index, (year, numbers) in enumerate(reversed(years.items())):
-        state = " open" if index == 0 else ""
+        state = " open" if index == 0 or len(mementos) <= UNFOLDED else ""
         yield f'<details id="y{year}"{state}><summary>{year} <span class="note">{len(numbers):,}</span></summary><ol>'
         for number in numbers[:LISTED_PER_YEAR]:
             memento = mementos[number]
