@@ -49,6 +49,7 @@ class Story:
         self.folder = folder
         self.lines: list[str] = []
         self.started = time.monotonic()
+        self.width = min(shutil.get_terminal_size((100, 24)).columns, 100)
         self._bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self._step = 0
 
@@ -64,39 +65,55 @@ class Story:
         self.lines += ["", headline]
         mark, end = ("\033[1m", "\033[0m") if self._bold else ("", "")
         sys.stdout.write(f"\n{mark}{headline}{end}   [{seconds:.0f} s]\n")
-        for line in textwrap.wrap(why, 100):
+        for line in textwrap.wrap(why, self.width - 3):
             self.say(f"   {line}")
 
     def command(self, *args: str) -> None:
-        """Show a command as one would type it."""
-        self.say(f"\n   $ {shlex.join(['recollect', *args])}")
+        """Show a command as one would type it, in lines that fit."""
+        lines = ["$ recollect"]
+        for words in _with_values(args):
+            if len(lines[-1]) + len(words) + 6 > self.width:
+                lines.append("  ")
+            lines[-1] += f" {words}"
+        self.say("\n   " + " \\\n   ".join(lines))
 
-    def run(self, *args: str, show: int = 40, expect: Sequence[int] = (0,)) -> str:
-        """Run a command, show the first lines of what it says, and return its standard output."""
+    def run(self, *args: str, show: int = 40) -> None:
+        """Run a command, and show the first lines of what it says."""
         self.command(*args)
         done = subprocess.run(
             [sys.executable, "-m", "recollect", *args],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             env=environment(self.folder),
             timeout=170,
         )
-        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        said = [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
         for line in said[:show]:
             self.say(f"   {line}")
         if len(said) > show > 1:
             self.say(f"   … {len(said) - show} more lines")
-        if done.returncode not in expect:
-            raise SystemExit(f"\nThe demo failed: this command ended with {done.returncode}.\n{done.stderr[-2000:]}")
-        return done.stdout
+        if done.returncode:
+            raise SystemExit(f"\nThe demo failed: this command ended with {done.returncode}.\n{done.stdout[-2000:]}")
+
+
+def _with_values(args: Sequence[str]) -> list[str]:
+    """Words as a shell wants them, each option together with its value."""
+    together: list[str] = []
+    for word in args:
+        if together and together[-1].startswith("-") and " " not in together[-1] and not word.startswith("-"):
+            together[-1] += f" {shlex.quote(word)}"
+        else:
+            together.append(shlex.quote(word))
+    return together
 
 
 def environment(folder: Path) -> dict[str, str]:
     """Ours, without settings of the user's own that would change the demo."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
-    return {**kept, "XDG_CONFIG_HOME": str(folder), "NO_COLOR": "1", "COLUMNS": "110"}
+    return {**kept, "XDG_CONFIG_HOME": str(folder), "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def main() -> int:
@@ -194,14 +211,15 @@ def make_maps(story: Story, world: World, archives: list[PywbArchive], numbers: 
         "index is looked up in it. Then it is made small; what is held is still found. (The first run ever compiles the "
         "inner loops and takes some seconds longer.)",
     )
-    for holder, archive in zip(world.archives, archives, strict=True):
+    for place, (holder, archive) in enumerate(zip(world.archives, archives, strict=True)):
+        show = 1 if place else 6
         index = f"archives/{holder.id}/collections/web/indexes/index.cdxj"
         full, small = f"full/{holder.id}.ukvs", f"small/{holder.id}.ukvs"
         for path in (full, small):
             (story.folder / path).parent.mkdir(exist_ok=True)
-        story.run("profile", index, "-o", full, "--name", holder.name, "--id", f"{archive.base}/web/", show=4)
-        story.run("compact", full, "-o", small, "--max-cost", "10%", "--lookups", "lookups.txt", show=6)
-        story.run("verify", small, index, show=4)
+        story.run("profile", index, "-o", full, "--name", holder.name, "--id", f"{archive.base}/web/", show=show)
+        story.run("compact", full, "-o", small, "--max-cost", "10%", "--lookups", "lookups.txt", show=show)
+        story.run("verify", small, index, show=show)
         numbers.keys[holder.id] = tuple(_keys(story.folder / path) for path in (full, small))
         numbers.bytes[holder.id] = tuple((story.folder / path).stat().st_size for path in (index, full, small))
     first = world.archives[0].id
@@ -304,10 +322,10 @@ def recover(story: Story, world: World, numbers: Numbers) -> None:
     story.step(
         "Job three: get a lost website back",
         f"{start} is gone: the domain is parked. Each archive has a part of it, one of them also the parked page. First a "
-        "look at what there is, then the site itself, then an honest measurement against the site as it was.",
+        "look at what there is (recollect survey shows only that), then the site itself, then an honest measurement "
+        "against the site as it was.",
     )
     where = ("--archives", "archives.json", "--maps", "maps")
-    story.run("survey", start, *where)
     story.run("recover", start, "-o", "site", *where, "--yes")
     story.run("measure", "lost.warc.gz", "site", "--diagram", "diagram.svg")
     numbers.measured = json.loads(

@@ -41,12 +41,13 @@ main { max-width: 66rem; margin: 0 auto; padding: 2.5rem 1.2rem } h1 { margin: 0
 h2 { margin: 0 0 .3rem; font-size: 1.25rem } p { margin: .4rem 0 } .lead { color: var(--soft); font-size: 1.1rem; max-width: 46rem }
 section { margin: 1.6rem 0; padding: 1.4rem 1.6rem; background: var(--card); border: 1px solid var(--line); border-radius: 12px }
 a { color: var(--accent) } table { border-collapse: collapse; width: 100%; margin: .8rem 0; font-variant-numeric: tabular-nums }
-th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line); text-align: right } th { color: var(--soft); font-weight: 600 }
+section, .pair > div { min-width: 0; overflow-x: auto } th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line); text-align: right } th { color: var(--soft); font-weight: 600 }
 th:first-child, td:first-child { text-align: left } .links { display: flex; flex-wrap: wrap; gap: .5rem; margin: .8rem 0 0; padding: 0 }
 .links a { padding: .35rem .8rem; border: 1px solid var(--line); border-radius: 99px; text-decoration: none }
 .links a:hover, .links a:focus-visible { border-color: var(--accent) } .big { font-size: 2.6rem; font-weight: 700; line-height: 1.1 }
-.pair { display: grid; grid-template-columns: 1fr auto; gap: 1.5rem; align-items: center } svg.bars { width: 100%; height: auto }
-svg.bars text { fill: var(--ink); font: 14px system-ui, sans-serif } .b1 { fill: var(--pale) } .b2 { fill: var(--bar) }
+.pair { display: grid; grid-template-columns: 1fr auto; gap: 1.5rem; align-items: center }
+.bar { display: flex; gap: .6rem; align-items: center; margin: .4rem 0; font-size: .9rem } .bar span { flex: 0 0 6.5rem }
+.bar i { height: 1.9rem; border-radius: 4px; background: var(--bar) } .bar.all i { background: var(--pale) }
 pre { overflow: auto; max-height: 28rem; padding: 1rem; background: var(--ground); border-radius: 8px; font-size: .8rem }
 iframe { margin-top: 1rem; width: 100%; height: 26rem; border: 1px solid var(--line); border-radius: 8px; background: #fff }
 @media (max-width: 40rem) { .pair { grid-template-columns: 1fr } }
@@ -97,19 +98,15 @@ def _maps(world: World, numbers: Numbers) -> str:
 
 def _requests(numbers: Numbers) -> str:
     most = max(*numbers.requests, 1)
-    bars = []
-    for row, (label, count) in enumerate(zip(("without maps", "with maps"), numbers.requests, strict=True)):
-        width = 560 * count / most
-        bars.append(
-            f'<text x="0" y="{row * 40 + 25}">{label}</text><rect class="b{row + 1}" x="110" y="{row * 40 + 5}" '
-            f'width="{width:.0f}" height="30" rx="4"/><text x="{120 + width:.0f}" y="{row * 40 + 25}">{count} requests</text>'
-        )
+    bars = "".join(
+        f'<div class="bar {kind}"><span>{label}</span><i style="width:{55 * count / most:.1f}%"></i>{count} requests</div>'
+        for label, kind, count in zip(("without maps", "with maps"), ("all", ""), numbers.requests, strict=True)
+    )
     return (
         '<section class="pair"><div><h2>2 · Ask only those that can answer</h2>'
         f"<p>{numbers.lookups} lookups through the aggregator, first to every archive, then by the maps. Both found the same "
         f"{numbers.found[0]:,} mementos; {numbers.missed} lookups had another answer.</p>"
-        f'<svg class="bars" viewBox="0 0 790 85" role="img" aria-label="{numbers.requests[0]} requests without maps, '
-        f'{numbers.requests[1]} with maps">{"".join(bars)}</svg>'
+        f"{bars}"
         + _links(
             ("timeline.html", "Timeline of the lost site"),
             ("without.jsonl", "Log without maps"),
