@@ -42,7 +42,7 @@ def test_parts_are_one_map_for_lookup_merge_validate_and_publish(
     assert b"".join(part.read_bytes() for part in parts) == text
     manifest = json.loads((tmp_path / "parts" / "manifest.json").read_bytes())
     assert manifest["keys"] == whole.totals.keys == sum(part["keys"] for part in manifest["parts"])
-    assert [fault for fault in validate(str(tmp_path / "parts")) if fault.severity == "error"] == []
+    assert [fault for fault in validate(str(tmp_path / "parts")) if fault.level == "error"] == []
     one, many = open_map(tmp_path / "whole.ukvs"), open_map(tmp_path / "parts")
     uris = [line.split(" ")[0] for line in lines(1, 300)] + ["http://nowhere.example/", "http://a.com:8080/a"]
     assert [many.lookup(uri) for uri in uris] == [one.lookup(uri) for uri in uris]
@@ -54,6 +54,21 @@ def test_parts_are_one_map_for_lookup_merge_validate_and_publish(
     assert by_url["top_uri_rs"] == stats([tmp_path / "parts"]).as_dict()["top_uri_rs"]
     for name in (".well-known/mementomap", "mementomap/map.ukvs.gz"):
         assert (tmp_path / "a.ukvs-web" / name).read_bytes() == (tmp_path / "b.ukvs-web" / name).read_bytes()
+
+
+def test_a_folder_with_more_than_a_map_in_it_is_not_replaced(spark: Any, indexes: list[str], tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    for output in (f"{mine}/", f"{mine.as_uri()}/", mine.as_uri()):
+        with pytest.raises(UsageError, match="folder"):
+            spark_profile.profile(indexes, output, sizes=SMALL)
+        assert (mine / "thesis.txt").read_text() == "years of work"
+    assert [one.name for one in tmp_path.iterdir()] == ["mine"]
+    (mine / "thesis.txt").unlink()
+    for output in (f"{mine}/", f"{mine.as_uri()}/", f"{mine}/"):  # empty, then an earlier map, with Spark's checksums
+        spark_profile.profile(indexes, output, sizes=SMALL)
+        assert (mine / "manifest.json").is_file()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from recollect.formats.containers import atomic_output, check_output
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _PART = re.compile(r"part-(\d+)")
+# What an earlier run, or Spark's own writers, left in a folder of parts.
+_OF_PARTS = re.compile(r"part-\d+.*|manifest\.json|_SUCCESS|\..+\.crc")
 
 
 def is_url(name: str) -> bool:
@@ -65,6 +67,16 @@ class HadoopFiles:
         for child in system.listStatus(status.getPath()):
             if not child.getPath().getName().startswith((".", "_")):
                 yield from self._below(system, child)
+
+    def in_folder(self, url: str) -> list[str] | None:
+        """The names of all that is in a folder, None if there is no such folder."""
+        try:
+            system, path = self._system(url), self._path(url)
+            if not system.exists(path) or not system.getFileStatus(path).isDirectory():
+                return None
+            return [child.getPath().getName() for child in system.listStatus(path)]
+        except Exception as error:  # whatever the file system's Java library throws
+            raise _unusable(url, error) from error
 
     def head(self, url: str, size: int) -> bytes:
         """The first bytes of a file."""
@@ -139,12 +151,33 @@ class Target(Protocol):
 def target_of(spark: Any, output: str, *, as_parts: bool, temp_dir: str | None = None) -> Target:
     """The target of an output as people name it; `-` is stdout. Raises if it cannot be written, before all work."""
     if is_url(output):
-        return RemoteTarget(HadoopFiles(spark), output)
-    if as_parts and Path(output.rstrip("/")).is_file():
-        raise UsageError("a file where a folder of parts is to be", where=output)
-    if not as_parts:
+        files = HadoopFiles(spark)
+        _check_folder(output, files.in_folder(output), as_parts=as_parts)
+        return RemoteTarget(files, output)
+    if as_parts:
+        folder = Path(output.rstrip("/") or "/")
+        if folder.is_file():
+            raise UsageError("a file where a folder of parts is to be", where=output)
+        _check_folder(output, [one.name for one in folder.iterdir()] if folder.is_dir() else None, as_parts=True)
+    else:
         check_output(output)
     return LocalTarget(output, temp_dir)
+
+
+def _check_folder(output: str, names: Sequence[str] | None, *, as_parts: bool) -> None:
+    """Refuse to put a map in the place of a folder that is more than an earlier map in parts."""
+    if names is None:
+        return
+    if not as_parts:
+        raise UsageError("a folder where a file is expected", where=output, hint="add --parts, or name a file in it")
+    others = sorted(name for name in names if not _OF_PARTS.fullmatch(name))
+    if others:
+        raise UsageError(
+            "a folder with more than a map in it would be replaced",
+            where=output,
+            why=f"{others[0]} is no part of a map",
+            hint="name a folder that is not there yet, or an earlier map in parts",
+        )
 
 
 class LocalTarget:
@@ -177,14 +210,16 @@ class LocalTarget:
                     shutil.copyfileobj(part, out, 1 << 20)
 
     def as_parts(self, names: Sequence[str]) -> None:
-        target = Path(self._output.rstrip("/"))
-        if target.is_dir():
-            # Renaming cannot replace a folder that has something in it.
-            old = self._folder / "old"
-            target.rename(old)
-        elif target.exists():
-            raise RecollectError("a file where a folder of parts is to be", where=str(target))
-        (self._folder / "parts").rename(target)
+        target, old = Path(self._output.rstrip("/")), self._folder / "old"
+        try:
+            if target.is_dir():
+                # Renaming cannot replace a folder that has something in it.
+                target.rename(old)
+            (self._folder / "parts").rename(target)
+        except BaseException:
+            if old.is_dir():
+                old.rename(target)
+            raise
 
     def discard(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
