@@ -8,11 +8,13 @@ Archive, ISO-8859-1 and HTML at status 200, pywb's `mp_`, commas and fragments i
 from __future__ import annotations
 
 import gzip
+import random
 
 import pytest
 
 from recollect.datetimes import format_timestamp
 from recollect.formats.timemap import TimeMap, merge, parse_timemap
+from recollect.formats.timemap import read as read_module
 
 BASE = "http://arc.example/timemap/link/http://lost.example/"
 A = ("20090214231500", "http://arc.example/web/20090214231500/http://lost.example/")
@@ -111,17 +113,18 @@ DATES = [
         "",
     ),
 ]
+NO_URI = "characters that have no place in a URI"
 TARGETS = [
     ("comma", link(held("a,b,c"), DATE_A), [(A[0], held("a,b,c"))], ""),
     ("semicolon", link(held(";sid=1?a=1;b=2"), DATE_A), [(A[0], held(";sid=1?a=1;b=2"))], ""),
     ("fragment", link(held("#top"), DATE_A), [(A[0], held("#top"))], ""),
-    ("one quote", f"{link(held('?q=' + chr(34) + 'x'), DATE_A)},\n{LB}", [(A[0], held("?q=%22x")), B], ""),
-    ("two quotes", f"{link(held('?q=' + chr(34) * 2), DATE_A)},\n{LB}", [(A[0], held("?q=%22%22")), B], ""),
-    ("greater than", f"{link(held('?a>b'), DATE_A)},\n{LB}", [(A[0], held("?a%3Eb")), B], ""),
-    ("less than", f"{link(held('?a<b'), DATE_A)},\n{LB}", [(A[0], held("?a%3Cb")), B], ""),
-    ("spaces", link(held("a b c"), DATE_A), [(A[0], held("a%20b%20c"))], ""),
-    ("tab", link(held("a\tb"), DATE_A), [(A[0], held("a%09b"))], ""),
-    ("not ASCII", link(held("é中"), DATE_A), [(A[0], held("%C3%A9%E4%B8%AD"))], ""),
+    ("one quote", f"{link(held('?q=' + chr(34) + 'x'), DATE_A)},\n{LB}", [(A[0], held("?q=%22x")), B], NO_URI),
+    ("two quotes", f"{link(held('?q=' + chr(34) * 2), DATE_A)},\n{LB}", [(A[0], held("?q=%22%22")), B], NO_URI),
+    ("greater than", f"{link(held('?a>b'), DATE_A)},\n{LB}", [(A[0], held("?a%3Eb")), B], NO_URI),
+    ("less than", f"{link(held('?a<b'), DATE_A)},\n{LB}", [(A[0], held("?a%3Cb")), B], NO_URI),
+    ("spaces", link(held("a b c"), DATE_A), [(A[0], held("a%20b%20c"))], NO_URI),
+    ("tab", link(held("a\tb"), DATE_A), [(A[0], held("a%09b"))], NO_URI),
+    ("not ASCII", link(held("é中"), DATE_A), [(A[0], held("%C3%A9%E4%B8%AD"))], NO_URI),
     ("brackets and bars stay", link(held("?a[]={x}|y^z"), DATE_A), [(A[0], held("?a[]={x}|y^z"))], ""),
     ("escapes stay", link(held("100%25%2F%3f"), DATE_A), [(A[0], held("100%25%2F%3f"))], ""),
     (
@@ -217,6 +220,26 @@ def test_right_mementos_or_a_named_problem(body: str, expected: list[tuple[str, 
         assert any(problem in words for words in timemap.problems), timemap.problems
     else:
         assert timemap.problems == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f'{{"mementos": {{"list": [{{"datetime": "2009-02-14T23:15:00Z", "uri": "{A[1]}"}}, {{"dat'.encode(),
+        gzip.compress(link(A[1], DATE_A).encode() + b"," + random.Random(1).randbytes(10_000))[:-5000],
+    ],
+    ids=["json", "gzip"],
+)
+def test_what_is_cut_off_says_that_something_may_be_missing(body: bytes) -> None:
+    timemap = read(body)
+    assert timemap.missing
+    assert not read(link(A[1], DATE_A)).missing
+
+
+def test_odd_links_are_read_as_many_as_can_be_in_a_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_module, "MOST_ODD", 100)
+    timemap = read("<http://arc.example/>; rel=odd," * 200 + link(A[1], DATE_A))
+    assert "the rest is not read" in timemap.missing
 
 
 def test_bytes_that_are_not_utf8_stay_the_bytes_they_are() -> None:

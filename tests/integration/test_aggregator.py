@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -187,6 +188,29 @@ def test_pages_together_are_no_larger_than_one_answer_may_be() -> None:
             assert len(servers["a"].requests) < 30
             assert sum(len(m.uri) for m in got.mementos) < 100_000
             assert "more than" in got.failed[0].partial
+
+    run(main())
+
+
+def test_a_body_that_takes_long_to_read_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reads(body: bytes, content_type: str, base: str) -> Any:
+        if len(body) > 10_000:
+            time.sleep(0.3)
+        return parse_timemap(body, content_type, base)
+
+    monkeypatch.setattr(ask_module, "parse_timemap", reads)
+    monkeypatch.setattr(ask_module, "_LARGE", 10_000)
+
+    async def main() -> None:
+        large = timemap("2015", more="," + "\n" * 20_000)
+        async with aggregator({"a": says(answer(large))}) as (service, _):
+            task = asyncio.ensure_future(service.timemaps(Lookup(URI)))
+            ticks = 0
+            while not task.done():
+                await asyncio.sleep(0.01)
+                ticks += 1
+            assert len((await task).mementos) == 1
+            assert ticks > 10
 
     run(main())
 

@@ -27,6 +27,7 @@ from recollect.formats.timemap import Link, Memento, TimeMap, parse_link_header,
 _REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
 _ABSENT = frozenset((204, 404, 410))
 _STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
+_LARGE = 1_000_000  # bytes from which a body is read beside the loop: a hostile one takes seconds
 _TIMEGATE_HOPS = 4
 _TIMEGATE_BODY = 64 * 1024  # bodies of TimeGates say nothing; this lets a usual one be read, and its connection kept
 ACCEPT = {"Accept": "application/link-format, application/json;q=0.8, */*;q=0.5"}
@@ -115,12 +116,18 @@ async def ask_timemap(
         )
     except ArchiveError as error:
         return failed(archive.id, error, loop.time() - started, 1)
-    outcome = _read_timemap(archive.id, response)
+    outcome = await _read(archive.id, response)
     if outcome.timemap.pages:
         left = replace(limits, max_bytes=limits.max_bytes - len(response.body))
         outcome = await _with_pages(client, archive, outcome, deadline, headers, left, purse)
         outcome = replace(outcome, elapsed=loop.time() - started)
     return outcome
+
+
+async def _read(archive: str, response: Response) -> Outcome:
+    if len(response.body) < _LARGE:
+        return _read_timemap(archive, response)
+    return await asyncio.to_thread(_read_timemap, archive, response)
 
 
 def _read_timemap(archive: str, response: Response) -> Outcome:
@@ -130,10 +137,10 @@ def _read_timemap(archive: str, response: Response) -> Outcome:
     if not 200 <= status < 300:
         return _bad_status(archive, response)
     timemap = parse_timemap(response.body, response.headers.get("content-type"), response.url)
+    why = response.truncated or timemap.missing or ("only a part of it was sent" if status == 206 else "")
     if timemap.uris or timemap.pages:
-        return Outcome(archive, "mementos", timemap, response.elapsed, partial=response.truncated)
-    if response.truncated:
-        why = response.truncated
+        return Outcome(archive, "mementos", timemap, response.elapsed, partial=why)
+    if why:
         return Outcome(archive, "error", NO_TIMEMAP, response.elapsed, 1, "bad answer", why, harm=True)
     if timemap.kind == "empty" or (timemap.kind != "other" and not timemap.problems):
         return Outcome(archive, "none", timemap, response.elapsed)
@@ -169,7 +176,7 @@ async def _with_pages(
             response = await client.get(archive, uri, headers=headers, deadline=deadline, max_bytes=most, partial=True)
         except ArchiveError as error:
             return NO_TIMEMAP, str(error), 0
-        outcome = _read_timemap(archive.id, response)
+        outcome = await _read(archive.id, response)
         return outcome.timemap, outcome.error or outcome.partial, len(response.body)
 
     while todo and requests < limits.max_pages:

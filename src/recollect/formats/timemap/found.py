@@ -10,7 +10,7 @@ from datetime import datetime
 
 from recollect.datetimes import format_http_date, parse_any, parse_timestamp
 from recollect.errors import FormatError
-from recollect.formats.timemap.links import Link, Problems, resolve
+from recollect.formats.timemap.links import Link, Problems, resolve, safe_uri
 from recollect.formats.timemap.model import MOMENT_OF_DAY, Page, TimeMap, datetime_to_moment, stem_of
 
 _STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
@@ -52,6 +52,8 @@ class Found:
             date = link.params.get("datetime", "")
             if "datetime" in link.cut and not _WHOLE_DATE.fullmatch(date):
                 date = ""
+            if safe_uri(link.target) != link.target:
+                self.problems.add("characters that have no place in a URI", link.target)
             self.memento(target, date, link.params.get("anchor", ""))
         if "self" in link.rels:
             self.selves.add(_bare(target))
@@ -122,6 +124,7 @@ class Found:
             stems=self.stems,
             pages=self._other_pages(),
             problems=self.problems.words(),
+            missing=self.problems.missing,
             kind=kind,
         )
 

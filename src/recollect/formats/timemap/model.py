@@ -63,6 +63,8 @@ class TimeMap:
     """Of each memento, the stem of its link; empty where nobody has needed it yet."""
     pages: tuple[Page, ...] = ()
     problems: tuple[str, ...] = ()
+    missing: str = ""
+    """The problem because of which mementos may be missing, if there is one."""
     kind: str = "link"
     """What the body was: `link`, `json`, `cdxj`, `empty`, or `other` (HTML, noise), which holds no mementos."""
 

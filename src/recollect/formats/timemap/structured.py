@@ -32,7 +32,7 @@ def read_json(text: str, base: str, problems: Problems) -> TimeMap:
     except (ValueError, RecursionError):
         document = list(_whole_objects(text))
         if _FLAT_OBJECT.sub("", text).strip(", \t\r\n"):
-            problems.add("broken or cut-off JSON")
+            problems.lose("broken or cut-off JSON")
     known = _document(document, found) or bool(found.uris)
     if not known:
         problems.add("JSON without mementos")
