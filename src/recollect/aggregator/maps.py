@@ -160,13 +160,15 @@ def _found(
     directory: str | Path | None, archives: Sequence[Archive], problems: list[str]
 ) -> Iterator[tuple[str, Path, str]]:
     """(archive, file, kind) of every map; names that belong to nobody are told."""
-    known = {archive.id.lower(): archive.id for archive in archives}
+    # Some file systems do not keep upper and lower case; where they do, the very name goes first.
+    known = {archive.id.lower(): archive.id for archive in archives} | {archive.id: archive.id for archive in archives}
     for path in _files(directory) if directory is not None else []:
         match = _NAME.fullmatch(path.name)
         if match is None:
             continue
-        if match["id"].lower() in known:
-            yield known[match["id"].lower()], path, match["kind"].lower()
+        owner = known.get(match["id"]) or known.get(match["id"].lower())
+        if owner is not None:
+            yield owner, path, match["kind"].lower()
         else:
             problems.append(f"{path}: no archive is called {match['id']!r}")
     for archive in archives:

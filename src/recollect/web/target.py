@@ -5,7 +5,7 @@ included, byte for byte. Nothing is decoded twice, `%2F` stays `%2F`. Three help
 
 - a URI-R that is percent-encoded as one piece (`http%3A%2F%2F...`) is decoded once, and then the query is ours;
 - `http:/x`, as proxies that merge slashes send it, gets its slash back; without a scheme it is `http://`;
-- `?archives=` at the very end, if it names archives we know, is ours also behind a plain URI-R.
+- a query that begins with `archives=` and names archives we know is ours also behind a plain URI-R.
 
 Our own query parameters: `archives`, `from`, `to`, `page`, `url` (the URI-R itself, `/timemap/link?url=...`).
 """
@@ -134,7 +134,7 @@ def split_options(rest: str, known_archives: Collection[str] = ()) -> tuple[str,
         return path, _options(query)
     pairs = parse_qsl(query, keep_blank_values=True)
     names = {name for name, _ in pairs}
-    if "archives" in names and names <= OPTIONS:
+    if query.startswith("archives=") and names <= OPTIONS:
         asked = dict(pairs)["archives"].split(",")
         if all(name.strip().removeprefix("!") in known_archives for name in asked):
             return path, dict(pairs)

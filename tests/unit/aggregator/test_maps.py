@@ -93,6 +93,13 @@ def test_names_that_belong_to_nobody_are_told(tmp_path: Path) -> None:
         Maps.open(tmp_path / "nowhere", archives("a"))
 
 
+def test_names_that_differ_only_by_case_belong_to_their_own(tmp_path: Path) -> None:
+    (tmp_path / "IA.ukvs").write_text(HEAD + "com,example)/ 7/1\n")
+    for names in (("IA", "ia"), ("ia", "IA")):
+        assert list(Maps.open(tmp_path, archives(*names)).describe()) == ["IA"]
+    assert list(Maps.open(tmp_path, archives("ia")).describe()) == ["ia"]
+
+
 def test_a_stamp_changes_with_the_files(tmp_path: Path) -> None:
     known = archives("a", "b")
     (tmp_path / "a.ukvs").write_text(HEAD + "com,a)/ 1\n")

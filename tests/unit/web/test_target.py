@@ -65,6 +65,7 @@ def test_what_is_no_uri_is_refused(sent: str) -> None:
         ("link?url=http%3A%2F%2Fa.example%2F&page=4", ("link", 4, "http://a.example/", "")),
         ("link/http://a.example/?archives=ia,!is", ("link", None, "http://a.example/?archives=ia,!is", "")),
         ("link/http://a.example/?archives=ia,pt", ("link", None, "http://a.example/", "ia,pt")),
+        ("link/http://a.example/?page=2&archives=ia", ("link", None, "http://a.example/?page=2&archives=ia", "")),
         ("link/http://a.example/?archives=ia&x=1", ("link", None, "http://a.example/?archives=ia&x=1", "")),
     ],
 )
