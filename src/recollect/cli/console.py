@@ -68,16 +68,18 @@ def emit_table(
     right: Sequence[int] = (),
     file: TextIO | None = None,
 ) -> None:
-    """A table for people; columns whose index is in `right` are set flush right."""
+    """A table for people; columns whose index is in `right` are flush right. Remarks that nobody made have no column."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title or None, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
-    for index, header in enumerate(headers):
-        table.add_column(header, justify="right" if index in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+    cells = [[str(cell) for cell in row] for row in rows]
+    kept = [index for index, header in enumerate(headers) if header or any(row[index] for row in cells)]
+    for index in kept:
+        table.add_column(headers[index], justify="right" if index in right else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(row[index]) for index in kept))
     out = file or sys.stdout
     color: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
     width = None if out.isatty() else 160

@@ -241,6 +241,14 @@ def test_tables_in_a_pipe_are_plain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "x" * 100 in shown
 
 
+def test_a_column_of_remarks_is_drawn_only_if_there_are_any(capsys: pytest.CaptureFixture[str]) -> None:
+    emit_table(["name", "count", ""], [["a", 1, ""], ["b", 2, ""]], right=[1])
+    without = capsys.readouterr().out
+    assert [line.rstrip() for line in without.splitlines()][2:] == ["a    │     1", "b    │     2"]
+    emit_table(["name", "count", ""], [["a", 1, ""], ["b", 2, "late"]], right=[1])
+    assert "late" in capsys.readouterr().out
+
+
 def test_json_keeps_text_and_escapes_what_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     emit_json_line({"a": "ü"})
     emit_json({"b": "\udcff"})
