@@ -106,6 +106,9 @@ def compact(source: str, output: str, **options: Any) -> int:
     """
     if options["as_json"] and output == "-":
         raise UsageError("the map and the JSON report cannot both go to stdout", hint="give -o FILE")
+    from recollect.formats.detect import expect_map
+
+    expect_map(source)
     problems: list[Problem] = []
     cluster, parts = taken_engine(options, output)
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:

@@ -94,8 +94,11 @@ def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: 
     A key becomes a void when it was requested often enough and never found (404, or no answer told and no map has it).
     Where a whole subtree is empty it is stated as one wildcard. Never covers a held URI.
     """
+    from recollect.formats.detect import expect_map
     from recollect.profiles.compaction.voids import make_voids
 
+    for name in maps:
+        expect_map(name)
     if options["as_json"] and output == "-":
         raise UsageError("the map and the JSON report cannot both go to stdout", hint="give -o FILE")
     problems = Problems(options["strict"])

@@ -180,9 +180,9 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     )
     started = time.monotonic()
     with progress_bar(quiet=quiet or as_json) as progress:
+        for name in maps:
+            expect_map(name)
         if cluster is None:
-            for name in maps:
-                expect_map(name)
             result = merge_maps(maps, output, how, on_problem=problems.told, progress=progress)
         else:
             from recollect.spark.merge import merge as merge_on_spark

@@ -30,8 +30,10 @@ Afterwards send the Link header of mementomap/link.txt with every answer of the 
 def publish(map_path: str, folder: str, base_uri: str, page_keys: int, as_json: bool) -> int:
     """Write MAP as a folder any web server can serve: well-known file, gzip and zstd, pages, index."""
     from recollect.datetimes import format_iso
+    from recollect.formats.detect import expect_map
     from recollect.profiles.maps.publish import publish as write
 
+    expect_map(map_path)
     with progress_bar() as progress:
         done = write(
             map_path,

@@ -42,10 +42,12 @@ def tradeoff(source: str, output: str | None, **options: Any) -> int:
     if not output and not options["as_json"]:
         raise UsageError("nowhere to draw", hint="give -o tradeoff.svg, or --json")
     from recollect.formats.containers import atomic_output
+    from recollect.formats.detect import expect_map
     from recollect.formats.logs import read_lookups
     from recollect.profiles.compaction import tradeoff as measure
     from recollect.profiles.compaction import tradeoffplot
 
+    expect_map(source)
     problems: list[Problem] = []
     on_problem = _stop_at_once if options["strict"] else problems.append
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:

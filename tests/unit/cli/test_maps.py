@@ -97,3 +97,22 @@ def test_diff_as_lines_of_json(files, capsys):
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == {"kind": "changed", "key": "com,a)/", "old": {"frequency": "5"}, "new": {"frequency": "7"}}
     assert lines[-1]["summary"] == {"added": 1, "removed": 1, "changed": 1}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["compact", "index.cdxj", "-o", "out.ukvs"],
+        ["compact", "index.cdxj", "-o", "out.ukvs", "--max-keys", "1"],
+        ["merge", "a.ukvs", "index.cdxj", "-o", "out.ukvs", "--engine", "spark"],
+        ["publish", "index.cdxj", "--to", "out.ukvs"],
+        ["tradeoff", "index.cdxj", "-o", "out.svg"],
+        ["voids", "log.txt", "--map", "index.cdxj", "-o", "out.ukvs"],
+    ],
+)
+def test_an_index_is_not_taken_for_a_map_whose_frequencies_are_times(files, capsys, command):
+    (files / "index.cdxj").write_text('com,a)/x 20100101000000 {"url": "http://a.com/x", "status": "200"}\n')
+    (files / "log.txt").write_text("http://b.com/\n")
+    assert run(command) == 2
+    assert "CDXJ where a map is expected: index.cdxj" in capsys.readouterr().err
+    assert not (files / "out.ukvs").exists()
