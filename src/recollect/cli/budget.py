@@ -128,7 +128,7 @@ def summarise_budget(report: dict[str, Any]) -> None:
     """What a compaction by budget did, for people."""
     talk(
         f"{report['cost']:.3%} of {report['uri_rs']:,} URI-Rs; "
-        f"{report['wildcards']:,} wildcards and {report['voids']:,} voids among the keys"
+        f"wildcards among the keys: {report['wildcards']:,}, voids: {report['voids']:,}"
     )
     if report["lookups"]:
         talk(

@@ -68,7 +68,7 @@ def emit_table(
     right: Sequence[int] = (),
     file: TextIO | None = None,
 ) -> None:
-    """A table for people; columns whose index is in `right` are flush right. Remarks that nobody made have no column."""
+    """A table for people; columns whose index is in `right` are flush right. Remarks nobody made have no column."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
