@@ -128,7 +128,9 @@ def _of_map(
         for part in map(unpacked, parts):
             total.add(part.records)
             tally.skipped.update(part.tally.skipped)
-            tally.problems.extend(part.tally.problems[: MAX_EXAMPLES - len(tally.problems)])
+            # A line's number is that in its range, which tells nobody anything; its text is in the problem.
+            examples = part.tally.problems[: MAX_EXAMPLES - len(tally.problems)]
+            tally.problems.extend(replace(problem, line=None) for problem in examples)
             yield part.keys
 
     return tables_of_map(total, joined(top, keys()), [source], tally)
@@ -156,7 +158,6 @@ class _MapTask:
         tally = Tally()
 
         def tell(problem: Problem) -> None:
-            # The line is that of the range, of which nobody knows; the text of the line is in the problem.
             tally.note(replace(problem, file=self.name))
 
         seen = RangeSurts(self.top, _around(self.borders, number))
