@@ -309,7 +309,9 @@ def _layout_of(fields: list[str], delimiter: str) -> Layout | None:
 def _kind_of_word(word: str) -> Kind:
     if is_surt(word):
         return Kind.SURTS
-    return Kind.URLS if re.search(r"[^.]\.[^.]|://", word) and word.isprintable() else Kind.UNKNOWN
+    # Invisible characters, such as soft hyphens, are in URLs, too; bytes that are no text, and controls, are not.
+    text = not re.search(r"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufffd]", word)
+    return Kind.URLS if text and re.search(r"[^.]\.[^.]|://", word) else Kind.UNKNOWN
 
 
 def _lookup_kind(line: str) -> Kind:

@@ -31,6 +31,7 @@ CDXJ = 'com,x)/ 20140103030321 {"url": "http://x.com/"}\n'
         ("com,x)/\ncom,y)/a\n", Kind.SURTS),
         ("http://x.com/\nhttp://y.com/\n", Kind.URLS),
         ("www.x.com\n", Kind.URLS),
+        ("http://x.com/soft\u00adhyphen\n", Kind.URLS),
         ("com,x)/ 12/3\ncom,y)/* 5+\n", Kind.MAP),
         ('!fields {keys: ["surt"], values: ["frequency"]}\ncom,x)/ 12\n', Kind.MAP),
         ('@context https://x.org/archiveprofile.jsonld\ncom,x)/ {"frequency": 1, "spread": 1}\n', Kind.PROFILE),
