@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The package alone, which is all the demo needs, and then what its developers need.
+BASE_STAMP := $(VENV)/.package-installed
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.bench-installed
 # pywb (GPL, a real archive for tests and demo) wants old versions of its own, so it lives apart.
@@ -14,8 +16,12 @@ PYTEST_WORKERS ?= auto
 help:  ## show the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
 
-$(STAMP): pyproject.toml constraints.txt
+$(BASE_STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(STAMP): $(BASE_STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
 	touch $@
 
@@ -34,10 +40,10 @@ $(DOCS_STAMP): $(STAMP)
 
 install: $(STAMP)  ## make the environment
 
-demo: $(STAMP) $(PYWB_STAMP)  ## see it work, offline, in three minutes
+demo: $(BASE_STAMP) $(PYWB_STAMP)  ## see it work, offline, in three minutes
 	$(BIN)/python scripts/demo.py
 
-demo-serve: $(STAMP) $(PYWB_STAMP)  ## the same, and the servers stay up until Ctrl-C
+demo-serve: $(BASE_STAMP) $(PYWB_STAMP)  ## the same, and the servers stay up until Ctrl-C
 	$(BIN)/python scripts/demo.py --serve
 
 test: $(STAMP) $(PYWB_STAMP)  ## run the tests

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-import pytest
-
 PYWB_PYTHON = Path(__file__).parents[1] / ".venv-pywb" / "bin" / "python"
 START_SECONDS = 60.0
 
@@ -118,6 +116,8 @@ def pywb_archives(
 ) -> Iterator[list[PywbArchive]]:
     """Several running archives, started side by side."""
     if not PYWB_PYTHON.exists():
+        import pytest  # not here when the demo runs, which has looked before
+
         pytest.skip(f"pywb is not installed: {PYWB_PYTHON} is missing; `make test` installs it")
     with ExitStack() as stack:
         running = [(stack.enter_context(_process(*holding, collection=collection)), holding[0]) for holding in holdings]

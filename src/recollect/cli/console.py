@@ -60,6 +60,9 @@ def _json(value: Any, indent: int | None = None) -> str:
     return text
 
 
+_FOLDED = 20  # width to which words may be folded in a table
+
+
 def emit_table(
     headers: Sequence[str],
     rows: Iterable[Sequence[Any]],
@@ -73,17 +76,38 @@ def emit_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
-    cells = [[str(cell) for cell in row] for row in rows]
-    kept = [index for index, header in enumerate(headers) if header or any(row[index] for row in cells)]
-    for index in kept:
-        table.add_column(headers[index], justify="right" if index in right else "left", overflow="fold")
-    for row in cells:
-        table.add_row(*(Text(row[index]) for index in kept))
     out = file or sys.stdout
     color: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    width = None if out.isatty() else 160
-    Console(file=out, width=width, color_system=color, highlight=False).print(table)
+    console = Console(file=out, width=None if out.isatty() else 160, color_system=color, highlight=False)
+    cells = [[str(cell) for cell in row] for row in rows]
+    kept = [index for index, header in enumerate(headers) if header or any(row[index] for row in cells)]
+    columns = [[headers[index], *(row[index] for row in cells)] for index in kept]
+    numbers = [index in right for index in kept]
+    for block in _blocks(columns, numbers, console.width):
+        table = Table(title=title or None, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
+        for index in block:
+            if numbers[index]:
+                table.add_column(columns[index][0], justify="right", no_wrap=True)
+            else:
+                table.add_column(columns[index][0], overflow="fold")
+        for row in range(1, len(cells) + 1):
+            table.add_row(*(Text(columns[index][row]) for index in block))
+        console.print(table)
+        title = ""
+
+
+def _blocks(columns: Sequence[Sequence[str]], numbers: Sequence[bool], width: int) -> list[list[int]]:
+    """The columns in as many tables as a narrow terminal needs to show numbers whole; each begins with the first."""
+    from rich.cells import cell_len
+
+    needed = [max(map(cell_len, column)) for column in columns]
+    needed = [size if number else min(size, _FOLDED) for size, number in zip(needed, numbers, strict=True)]
+    blocks = [[0]]
+    for index in range(1, len(columns)):
+        if len(blocks[-1]) > 1 and sum(needed[i] + 3 for i in [*blocks[-1], index]) - 3 > width:
+            blocks.append([0])
+        blocks[-1].append(index)
+    return blocks
 
 
 def lines_of(source: str) -> Iterator[str]:

@@ -63,8 +63,11 @@ def evaluate(
 
     Give --holdings and --lookups more than once for several files; a folder or a glob works too.
     """
+    from recollect.formats.detect import expect_map
     from recollect.profiles.statistics.evaluate import evaluate as measure
 
+    for name in maps:
+        expect_map(name)
     cluster, _ = taken_engine(options)
     holder = None
     if cluster is not None:

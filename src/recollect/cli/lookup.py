@@ -45,11 +45,14 @@ Answers: yes, no, unknown (a map of voids that says nothing of the URI, or a fre
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, as_json: bool, quiet: bool) -> int:
     """What maps say of URIs: the deciding key, its frequency, and yes, no or unknown."""
+    from recollect.formats.detect import expect_map
     from recollect.profiles.maps.lookup import open_map
 
     paths, uris = _sorted_out(arguments)
     if not uris and source is None:
         raise UsageError("no URI to look up", hint="recollect lookup MAP URI, or --from FILE")
+    for path in paths:
+        expect_map(path)
     at = _period(moment) if moment else None
     few = source is None and len(uris) * len(paths) <= FEW
     maps = {name: open_map(path, few=few) for name, path in _named(paths).items()}

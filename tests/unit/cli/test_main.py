@@ -241,6 +241,21 @@ def test_tables_in_a_pipe_are_plain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "x" * 100 in shown
 
 
+def test_a_table_too_wide_for_a_terminal_becomes_several_and_numbers_stay_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal:
+        emit_table(["map", *"abcdef"], [["one.ukvs", *range(10_000_000, 10_000_006)]], right=range(1, 7), file=terminal)
+    lines = os.read(ours, 10_000).decode().splitlines()
+    os.close(ours)
+    assert all(len(line.rstrip()) <= 40 for line in lines)
+    assert sum("one.ukvs" in line for line in lines) == 3
+    assert all(any(str(number) in line for line in lines) for number in range(10_000_000, 10_000_006))
+
+
 def test_a_column_of_remarks_is_drawn_only_if_there_are_any(capsys: pytest.CaptureFixture[str]) -> None:
     emit_table(["name", "count", ""], [["a", 1, ""], ["b", 2, ""]], right=[1])
     without = capsys.readouterr().out

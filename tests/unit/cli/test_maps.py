@@ -105,6 +105,8 @@ def test_diff_as_lines_of_json(files, capsys):
         ["compact", "index.cdxj", "-o", "out.ukvs"],
         ["compact", "index.cdxj", "-o", "out.ukvs", "--max-keys", "1"],
         ["merge", "a.ukvs", "index.cdxj", "-o", "out.ukvs", "--engine", "spark"],
+        ["evaluate", "index.cdxj", "--holdings", "index.cdxj", "--lookups", "log.txt"],
+        ["lookup", "index.cdxj", "http://a.com/x"],
         ["publish", "index.cdxj", "--to", "out.ukvs"],
         ["tradeoff", "index.cdxj", "-o", "out.svg"],
         ["voids", "log.txt", "--map", "index.cdxj", "-o", "out.ukvs"],
