@@ -91,7 +91,7 @@ def _survey(path: str, page_keys: int, progress: ProgressCallback) -> tuple[Head
     """Header, pages and digest of a map; refuses one that is not sorted."""
     pages: list[_Page] = []
     digest = hashlib.sha256()
-    total = Path(path).stat().st_size
+    total = parted_size(Path(path)) if is_parted(Path(path)) else Path(path).stat().st_size
     with MapFile(path) as source:
         digest.update(source.header.encode())
         last = b""
