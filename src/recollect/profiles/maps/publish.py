@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 
 from recollect.errors import NotSorted, RecollectError
 from recollect.formats.containers import atomic_output
+from recollect.formats.parts import is_parted, parted_size
 from recollect.formats.ukvs.header import MEDIA_TYPE, Header
 from recollect.formats.ukvs.reader import MapFile
 from recollect.model import Progress, ProgressCallback
