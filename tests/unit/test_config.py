@@ -12,7 +12,7 @@ from recollect.cli.main import run
 from recollect.config import Settings, load_settings
 from recollect.errors import UsageError
 
-DOCS = Path(__file__).parents[2] / "docs" / "aggregator.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_flags_beat_the_environment_which_beats_the_file(tmp_path: Path) -> None:
