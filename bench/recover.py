@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from pywb_archive import PywbArchive, pywb_archives
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
+from recollect.archives.transport import Request, RequestKind
 from websites import Website, website, write_warc
 
 
@@ -92,7 +93,7 @@ async def fetch_all(archives: list[Archive], report: dict[str, list[dict[str, st
         async def work() -> None:
             while waiting:
                 archive, address = waiting.pop()
-                await client.get(archive, address, replay=True)
+                await client.send(Request(archive, address, kind=RequestKind.REPLAY))
 
         await asyncio.gather(*(work() for _ in range(8 * len(archives))))
     return time.perf_counter() - began

@@ -6,6 +6,7 @@ import asyncio
 import ssl
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,13 @@ from loopback import Request, answer, loopback
 from recollect.archives.client import ArchiveClient
 from recollect.archives.proxies import Proxy, from_environment
 from recollect.archives.registry import Archive
+from recollect.archives.transport import Request as Asked
+from recollect.archives.transport import Response
 from recollect.errors import ArchiveUnreachable, RequestRefused
+
+
+async def get(client: ArchiveClient, archive: Archive, url: str, **options: Any) -> Response:
+    return await client.send(Asked(archive, url, **options))
 
 
 async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
@@ -26,7 +33,7 @@ def test_a_plain_request_is_sent_whole_to_the_proxy() -> None:
             way = Proxy("127.0.0.1", proxy.port, b"Proxy-Authorization: Basic eDp5\r\n")
             async with ArchiveClient(proxies=lambda _scheme, _host: way) as client:
                 archive = Archive("a", cdx="http://archive.example/cdx")
-                return (await client.get(archive, "http://archive.example/cdx?url=x")).body
+                return (await get(client, archive, "http://archive.example/cdx?url=x")).body
 
     assert asyncio.run(run()) == b"GET http://archive.example/cdx?url=x HTTP/1.1 Basic eDp5"
 
@@ -60,8 +67,8 @@ def test_an_encrypted_request_goes_through_a_tunnel(tmp_path: Path) -> None:
             trusting = ssl.create_default_context(cafile=str(cert))
             async with ArchiveClient(tls=trusting, proxies=lambda _s, _h: way) as client:
                 archive = Archive("a", cdx=f"{base}/cdx")
-                first = (await client.get(archive, f"{base}/cdx")).body
-                second = (await client.get(archive, f"{base}/cdx?again")).body
+                first = (await get(client, archive, f"{base}/cdx")).body
+                second = (await get(client, archive, f"{base}/cdx?again")).body
         proxy.close()
         return first, second
 
@@ -77,7 +84,7 @@ def test_a_proxy_that_refuses_is_a_failure_that_names_it() -> None:
         async with loopback(refuse) as proxy:
             way = Proxy("127.0.0.1", proxy.port)
             async with ArchiveClient(proxies=lambda _s, _h: way) as client:
-                await client.get(Archive("a", cdx="https://archive.example/cdx"), "https://archive.example/cdx")
+                await get(client, Archive("a", cdx="https://archive.example/cdx"), "https://archive.example/cdx")
 
     with pytest.raises(ArchiveUnreachable, match="407"):
         asyncio.run(run())

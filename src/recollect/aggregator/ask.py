@@ -17,9 +17,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal
 
-from recollect.archives.client import ArchiveClient, Response
+from recollect.archives.client import ArchiveClient
 from recollect.archives.listing import Query, list_captures
 from recollect.archives.registry import Archive
+from recollect.archives.transport import Request, Response
 from recollect.datetimes import format_http_date, format_timestamp, parse_any, parse_timestamp
 from recollect.errors import AnswerTooBig, ArchiveError, FormatError
 from recollect.formats.timemap import Link, Memento, TimeMap, parse_link_header, parse_timemap, resolve
@@ -106,13 +107,15 @@ async def ask_timemap(
     loop = asyncio.get_running_loop()
     started = loop.time()
     try:
-        response = await client.get(
-            archive,
-            archive.timemap_uri(uri_r),
-            headers=headers,
-            deadline=deadline,
-            max_bytes=limits.max_bytes,
-            partial=True,
+        response = await client.send(
+            Request(
+                archive,
+                archive.timemap_uri(uri_r),
+                headers,
+                deadline=deadline,
+                max_bytes=limits.max_bytes,
+                partial=True,
+            )
         )
     except ArchiveError as error:
         return failed(archive.id, error, loop.time() - started, 1)
@@ -173,7 +176,8 @@ async def _with_pages(
 
     async def page(uri: str, most: int) -> tuple[TimeMap, str, int]:
         try:
-            response = await client.get(archive, uri, headers=headers, deadline=deadline, max_bytes=most, partial=True)
+            request = Request(archive, uri, headers, deadline=deadline, max_bytes=most, partial=True)
+            response = await client.send(request)
         except ArchiveError as error:
             return NO_TIMEMAP, str(error), 0
         outcome = await _read(archive.id, response)
@@ -227,22 +231,12 @@ class _Bounded:
         self._left = max_bytes
         self.requests = 0
 
-    async def get(
-        self,
-        archive: Archive,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        max_bytes: int = 0,
-        partial: bool = False,
-    ) -> Response:
+    async def send(self, request: Request) -> Response:
         if self._left <= 0:
-            raise AnswerTooBig("the listing is too long", where=archive.id)
+            raise AnswerTooBig("the listing is too long", where=request.archive.id)
         self.requests += 1
-        limit = min(max_bytes, self._left) if max_bytes else self._left
-        response = await self._client.get(
-            archive, url, headers=headers, deadline=self._deadline, max_bytes=limit, partial=partial
-        )
+        limit = min(request.max_bytes, self._left)
+        response = await self._client.send(request._replace(deadline=self._deadline, max_bytes=limit))
         self._left -= len(response.body)
         return response
 
@@ -303,8 +297,8 @@ async def ask_timegate(
     try:
         while True:
             requests += 1
-            response = await client.get(
-                archive, url, headers=asked, deadline=deadline, max_bytes=_TIMEGATE_BODY, follow=False, partial=True
+            response = await client.send(
+                Request(archive, url, asked, deadline=deadline, max_bytes=_TIMEGATE_BODY, hops=0, partial=True)
             )
             outcome, onward = _read_timegate(archive.id, response)
             if not onward or requests > _TIMEGATE_HOPS:

@@ -12,7 +12,7 @@ alone: the archive is asked as if it had none, and the problem is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -44,6 +44,41 @@ _ANYTHING = 0.5  # what a wildcard without counts makes us expect
 
 
 @dataclass(frozen=True, slots=True)
+class FoundMap:
+    """A file (or folder of parts) that is the map or filter of an archive."""
+
+    archive: str
+    path: Path
+    is_filter: bool
+
+
+def find_maps(
+    directory: str | Path | None, archives: Sequence[Archive]
+) -> tuple[tuple[FoundMap, ...], tuple[str, ...]]:
+    """The one definition of which map belongs to which archive: the files of a directory by their names, then those
+    that archives name as their `map`. Also returned: the problems, such as a map of an archive that is not listed."""
+    # Some file systems do not keep upper and lower case; where they do, the very name goes first.
+    known = {archive.id.lower(): archive.id for archive in archives} | {archive.id: archive.id for archive in archives}
+    found: list[FoundMap] = []
+    problems: list[str] = []
+    for path in _files(directory) if directory is not None else []:
+        match = _NAME.fullmatch(path.name)
+        if match is None:
+            continue
+        owner = known.get(match["id"]) or known.get(match["id"].lower())
+        if owner is not None:
+            found.append(FoundMap(owner, path, match["kind"].lower() == "filter"))
+        else:
+            problems.append(f"{path}: no archive is called {match['id']!r}")
+    for archive in archives:
+        if archive.map and "://" not in archive.map:
+            match = _NAME.fullmatch(Path(archive.map).name)
+            is_filter = match is not None and match["kind"].lower() == "filter"
+            found.append(FoundMap(archive.id, Path(archive.map), is_filter))
+    return tuple(found), tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
 class ArchiveMap:
     """One open map of one archive."""
 
@@ -69,14 +104,29 @@ class Maps:
     def open(cls, directory: str | Path | None, archives: Sequence[Archive]) -> Maps:
         """Open every map of the directory whose name is that of an archive, and the files that archives name as their
         `map` themselves."""
+        found, problems = find_maps(directory, archives)
         opened: list[ArchiveMap] = []
-        problems: list[str] = []
-        for archive, path, kind in _found(directory, archives, problems):
+        failed: list[str] = []
+        for one in found:
             try:
-                opened.append(_opened(archive, path, kind))
+                opened.append(_opened(one))
             except (RecollectError, OSError) as error:
-                problems.append(f"{path}: {error}")
-        return cls(tuple(opened), tuple(problems))
+                failed.append(f"{one.path}: {error}")
+        return cls(tuple(opened), (*problems, *failed))
+
+    def of(self, archive: str) -> tuple[ArchiveMap, ...]:
+        """The maps of one archive."""
+        return tuple(one for one in self.maps if one.archive == archive)
+
+    def may_hold(self, archive: str, uri_r: str) -> bool:
+        """Whether an archive may hold a URI: False only when one of its maps says no."""
+        mine = self.of(archive)
+        found = Maps(mine).evidence(uri_r).get(archive) if mine else None
+        return found is None or found.answer != "no"
+
+    def close(self) -> None:
+        for one in self.maps:
+            one.holdings.close()
 
     def evidence(self, uri_r: str) -> dict[str, Evidence]:
         """What the maps say of a URI, by archive. A URI that has no key is unknown to all."""
@@ -109,19 +159,20 @@ class Maps:
         return {archive: ", ".join(words) for archive, words in kinds.items()}
 
 
-def _opened(archive: str, path: Path, kind: str) -> ArchiveMap:
-    if kind != "filter":
+def _opened(found: FoundMap) -> ArchiveMap:
+    path = found.path
+    if not found.is_filter:
         for part in sorted(path.rglob("*.ukvs*")) if path.is_dir() else [path]:
             _check(part)
     from recollect.profiles.maps.lookup import MementoMap, open_map
 
     holdings = open_map(path)
     voids = holdings.header.lists_voids
-    source = "filter" if kind == "filter" else "voids" if voids else "map"
+    source = "filter" if found.is_filter else "voids" if voids else "map"
     nothing = Evidence("unknown", source) if voids else Evidence("no", source, "no key")
     plain = holdings.header.policy in ("", "HxPx")
     text = holdings.text if isinstance(holdings, MementoMap) and plain else None
-    return ArchiveMap(archive, source, holdings, str(path), nothing, text)
+    return ArchiveMap(found.archive, source, holdings, str(path), nothing, text)
 
 
 def _check(path: Path) -> None:
@@ -134,7 +185,7 @@ def _check(path: Path) -> None:
     with MapFile(path) as file:
         records = sum(1 for _ in islice(file.records(ordered=True), _FIRST_RECORDS))
         if not records and not (file.header.context or file.header.meta or file.header.id):
-            raise FormatError("an empty file is no map", where=str(path))
+            raise FormatError("an empty file is not a map", where=str(path))
 
 
 def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
@@ -156,27 +207,6 @@ def _expected(frequency: Frequency, *, wild: bool) -> float:
     return max(_ANYTHING, mementos / originals * _ANYTHING)
 
 
-def _found(
-    directory: str | Path | None, archives: Sequence[Archive], problems: list[str]
-) -> Iterator[tuple[str, Path, str]]:
-    """(archive, file, kind) of every map; names that belong to nobody are told."""
-    # Some file systems do not keep upper and lower case; where they do, the very name goes first.
-    known = {archive.id.lower(): archive.id for archive in archives} | {archive.id: archive.id for archive in archives}
-    for path in _files(directory) if directory is not None else []:
-        match = _NAME.fullmatch(path.name)
-        if match is None:
-            continue
-        owner = known.get(match["id"]) or known.get(match["id"].lower())
-        if owner is not None:
-            yield owner, path, match["kind"].lower()
-        else:
-            problems.append(f"{path}: no archive is called {match['id']!r}")
-    for archive in archives:
-        if archive.map and "://" not in archive.map:
-            match = _NAME.fullmatch(Path(archive.map).name)
-            yield archive.id, Path(archive.map), match["kind"].lower() if match else "ukvs"
-
-
 def _files(directory: str | Path) -> list[Path]:
     place = Path(directory)
     if not place.is_dir():
@@ -187,8 +217,8 @@ def _files(directory: str | Path) -> list[Path]:
 def stamp_of(directory: str | Path | None, archives: Sequence[Archive]) -> tuple[tuple[str, int, int, int], ...]:
     """What changes when a map is added, removed or replaced."""
     stamps = []
-    for _, path, _ in _found(directory, archives, []):
-        if path.exists():
-            status = path.stat()
-            stamps.append((str(path), status.st_ino, status.st_size, status.st_mtime_ns))
+    for one in find_maps(directory, archives)[0]:
+        if one.path.exists():
+            status = one.path.stat()
+            stamps.append((str(one.path), status.st_ino, status.st_size, status.st_mtime_ns))
     return tuple(stamps)

@@ -20,7 +20,6 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
@@ -29,6 +28,7 @@ from recollect.archives.gate import Crowd, Gate, Pace
 from recollect.archives.http1 import Connection, Headers
 from recollect.archives.proxies import Proxy, tunnel
 from recollect.archives.sinks import Streamed, Whole
+from recollect.archives.transport import Permits, Request, RequestKind, Response, StreamedResponse
 from recollect.errors import AnswerTooBig, ArchiveTimeout, ArchiveUnreachable, BadAnswer, RequestRefused
 from recollect.formats.timemap.links import resolve
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from recollect.archives.registry import Archive, Rate
 
 USER_AGENT = f"recollect/{__version__} (web archive client)"
-MAX_BODY = 64 * 1024 * 1024
-MAX_HOPS = 5
 _IDLE_SECONDS = 30.0
 _MOST_CODINGS = 3
 _MOST_MEMBERS = 1000  # of one gzip body
@@ -51,31 +49,6 @@ _UNSAFE = re.compile(r"[^\x21-\x7e]")
 _BAD_FIELD = re.compile(r"[\r\n\0]")
 _Sink = TypeVar("_Sink", Whole, Streamed)
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A whole answer. `url` is where it came from after redirects; `truncated` says why it is not all, or is empty."""
-
-    status: int
-    headers: Headers
-    body: bytes
-    url: str
-    elapsed: float
-    truncated: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamedResponse:
-    """The head of an answer whose body is read by iterating (`async for chunk in response`)."""
-
-    status: int
-    headers: Headers
-    url: str
-    chunks: AsyncIterator[bytes]
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self.chunks
 
 
 class _Origin:
@@ -102,9 +75,9 @@ class _Peer:
         self.archive = archive
         self.gate = gate
         index, replay = archive.index_rate, archive.replay_rate
-        self.paces = {False: _pace(index)}
+        pace = _pace(index)
         # One limit for both kinds of requests is one limit, not two.
-        self.paces[True] = self.paces[False] if replay == index else _pace(replay)
+        self.paces = {RequestKind.INDEX: pace, RequestKind.REPLAY: pace if replay == index else _pace(replay)}
         self.fields = fields
         self.private_fields = _fields(dict(archive.headers))
         self.own = {place for url in _urls(archive) for place in _places(url)}
@@ -133,13 +106,15 @@ class ArchiveClient:
         timeout: float = 30.0,
         connect_timeout: float = 5.0,
         backs_off: bool = True,
+        permits: Permits | None = None,
         tls: ssl.SSLContext | None = None,
         proxies: Callable[[str, str], Proxy | None] = lambda _scheme, _host: None,
     ) -> None:
         """`concurrency` and `timeout` (seconds per request) hold for archives that set none themselves; `in_flight` is
         how many requests may be out over all archives, beyond an equal share for each. `patience` is how long a request
         waits for its turn (a rate, a pause, a free place) before it is ArchiveThrottled. `backs_off`:
-        pause after a 429 also when the archive does not say for how long (an aggregator has breakers for that)."""
+        pause after a 429 also when the archive does not say for how long (an aggregator has breakers for that).
+        `permits` is asked before every request, after our own limits."""
         self._loop = asyncio.get_running_loop()
         self._fields = _fields({"User-Agent": user_agent})
         self._concurrency = concurrency
@@ -148,6 +123,7 @@ class ArchiveClient:
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._backs_off = backs_off
+        self._permits = permits
         self._tls = tls
         self._proxies = proxies
         self._peers: dict[str, _Peer] = {}
@@ -173,75 +149,37 @@ class ArchiveClient:
 
     # --- asking
 
-    async def get(
-        self,
-        archive: Archive,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        deadline: float | None = None,
-        max_bytes: int = MAX_BODY,
-        follow: int | bool = MAX_HOPS,
-        partial: bool = False,
-        decode: bool = True,
-        method: str = "GET",
-        replay: bool = False,
-        before: Callable[[], None] | None = None,
-    ) -> Response:
-        """The whole answer to a request.
-
-        `follow` is the number of redirects to follow (True: the usual 5). With `partial`, a body cut short by the
-        archive, by the deadline or by `max_bytes` is returned as far as it came, with `truncated` set; else that is
-        an error. With `decode=False` the body stays as the archive encoded it. `replay` says that a memento is
-        asked for, not the index: archives limit the two apart. `before` is called when it is our turn, just before
-        the request is sent; what it raises ends it there.
-        """
+    async def send(self, request: Request) -> Response:
+        """The whole answer to a request."""
         started = self._loop.time()
-        peer = self._peer(archive)
-        until = self._until(archive, started, deadline)
-        await peer.gate.enter(min(until, started + self._patience), peer.paces[replay])
+        peer = self._peer(request.archive)
+        until = self._until(request.archive, started, request.deadline)
+        await peer.gate.enter(min(until, started + self._patience), peer.paces[request.kind])
         try:
-            if before is not None:
-                before()
             sink, final = await self._follow(
-                peer, url, headers, until, _hops(follow), lambda: Whole(self._loop, max_bytes, partial), method
+                peer, request, until, lambda: Whole(self._loop, request.max_bytes, request.partial)
             )
         finally:
             peer.gate.leave()
-        answer_headers = Headers(sink.raw)
+        headers = Headers(sink.raw)
         body, cut = sink.body(), sink.cut
-        if decode and body and b"ncoding" in sink.raw:
-            body, cut = _decode(body, answer_headers.get("content-encoding"), max_bytes, cut)
-            if cut and not partial:
-                raise (AnswerTooBig if len(body) >= max_bytes else BadAnswer)("answer not whole", where=final, why=cut)
-        return Response(sink.status, answer_headers, body, final, self._loop.time() - started, cut)
+        if request.decode and body and b"ncoding" in sink.raw:
+            body, cut = _decode(body, headers.get("content-encoding"), request.max_bytes, cut)
+            if cut and not request.partial:
+                error = AnswerTooBig if len(body) >= request.max_bytes else BadAnswer
+                raise error("answer not whole", where=final, why=cut)
+        return Response(sink.status, headers, body, final, self._loop.time() - started, cut)
 
     @asynccontextmanager
-    async def stream(
-        self,
-        archive: Archive,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        deadline: float | None = None,
-        max_bytes: int = MAX_BODY,
-        follow: int | bool = MAX_HOPS,
-        method: str = "GET",
-        replay: bool = False,
-        before: Callable[[], None] | None = None,
-    ) -> AsyncIterator[StreamedResponse]:
+    async def stream(self, request: Request) -> AsyncIterator[StreamedResponse]:
         """An answer whose body is read as it comes, in bounded memory, still encoded as the archive sent it."""
-        peer = self._peer(archive)
+        peer = self._peer(request.archive)
         started = self._loop.time()
-        until = self._until(archive, started, deadline)
-        await peer.gate.enter(min(until, started + self._patience), peer.paces[replay])
+        until = self._until(request.archive, started, request.deadline)
+        await peer.gate.enter(min(until, started + self._patience), peer.paces[request.kind])
         sink: Streamed | None = None
         try:
-            if before is not None:
-                before()
-            sink, final = await self._follow(
-                peer, url, headers, until, _hops(follow), lambda: Streamed(self._loop, max_bytes), method
-            )
+            sink, final = await self._follow(peer, request, until, lambda: Streamed(self._loop, request.max_bytes))
             timer = None if until == inf else self._loop.call_at(until, sink.expire)
             try:
                 yield StreamedResponse(sink.status, Headers(sink.raw), final, sink.chunks())
@@ -269,43 +207,48 @@ class ArchiveClient:
     # --- the parts of it
 
     async def _follow(
-        self,
-        peer: _Peer,
-        url: str,
-        headers: Mapping[str, str] | None,
-        until: float,
-        hops: int,
-        new_sink: Callable[[], _Sink],
-        method: str,
+        self, peer: _Peer, request: Request, until: float, new_sink: Callable[[], _Sink]
     ) -> tuple[_Sink, str]:
+        headers, method, url = request.headers, request.method, request.url
         extra = _fields(headers) if headers else b""
         if not headers or "Accept-Encoding" not in headers:
             extra += b"Accept-Encoding: gzip, deflate\r\n"
-        left = hops
+        left = request.hops
         while True:
             origin, fields, target = self._locate(peer, url)
+            if self._permits is not None:
+                await self._permits.acquire(peer.archive, request.kind, until)
+            if request.before is not None:
+                request.before()
             sink = new_sink()
-            request = b"".join((method.encode(), b" ", target, fields, extra, b"\r\n"))
-            await self._send(origin, request, sink, until, expects_body=method != "HEAD")
+            data = b"".join((method.encode(), b" ", target, fields, extra, b"\r\n"))
+            await self._send(origin, data, sink, until, expects_body=method != "HEAD")
             status = sink.status
-            if status in (429, 503):
-                peer.gate.noticed(status, Headers(sink.raw).get("retry-after"))
-                self._paused_until = max(self._paused_until, peer.gate.paused_until)
-            else:
-                peer.gate.noticed(status, "")
-            if not hops or status not in _REDIRECTS:
+            self._notice(peer, request.kind, sink)
+            if not request.hops or status not in _REDIRECTS:
                 return sink, url
             location = Headers(sink.raw).get("location")
             if not location:
                 return sink, url
             sink.discard()
             if left == 0:
-                raise BadAnswer("too many redirects", where=url, why=f"more than {hops}")
+                raise BadAnswer("too many redirects", where=url, why=f"more than {request.hops}")
             left -= 1
             onward = resolve(url, location)
             if onward is None:
-                raise RequestRefused("redirect to something that is no web URL", where=repr(location[:200]))
+                raise RequestRefused("redirect to something that is not a web URL", where=repr(location[:200]))
             url = onward
+
+    def _notice(self, peer: _Peer, kind: RequestKind, sink: Whole | Streamed) -> None:
+        """Take note of what a status says about our rate."""
+        if sink.status not in (429, 503):
+            peer.gate.noticed(sink.status, "")
+            return
+        peer.gate.noticed(sink.status, Headers(sink.raw).get("retry-after"))
+        self._paused_until = max(self._paused_until, peer.gate.paused_until)
+        pause = peer.gate.pause_left
+        if self._permits is not None and pause:
+            self._permits.paused(peer.archive, kind, pause)
 
     async def _send(
         self, origin: _Origin, request: bytes, sink: Whole | Streamed, until: float, *, expects_body: bool
@@ -449,10 +392,6 @@ def _pace(rate: Rate | None) -> Pace | None:
 
 def _urls(archive: Archive) -> list[str]:
     return [url for url in (archive.timemap, archive.timegate, archive.cdx, archive.raw, archive.map) if url]
-
-
-def _hops(follow: int | bool) -> int:
-    return MAX_HOPS if follow is True else int(follow)
 
 
 def _reason(error: Exception) -> str:

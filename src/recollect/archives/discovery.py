@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from recollect.archives.client import ArchiveClient, StreamedResponse
+from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
+from recollect.archives.transport import Request, StreamedResponse
 from recollect.errors import AnswerTooBig, ArchiveError, BadAnswer, FormatError, RecollectError
 from recollect.formats.containers import open_input
 from recollect.formats.timemap.links import parse_link_header, resolve
@@ -96,7 +97,7 @@ async def candidates(client: ArchiveClient, archive: Archive) -> list[str]:
     roots = dict.fromkeys(_root(url) for url in (archive.timegate, archive.timemap, archive.cdx, archive.raw) if url)
     for root in roots:
         with contextlib.suppress(ArchiveError):  # a home page that fails may still have a well-known map
-            answer = await client.get(archive, root, max_bytes=_MAX_HOME, partial=True)
+            answer = await client.send(Request(archive, root, max_bytes=_MAX_HOME, partial=True))
             links = parse_link_header(answer.headers.get_all("link"))
             announced = (resolve(answer.url, link.target) for link in links if "mementomap" in link.rels)
             found += [url for url in announced if url]
@@ -195,7 +196,7 @@ async def _download(
     begun = part.stat().st_size if part.exists() and known.get("part_url") == url and known.get("part_etag") else 0
     if begun:
         headers = {"Range": f"bytes={begun}-", "If-Range": str(known["part_etag"])}
-    async with client.stream(archive, url, headers=headers, max_bytes=limits.max_bytes) as answer:
+    async with client.stream(Request(archive, url, headers, max_bytes=limits.max_bytes)) as answer:
         if answer.status not in (200, 206):
             if answer.status == 416 and begun:
                 part.unlink(missing_ok=True)
@@ -219,7 +220,7 @@ async def _download(
 
 async def _plain_download(client: ArchiveClient, archive: Archive, url: str, path: Path, room: int) -> int:
     size = 0
-    async with client.stream(archive, url, max_bytes=max(room, 0) + 1) as answer:
+    async with client.stream(Request(archive, url, max_bytes=max(room, 0) + 1)) as answer:
         if answer.status != 200:
             raise BadAnswer("a page of the map is missing", where=url, why=f"status {answer.status}")
         _check_length(answer, url)

@@ -20,34 +20,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, unquote_plus
 
+from recollect.archives.transport import Request, Response, Sender
 from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.errors import ArchiveError, BadAnswer, FormatError
 from recollect.formats.cdx import REVISIT, clean_media_type, clean_status, clean_timestamp
 from recollect.formats.timemap import parse_timemap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from recollect.archives.client import Response
     from recollect.archives.registry import Archive
-
-
-class Asker(Protocol):
-    """Who sends the requests: an `ArchiveClient`, or one that also counts."""
-
-    async def get(
-        self,
-        archive: Archive,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        max_bytes: int = ...,
-        partial: bool = False,
-    ) -> Response: ...
-
 
 Match = Literal["exact", "prefix", "host", "domain"]
 Dialect = Literal["wayback", "commoncrawl", "plain"]
@@ -103,7 +86,7 @@ def dialect_of(address: str) -> Dialect:
     return "plain"
 
 
-async def list_captures(client: Asker, archive: Archive, query: Query, cursor: str = "") -> Page:
+async def list_captures(client: Sender, archive: Archive, query: Query, cursor: str = "") -> Page:
     """One page of an archive's listing; start with no cursor and go on with the one of the last page."""
     dialect = dialect_of(archive.cdx)
     if dialect == "commoncrawl":
@@ -128,8 +111,8 @@ def _wayback_page(rows: tuple[Row, ...], resume: str, cursor: str, unread: int) 
     return Page(rows, cursor=resume, unread=unread)
 
 
-async def _ask(client: Asker, archive: Archive, url: str) -> Response:
-    response = await client.get(archive, url, max_bytes=MAX_LISTING, partial=True)
+async def _ask(client: Sender, archive: Archive, url: str) -> Response:
+    response = await client.send(Request(archive, url, max_bytes=MAX_LISTING, partial=True))
     if response.status == 404 and not response.body.lstrip().startswith(b"<"):
         # Common Crawl's way to say that nothing matches; a page in HTML means that the address is wrong.
         return replace(response, body=b"")
@@ -328,7 +311,7 @@ def clean_digest(value: Any) -> str:
 # Common Crawl --------------------------------------------------------------------------------------------------------
 
 
-async def _common_crawl_page(client: Asker, archive: Archive, query: Query, cursor: str) -> Page:
+async def _common_crawl_page(client: Sender, archive: Archive, query: Query, cursor: str) -> Page:
     """The cursor is a JSON list: the index under way, its next page and its number of pages, the indexes to come."""
     if cursor:
         index, page, pages, later = json.loads(cursor)
@@ -352,7 +335,7 @@ async def _common_crawl_page(client: Asker, archive: Archive, query: Query, curs
     return Page(rows, json.dumps([later[0], 0, -1, later[1:]]) if later else "", unread=unread)
 
 
-async def _common_crawl_indexes(client: Asker, archive: Archive) -> list[str]:
+async def _common_crawl_indexes(client: Sender, archive: Archive) -> list[str]:
     """The addresses of all indexes, newest first."""
     if not archive.cdx.rstrip("/").endswith("collinfo.json"):
         return [archive.cdx]
@@ -363,7 +346,7 @@ async def _common_crawl_indexes(client: Asker, archive: Archive) -> list[str]:
         raise BadAnswer("the list of indexes cannot be read", where=archive.cdx, why=str(error)) from error
 
 
-async def _page_count(client: Asker, archive: Archive, index: str, query: Query) -> int:
+async def _page_count(client: Sender, archive: Archive, index: str, query: Query) -> int:
     response = await _ask(client, archive, listing_url(index, query) + "&showNumPages=true")
     if response.status == 404 or not response.body.strip():
         return 0
@@ -377,11 +360,12 @@ async def _page_count(client: Asker, archive: Archive, index: str, query: Query)
 # TimeMaps ------------------------------------------------------------------------------------------------------------
 
 
-async def list_timemap(client: Asker, archive: Archive, uri: str, cursor: str = "") -> Page:
+async def list_timemap(client: Sender, archive: Archive, uri: str, cursor: str = "") -> Page:
     """One page of the TimeMap of one URI: all an archive without a listing can tell. The cursor lists pages to come."""
     seen: list[str] = json.loads(cursor) if cursor else []
     address = seen[0] if seen else archive.timemap_uri(uri)
-    response = await client.get(archive, address, headers={"Accept": "application/link-format"}, partial=True)
+    accept = {"Accept": "application/link-format"}
+    response = await client.send(Request(archive, address, accept, partial=True))
     if response.status == 404:
         return Page(())
     if response.status >= 300:
@@ -397,7 +381,7 @@ async def list_timemap(client: Asker, archive: Archive, uri: str, cursor: str = 
     return Page(rows, json.dumps(list(dict.fromkeys(later))) if later and rows else "", cut=cut)
 
 
-async def list_exact(client: Asker, archive: Archive, uri: str) -> Page:
+async def list_exact(client: Sender, archive: Archive, uri: str) -> Page:
     """Everything an archive holds of one URI, by its listing or its TimeMap, pages followed."""
     rows: list[Row] = []
     cursor = ""

@@ -13,20 +13,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
+from recollect.archives.transport import Request, RequestKind, StreamedResponse, Streamer
 from recollect.datetimes import format_timestamp, parse_http_date, parse_timestamp
 from recollect.errors import ArchiveError, ArchiveThrottled, BadAnswer, FormatError
 from recollect.formats.timemap import resolve, safe_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from recollect.archives.client import StreamedResponse
     from recollect.archives.registry import Archive
 
 MAX_HOPS = 6
@@ -41,21 +38,6 @@ _ADDED = frozenset(
 _MEMENTO = re.compile(r"/(\d{4,14})(?:[a-z]{2}_)?/((?:https?:/{1,2}|[^/]+\.[^/]+/?).*)$", re.IGNORECASE)
 
 Standing = Literal["archived", "absent", "blocked"]
-
-
-class Streamer(Protocol):
-    """Who sends the requests: an `ArchiveClient`, or one that also counts."""
-
-    def stream(
-        self,
-        archive: Archive,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        max_bytes: int = ...,
-        follow: int | bool = ...,
-        replay: bool = ...,
-    ) -> AbstractAsyncContextManager[StreamedResponse]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +75,9 @@ async def fetch(
         return await _fetch_record(client, archive, wanted, sink, max_bytes)
     url, rewritten = _address(archive, wanted)
     for _ in range(MAX_HOPS):
-        async with client.stream(archive, url, max_bytes=max_bytes, follow=0, replay=True) as response:
+        async with client.stream(
+            Request(archive, url, kind=RequestKind.REPLAY, max_bytes=max_bytes, hops=0)
+        ) as response:
             onward = _archive_redirect(archive, response, url, wanted)
             if onward is None:
                 replay = _replay(response, url, wanted, rewritten)
@@ -246,7 +230,8 @@ async def _fetch_record(
     url = safe_uri(archive.raw.replace("{filename}", filename.lstrip("/")))
     headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
     data = bytearray()
-    async with client.stream(archive, url, headers=headers, max_bytes=max_bytes, follow=0, replay=True) as response:
+    request = Request(archive, url, headers, RequestKind.REPLAY, max_bytes=max_bytes, hops=0)
+    async with client.stream(request) as response:
         if response.status != 206:
             return _refusal(
                 response.status if response.status >= 400 else 502, url, wanted, response.headers.get("retry-after")

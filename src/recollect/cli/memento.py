@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from recollect.aggregator.ask import Outcome
     from recollect.aggregator.routing import Decision
     from recollect.aggregator.service import Aggregator, Answer, Lookup
-    from recollect.archives.client import ArchiveClient, Response
+    from recollect.archives.client import ArchiveClient
     from recollect.archives.registry import Archive
+    from recollect.archives.transport import Response
     from recollect.formats.timemap import Memento
     from recollect.model import ProgressCallback
 
@@ -392,8 +393,10 @@ async def _fetch_one(asking: _Asking, answer: Answer, uri: str, at: datetime) ->
 
 async def _get(client: ArchiveClient, archive: Archive, url: str) -> Response:
     """Fetch a raw memento, following the archive's own redirects to the exact capture, not captured ones."""
+    from recollect.archives.transport import Request, RequestKind
+
     for _ in range(_HOPS):
-        response = await client.get(archive, url, max_bytes=_MAX_BODY, follow=False)
+        response = await client.send(Request(archive, url, kind=RequestKind.REPLAY, max_bytes=_MAX_BODY, hops=0))
         onward = _onward(response)
         if onward is None or not _STAMP.search(onward):
             break

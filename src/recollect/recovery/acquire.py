@@ -19,6 +19,7 @@ from typing import Literal
 
 from recollect.archives.registry import Archive, Rate
 from recollect.archives.replay import Replay, Wanted, fetch, unwrap
+from recollect.archives.transport import Request, RequestKind
 from recollect.errors import AnswerTooBig, ArchiveError, BadURI, FormatError
 from recollect.recovery.canonical import split, tidy, visit_key
 from recollect.recovery.choose import Candidate, is_content, resolve_revisits
@@ -386,9 +387,8 @@ class Acquirer:
         )
         try:
             with self._store.incoming() as incoming:
-                async with self._meter.stream(
-                    site, item.uri, max_bytes=self._options.max_bytes, follow=0, replay=True
-                ) as response:
+                live = Request(site, item.uri, kind=RequestKind.REPLAY, max_bytes=self._options.max_bytes, hops=0)
+                async with self._meter.stream(live) as response:
                     if response.status != 200:
                         return None
                     async for chunk in response:

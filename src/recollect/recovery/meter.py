@@ -13,10 +13,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from recollect.archives.client import ArchiveClient, Response, StreamedResponse
+from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive, Rate
+from recollect.archives.transport import Request, Response, StreamedResponse
 from recollect.errors import ArchiveError, ArchiveThrottled, ArchiveTimeout, ArchiveUnreachable
 from recollect.recovery.journal import Journal, budget_left
 
@@ -93,23 +94,24 @@ class Meter:
 
     # The client's doors, counted --------------------------------------------------------------------------------------
 
-    async def get(self, archive: Archive, url: str, **options: Any) -> Response:
+    async def send(self, request: Request) -> Response:
         """A listing or a TimeMap; waits and repeats when the archive says it is too busy."""
+        archive = request.archive
 
         async def ask() -> Response:
-            response = await self._client.get(archive, url, before=lambda: self._count(archive, "listed"), **options)
+            response = await self._client.send(request._replace(before=lambda: self._count(archive, "listed")))
             if response.status == 429 or (response.status == 503 and "retry-after" in response.headers):
-                raise ArchiveThrottled("the archive asked us to wait", where=url, why=f"status {response.status}")
+                why = f"status {response.status}"
+                raise ArchiveThrottled("the archive asked us to wait", where=request.url, why=why)
             return response
 
         return await self.patiently(archive, ask)
 
     @asynccontextmanager
-    async def stream(self, archive: Archive, url: str, **options: Any) -> AsyncIterator[StreamedResponse]:
+    async def stream(self, request: Request) -> AsyncIterator[StreamedResponse]:
         """A capture; repeat with `patiently`."""
-        async with self._client.stream(
-            archive, url, before=lambda: self._count(archive, "fetched"), **options
-        ) as response:
+        counted = request._replace(before=lambda: self._count(request.archive, "fetched"))
+        async with self._client.stream(counted) as response:
             yield response
 
     def _count(self, archive: Archive, kind: Literal["listed", "fetched"]) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
+from recollect.archives.transport import Request
 from recollect.errors import ArchiveError, UsageError
 from recollect.recovery.canonical import visit_key
 from recollect.recovery.links import read_document
@@ -64,7 +65,7 @@ async def _crawl(start: str) -> list[Found]:
 
 async def _fetch(client: ArchiveClient, site: Archive, uri: str) -> tuple[str, str, bytes, list[str]] | None:
     try:
-        answer = await client.get(site, uri)
+        answer = await client.send(Request(site, uri))
     except ArchiveError as error:
         raise UsageError("the site does not answer", where=uri, why=str(error)) from error
     if answer.status != 200:

@@ -17,10 +17,10 @@ from datetime import datetime
 from aiohttp import web
 
 from recollect.aggregator.service import Answer
-from recollect.archives.client import StreamedResponse
 from recollect.archives.http1 import Headers
 from recollect.archives.registry import Archive
 from recollect.archives.replay import original_location
+from recollect.archives.transport import Request, RequestKind, StreamedResponse
 from recollect.datetimes import format_http_date, format_timestamp, parse_http_date
 from recollect.errors import ArchiveError, FormatError
 from recollect.formats.timemap import Memento, Place, link_header, resolve
@@ -114,16 +114,9 @@ async def _pass_on(
     url = raw_location(context, memento, target.uri_r)
     method = "HEAD" if request.method == "HEAD" else "GET"
     for _ in range(_HOPS + 1):
-        async with context.client.stream(
-            archive,
-            url,
-            headers={"Accept-Encoding": "identity"},
-            deadline=None,
-            max_bytes=MAX_BODY,
-            follow=False,
-            method=method,
-            replay=True,
-        ) as upstream:
+        plain = {"Accept-Encoding": "identity"}
+        wanted = Request(archive, url, plain, RequestKind.REPLAY, method, max_bytes=MAX_BODY, hops=0)
+        async with context.client.stream(wanted) as upstream:
             captured = upstream.headers.get("memento-datetime")
             onward = upstream.headers.get("location")
             if upstream.status in _REDIRECTS and not captured and onward:

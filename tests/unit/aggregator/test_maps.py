@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.aggregator.maps import Maps, stamp_of
+from recollect.aggregator.maps import FoundMap, Maps, find_maps, stamp_of
 from recollect.archives.registry import Archive
 from recollect.cli.main import run
 from recollect.errors import RecollectError
@@ -125,3 +125,31 @@ def test_what_went_into_a_map_is_asked_for(
     maps = Maps.open(folder, archives("a"))
     assert maps.problems == ()
     assert all(maps.evidence(uri)["a"].answer == "yes" for uri in uris)
+
+
+def test_which_map_belongs_to_which_archive_is_decided_by_whole_names(tmp_path: Path) -> None:
+    for name in ("ia.ukvs", "ia.ukvs.bak", "ia.filter", "ia.voids.ukvs.gz", "IAX.ukvs", "ia", ".ia.ukvs", "other.ukvs"):
+        (tmp_path / name).write_text(HEAD)
+    named = Archive("own", timemap="http://127.0.0.1/", map=str(tmp_path / "elsewhere.filter"))
+    found, problems = find_maps(tmp_path, [*archives("ia", "iax"), named])
+    assert found == (
+        FoundMap("iax", tmp_path / "IAX.ukvs", False),
+        FoundMap("ia", tmp_path / "ia.filter", True),
+        FoundMap("ia", tmp_path / "ia.ukvs", False),
+        FoundMap("ia", tmp_path / "ia.voids.ukvs.gz", False),
+        FoundMap("own", tmp_path / "elsewhere.filter", True),
+    )
+    assert [problem.partition(": ")[2] for problem in problems] == ["no archive is called 'other'"]
+
+
+def test_all_maps_of_an_archive_are_asked_whether_it_may_hold_a_uri(tmp_path: Path) -> None:
+    (tmp_path / "a.ukvs").write_text(HEAD + "com,example)/* 40/10\n")
+    (tmp_path / "a.voids.ukvs").write_text(HEAD + VOIDS + "com,example)/a/* 0\n")
+    maps = Maps.open(tmp_path, archives("a", "b"))
+    assert [one.source for one in maps.of("a")] == ["map", "voids"]
+    assert maps.of("b") == ()
+    assert maps.may_hold("a", "http://example.com/b")
+    assert not maps.may_hold("a", "http://example.com/a/x")
+    assert not maps.may_hold("a", "http://example.org/")
+    assert maps.may_hold("b", "http://example.org/")
+    maps.close()
