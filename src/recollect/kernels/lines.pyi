@@ -1,0 +1,33 @@
+"""Doors to the lines of a map."""
+
+from typing_extensions import Buffer
+
+EXACT: int
+AT_LEAST: int
+AT_MOST: int
+ABOUT: int
+
+RECORD: int
+HEADER: int
+BLANK: int
+ODD: int
+
+class MapLine:
+    """A line of a map. Lengths and the place of the block are counted from its start, `next` from that of the data.
+
+    Counts are -1 where they are not stated. `bounds` holds the bound of URI-Ms in its low two bits, that of URI-Rs in
+    the next two.
+    """
+
+    kind: int
+    key_length: int
+    length: int
+    block: int
+    next: int
+    m: int
+    r: int
+    bounds: int
+
+def line_at(data: Buffer, start: int) -> MapLine: ...
+def count_lines(data: Buffer, start: int, stop: int) -> int: ...
+def is_address(host: bytes) -> bool: ...

@@ -1,0 +1,48 @@
+"""Doors to the lines of a map; the loops are in `lines.pxd`, for other kernels to inline."""
+
+from recollect.kernels.lines cimport Line, is_address_host, lines_in, pack_bounds, read_line
+
+
+cdef class MapLine:
+    """What `line_at` found; see `lines.pyi`."""
+
+    cdef readonly int kind
+    cdef readonly Py_ssize_t key_length
+    cdef readonly Py_ssize_t length
+    cdef readonly Py_ssize_t block
+    cdef readonly Py_ssize_t next
+    cdef readonly object m
+    cdef readonly object r
+    cdef readonly int bounds
+
+
+def line_at(const unsigned char[::1] data not None, Py_ssize_t start):
+    """The line that begins at `start`."""
+    if not 0 <= start < data.shape[0]:
+        raise IndexError("no line begins there")
+    cdef Line line
+    line.key_length = line.length = line.block = line.next = 0
+    line.m.value = line.r.value = -1
+    line.m.bound = line.r.bound = 0
+    cdef MapLine found = MapLine.__new__(MapLine)
+    found.kind = read_line(&data[0], start, data.shape[0], 0, &line)
+    found.key_length, found.length = line.key_length, line.length
+    found.block, found.next = line.block, line.next
+    found.m, found.r, found.bounds = line.m.value, line.r.value, pack_bounds(line.m, line.r)
+    return found
+
+
+def count_lines(const unsigned char[::1] data not None, Py_ssize_t start, Py_ssize_t stop):
+    """How many lines begin in [start, stop)."""
+    if not 0 <= start <= stop <= data.shape[0]:
+        raise IndexError("not a part of the data")
+    if start == stop:
+        return 0
+    with nogil:
+        count = lines_in(&data[0], start, stop)
+    return count
+
+
+def is_address(bytes host not None):
+    """Whether the host of a key (what stands before `)`) is an IP address, which is one segment."""
+    return is_address_host(host, len(host))
