@@ -12,16 +12,14 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from recollect.errors import UsageError
+from recollect.quantities import parse_duration, parse_share, parse_size
 
 _PREFIX = "RECOLLECT_"
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*", re.IGNORECASE)
-_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
-_POWERS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _WORDS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 # Of the environment, but no settings: the file itself, and names other parts of the program use.
 _HINT = "`recollect config show` lists all settings"
@@ -142,6 +140,8 @@ def _value(setting: Any, value: Any, where: str) -> Any:
     kind = setting.metadata["kind"]
     try:
         return _KINDS[kind](value)
+    except UsageError as error:
+        raise UsageError("bad setting", where=where, why=str(error), hint=error.hint) from error
     except (ValueError, TypeError) as error:
         raise UsageError("bad setting", where=where, why=f"{error}, found {value!r}") from error
 
@@ -164,28 +164,6 @@ def _port(value: Any) -> int:
     return int(value)
 
 
-def _duration(value: Any) -> float:
-    match = None if isinstance(value, bool) else _DURATION.fullmatch(str(value))
-    if match is None:
-        raise ValueError("expected a time like 1.5, 500ms, 10m, 24h")
-    return float(match[1]) * _SECONDS[match[2].lower()]
-
-
-def _size(value: Any) -> int:
-    match = None if isinstance(value, bool) else _SIZE.fullmatch(str(value))
-    if match is None:
-        raise ValueError("expected a size like 500000, 64 MB")
-    return int(float(match[1]) * _POWERS[match[2].lower()])
-
-
-def _share(value: Any) -> float:
-    text = str(value).strip()
-    share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    if isinstance(value, bool) or not 0 <= share <= 1:
-        raise ValueError("expected a share from 0 to 1, or a percentage")
-    return share
-
-
 def _switch(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -199,8 +177,8 @@ _KINDS: dict[str, Any] = {
     "text": _text,
     "count": _count,
     "port": _port,
-    "duration": _duration,
-    "size": _size,
-    "share": _share,
+    "duration": parse_duration,
+    "size": partial(parse_size, least=0),
+    "share": partial(parse_share, zero=True),
     "switch": _switch,
 }

@@ -11,10 +11,15 @@ import re
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 
-from recollect.errors import FormatError
+from recollect.errors import FormatError, UsageError
 
 _DIGITS = re.compile(r"[0-9]{4}(?:[0-9]{2}){0,5}")
 _YEAR_MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
+# What people type of a date: 2014, 2014-06, 20140630, 2014-06-30 12:30, 2014-06-30T12:30:00Z.
+_ASKED = re.compile(
+    r"(\d{4})(?:-?(\d\d)(?:-?(\d\d)(?:[T ]?(\d\d)(?::?(\d\d)(?::?(\d\d))?)?Z?)?)?)?", re.ASCII | re.IGNORECASE
+)
+_ASKED_HINT = "write it as 2014, 2014-06, 2014-06-30, 20140630120000 or 2014-06-30T12:00:00Z"
 _LEAP_SECOND = re.compile(r"(?<=:[0-9]{2}:)60")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -140,3 +145,43 @@ def format_iso(moment: datetime) -> str:
     """`2018-09-03T13:27:52Z`."""
     m = _utc(moment)
     return f"{m.year:04d}-{m.month:02d}-{m.day:02d}T{m.hour:02d}:{m.minute:02d}:{m.second:02d}Z"
+
+
+def parse_asked(text: str, *, end: bool = False) -> datetime:
+    """The moment that a person asks for; a year, month, day or minute is its first second, or its last with `end`.
+
+    Unlike the times of an index, a day that no calendar has is a mistake of whoever typed it: raises UsageError.
+    """
+    if _ASKED.fullmatch(text.strip()):
+        return parse_timestamp(asked_digits(text), end=end)
+    try:
+        return parse_any(text)
+    except FormatError as error:
+        raise UsageError("not a date", where=ascii(text[:80]), hint=_ASKED_HINT) from error
+
+
+def asked_digits(text: str) -> str:
+    """The 4 to 14 digits of a date that a person typed: `2014-06` is `201406`; raises UsageError."""
+    match = _ASKED.fullmatch(text.strip())
+    if match is None:
+        raise UsageError("not a date", where=ascii(text[:80]), hint=_ASKED_HINT)
+    digits = "".join(part for part in match.groups() if part)
+    if not format_timestamp(parse_timestamp(digits)).startswith(digits):
+        raise UsageError("not a date", where=ascii(text[:80]), why="there is no such day or time", hint=_ASKED_HINT)
+    return digits
+
+
+def parse_or_none(text: str | None) -> datetime | None:
+    """What `parse_any` makes of a text; None where there is none or it cannot be read."""
+    if not text:
+        return None
+    try:
+        return parse_any(text)
+    except FormatError:
+        return None
+
+
+def format_day(timestamp: str | int) -> str:
+    """`2018-09-03` of 14 digits."""
+    digits = f"{timestamp:014d}" if isinstance(timestamp, int) else timestamp
+    return f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}"

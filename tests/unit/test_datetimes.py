@@ -10,14 +10,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.datetimes import (
+    asked_digits,
+    format_day,
     format_http_date,
     format_iso,
     format_timestamp,
     parse_any,
+    parse_asked,
     parse_http_date,
+    parse_or_none,
     parse_timestamp,
 )
-from recollect.errors import FormatError
+from recollect.errors import FormatError, UsageError
 
 
 def utc(*fields: int) -> datetime:
@@ -204,3 +208,41 @@ def test_a_datetime_without_zone_is_utc_whatever_the_machine_says(monkeypatch: p
 def test_early_years_keep_their_four_digits() -> None:
     assert format_iso(utc(31, 1, 2)) == "0031-01-02T00:00:00Z"
     assert format_http_date(utc(31, 1, 2)) == "Thu, 02 Jan 0031 00:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2009", utc(2009, 1, 1), utc(2009, 12, 31, 23, 59, 59)),
+        ("2009-02", utc(2009, 2, 1), utc(2009, 2, 28, 23, 59, 59)),
+        (" 200902 ", utc(2009, 2, 1), utc(2009, 2, 28, 23, 59, 59)),
+        ("2009-06-01", utc(2009, 6, 1), utc(2009, 6, 1, 23, 59, 59)),
+        ("2009-06-01T12", utc(2009, 6, 1, 12), utc(2009, 6, 1, 12, 59, 59)),
+        ("2009-06-01 12:30", utc(2009, 6, 1, 12, 30), utc(2009, 6, 1, 12, 30, 59)),
+        ("2009-06-01T12:30:05z", utc(2009, 6, 1, 12, 30, 5), utc(2009, 6, 1, 12, 30, 5)),
+        ("20090601123005", utc(2009, 6, 1, 12, 30, 5), utc(2009, 6, 1, 12, 30, 5)),
+        ("2009-06-01T12:30:05+02:00", utc(2009, 6, 1, 10, 30, 5), utc(2009, 6, 1, 10, 30, 5)),
+        ("Mon, 01 Jun 2009 12:30:05 GMT", utc(2009, 6, 1, 12, 30, 5), utc(2009, 6, 1, 12, 30, 5)),
+    ],
+)
+def test_what_people_type_is_a_stretch_of_time(text: str, first: datetime, last: datetime) -> None:
+    assert (parse_asked(text), parse_asked(text, end=True)) == (first, last)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "someday", "2009-06-31", "20090229", "2009-13", "0000", "20140", "2009-06-01T25", "20090601126000"]
+)
+def test_a_date_that_no_calendar_has_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="not a date") as raised:
+        parse_asked(text)
+    assert "2014-06-30" in raised.value.hint
+
+
+def test_digits_of_a_date_and_a_day_of_digits() -> None:
+    assert asked_digits("2014-06") == "201406" and asked_digits("2014-06-30T12:00Z") == "201406301200"
+    assert format_day("20140630120000") == format_day(20140630120000) == "2014-06-30"
+
+
+def test_what_cannot_be_read_or_is_not_there_is_none() -> None:
+    assert parse_or_none("2014") == utc(2014, 1, 1)
+    assert parse_or_none("soon") is parse_or_none("") is parse_or_none(None) is None

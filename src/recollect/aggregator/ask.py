@@ -21,8 +21,8 @@ from recollect.archives.client import ArchiveClient
 from recollect.archives.listing import Query, list_captures
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Request, Response
-from recollect.datetimes import format_http_date, format_timestamp, parse_any, parse_timestamp
-from recollect.errors import AnswerTooBig, ArchiveError, FormatError
+from recollect.datetimes import format_http_date, format_timestamp, parse_or_none, parse_timestamp
+from recollect.errors import AnswerTooBig, ArchiveError
 from recollect.formats.timemap import Link, Memento, TimeMap, parse_link_header, parse_timemap, resolve
 
 _REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
@@ -338,7 +338,7 @@ def _linked_mementos(base: str, links: Sequence[Link]) -> tuple[dict[str, Mement
         if "memento" not in link.rels:
             continue
         uri = resolve(base, link.target)
-        captured_at = _moment(link.params.get("datetime", "")) if uri else None
+        captured_at = parse_or_none(link.params.get("datetime", "")) if uri else None
         if uri is None or captured_at is None:
             continue
         mementos.setdefault(uri, Memento(uri, captured_at))
@@ -360,18 +360,9 @@ def _chosen(response: Response, mementos: Mapping[str, Memento]) -> tuple[Mement
             return mementos[uri], ""
         stamp = _STAMP.search(uri)
         return (Memento(uri, parse_timestamp(stamp[1])), "") if stamp else (None, uri)
-    captured_at = _moment(headers.get("memento-datetime"))
+    captured_at = parse_or_none(headers.get("memento-datetime"))
     if captured_at is None:
         return None, ""
     place = headers.get("content-location")
     uri = (resolve(response.url, place) if place else None) or response.url
     return mementos.get(uri) or Memento(uri, captured_at), ""
-
-
-def _moment(text: str) -> datetime | None:
-    if not text:
-        return None
-    try:
-        return parse_any(text)
-    except (FormatError, ValueError, OverflowError):
-        return None

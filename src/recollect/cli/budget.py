@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import talk
+from recollect.cli.types import SHARE, SIZE
 from recollect.errors import UsageError
 from recollect.model import Problem, ProgressCallback
 
@@ -17,38 +17,14 @@ if TYPE_CHECKING:
     from recollect.profiles.compaction.budget import Budget
     from recollect.spark.session import Cluster
 
-_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
-_UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)}
-
-
-def share(text: str) -> float:
-    """`1%`, `0.5 %` or `0.01`."""
-    try:
-        number = float(text.strip().removesuffix("%"))
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no share; write 1% or 0.01") from None
-    value = number / 100 if text.strip().endswith("%") else number
-    if not 0 < value <= 1:
-        raise click.BadParameter(f"{text!r} is not above 0% and up to 100%")
-    return value
-
-
-def size(text: str) -> int:
-    """`10MB`, `500k`, `2GiB` or a number of bytes."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", text.lower())
-    if match is None or match[2] not in _UNITS:
-        raise click.BadParameter(f"{text!r} is no size; write 10MB, 500k or 2GiB")
-    return int(float(match[1]) * _UNITS[match[2]])
-
-
 BUDGET_OPTIONS: tuple[Callable[..., Any], ...] = (
-    click.option("--max-cost", type=share, metavar="1%", help="At most so many keys per URI-R."),
+    click.option("--max-cost", type=SHARE, metavar="1%", help="At most so many keys per URI-R."),
     click.option("--max-keys", type=click.IntRange(1), metavar="N", help="At most so many keys."),
     click.option(
-        "--max-bytes", type=size, metavar="10MB", help="At most so many bytes on disk, compressed if FILE is."
+        "--max-bytes", type=SIZE, metavar="10MB", help="At most so many bytes on disk, compressed if FILE is."
     ),
     click.option(
-        "--min-accuracy", type=share, metavar="90%", help="As few keys as answer so many of the lookups right."
+        "--min-accuracy", type=SHARE, metavar="90%", help="As few keys as answer so many of the lookups right."
     ),
     click.option(
         "--lookups",

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, budget_on_spark, by_budget, summarise_budget
-from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
+from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.engines import engine_options, taken_engine
 from recollect.errors import FormatError, UsageError
 from recollect.model import Problem, ProgressCallback
+from recollect.quantities import format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.compaction.weights import Weights
@@ -198,7 +199,7 @@ def _summarise(report: dict[str, Any], output: str) -> None:
     kept = report["keys_out"] / report["keys_in"] if report["keys_in"] else 1.0
     talk(
         f"{report['keys_in']:,} keys became {report['keys_out']:,} ({kept:.2%}), "
-        f"{human_bytes(report['bytes_in'])} became {human_bytes(report['bytes_out'])} of text"
+        f"{format_size(report['bytes_in'])} became {format_size(report['bytes_out'])} of text"
         + (f", in {output}" if output != "-" else "")
     )
     if report["by"] == "weights":

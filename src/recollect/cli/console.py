@@ -18,6 +18,7 @@ import click
 
 from recollect.errors import UsageError
 from recollect.model import Progress, ProgressCallback
+from recollect.quantities import format_size
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON for programs instead of text for people."
@@ -207,20 +208,10 @@ def progress_bar(*, quiet: bool = False) -> Iterator[ProgressCallback]:
 
 def _amount(progress: Progress, seconds: float) -> str:
     if progress.unit == "bytes":
-        total = f"/{human_bytes(progress.total)}" if progress.total is not None else ""
-        rate = f"{human_bytes(progress.done / max(seconds, 0.001))}/s"
+        total = f"/{format_size(progress.total)}" if progress.total is not None else ""
+        rate = f"{format_size(progress.done / max(seconds, 0.001))}/s"
         if progress.lines is not None:
             rate += f" {progress.lines / max(seconds, 0.001):,.0f} lines/s"
-        return f"{human_bytes(progress.done)}{total} {rate}"
+        return f"{format_size(progress.done)}{total} {rate}"
     total = f"/{progress.total:,}" if progress.total is not None else ""
     return f"{progress.done:,}{total} {progress.unit} {progress.done / max(seconds, 0.001):,.0f}/s"
-
-
-def human_bytes(count: float | None) -> str:
-    """`1.4 GB` (powers of ten, as disks are sold)."""
-    value = float(count or 0)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if value < 1000 or unit == "TB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    raise AssertionError("unreachable")

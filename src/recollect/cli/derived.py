@@ -9,9 +9,12 @@ from typing import Any
 
 import click
 
-from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk
+from recollect.cli.console import emit_json, json_option, progress_bar, talk
+from recollect.cli.types import DATE
+from recollect.datetimes import format_iso
 from recollect.errors import FormatError, UsageError
 from recollect.model import Problem
+from recollect.quantities import format_size
 
 VOIDS_EPILOG = """\b
 Examples:
@@ -84,7 +87,7 @@ class Problems:
     is_flag=True,
     help="Believe a 404 even where MAP has a wildcard. Another query of the same path may be held and hidden.",
 )
-@click.option("--updated-at", metavar="TIME", help="The time for the header.  [default: now]")
+@click.option("--updated-at", type=DATE, metavar="TIME", help="The time for the header.  [default: now]")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
@@ -110,7 +113,7 @@ def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: 
             min_requests=options["min_requests"],
             min_branches=options["min_branches"],
             trust_log=options["trust_log"],
-            updated_at=options["updated_at"] or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            updated_at=format_iso(options["updated_at"] or datetime.now(UTC)),
             on_problem=problems.note,
             progress=progress,
         )
@@ -168,7 +171,7 @@ def filter_command(inputs: tuple[str, ...], output: str, **options: Any) -> int:
         emit_json({**asdict(result), "bits_per_key": result.bits_per_key, "seconds": seconds, **problems.as_dict()})
     elif not options["quiet"]:
         talk(
-            f"{result.keys:,} keys of policy {result.policy} in {human_bytes(result.bytes)}, "
+            f"{result.keys:,} keys of policy {result.policy} in {format_size(result.bytes)}, "
             f"{result.bits_per_key:.1f} bits per key" + (f", {result.voids:,} voids left out" if result.voids else "")
         )
         if any(result.wildcards.values()):

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option
+from recollect.cli.types import SIZE
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ MAPS/<id>.ukvs.zst, where `recollect serve --maps MAPS` finds it.
 @click.option(
     "--maps", "folder", default="maps", show_default=True, type=click.Path(file_okay=False), help="Where to install."
 )
-@click.option(
-    "--max-bytes", default=10 * 1000**3, show_default=True, type=click.IntRange(min=1), help="Largest download."
-)
+@click.option("--max-bytes", default="10GB", show_default=True, type=SIZE, metavar="SIZE", help="Largest download.")
 @click.option("--any-id", is_flag=True, help="Take a map even if it says it is about another archive.")
 @json_option
 def discover(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk
+from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
 from recollect.cli.derived import Problems
 from recollect.cli.engines import taken_engine, where_options
 from recollect.errors import UsageError
+from recollect.quantities import format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.statistics.evaluate import Confusion, Evaluation, Report, Share
@@ -118,7 +119,7 @@ def _show(report: Report) -> None:
 
 def _size_row(one: Evaluation) -> list[str]:
     cost = "-" if one.relative_cost is None else f"{one.relative_cost:.3%}"
-    return [Path(one.path).name, f"{one.keys:,}", cost, human_bytes(one.bytes), human_bytes(one.bytes_compressed)]
+    return [Path(one.path).name, f"{one.keys:,}", cost, format_size(one.bytes), format_size(one.bytes_compressed)]
 
 
 def _row(found: Confusion) -> list[str]:

@@ -76,8 +76,8 @@ def _period(moment: str) -> Period:
 
     try:
         return period_of(moment)
-    except FormatError as error:
-        raise UsageError(error.what, where="--datetime", why=error.why, hint="2014, 2014-06, 2014:2016") from None
+    except (FormatError, UsageError) as error:
+        raise UsageError("not a period", where="--datetime", why=str(error), hint="2014, 2014-06, 2014:2016") from None
 
 
 class Tally:

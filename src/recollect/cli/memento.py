@@ -18,8 +18,9 @@ import click
 
 from recollect.cli.archives import archives_option
 from recollect.cli.console import emit_table, progress_bar, talk
-from recollect.datetimes import format_http_date, format_timestamp, parse_any
-from recollect.errors import ArchiveError, FormatError, UsageError
+from recollect.cli.types import DATE, END_DATE
+from recollect.datetimes import format_http_date, format_timestamp
+from recollect.errors import ArchiveError, UsageError
 from recollect.model import Progress
 
 if TYPE_CHECKING:
@@ -122,19 +123,22 @@ _base = click.option(
     help="Kind of TimeMap.",
 )
 @_json
-@click.option("--from", "since", metavar="DATETIME", help="Only mementos from then on.")
-@click.option("--to", "until", metavar="DATETIME", help="Only mementos up to then (2012: its last second).")
+@click.option("--from", "since", type=DATE, metavar="DATETIME", help="Only mementos from then on.")
+@click.option(
+    "--to", "until", type=END_DATE, metavar="DATETIME", help="Only mementos up to then (2012: its last second)."
+)
 @_base
 @_common
-def timemap(uri: str, kind: str, as_json: bool, since: str | None, until: str | None, base: str, **common: Any) -> int:
+def timemap(
+    uri: str, kind: str, as_json: bool, since: datetime | None, until: datetime | None, base: str, **common: Any
+) -> int:
     """List the mementos of URI in all archives."""
     from recollect.formats.timemap import Place, write_timemap
 
     kind = "json" if as_json else kind
-    low, high = _moment(since), _moment(until, end=True)
     question = _Question(Options(**common), uri)
     answer = question.ask(lambda aggregator, lookup: aggregator.timemaps(lookup))
-    mementos = answer.mementos.between(low, high)
+    mementos = answer.mementos.between(since, until)
     if mementos.rows:
         extra = {"archives": [_told(d, o) for d, o in _by_archive(answer)]} if kind == "json" else None
         out = sys.stdout.buffer
@@ -146,22 +150,27 @@ def timemap(uri: str, kind: str, as_json: bool, since: str | None, until: str | 
 
 @click.command(epilog=TIMEGATE_EPILOG)
 @click.argument("uri")
-@click.option("--datetime", "at", metavar="DATETIME", help="Any form: 2010, 2010-05-17, an HTTP date.  [default: now]")
+@click.option(
+    "--datetime",
+    "at",
+    type=DATE,
+    metavar="DATETIME",
+    help="Any form: 2010, 2010-05-17, an HTTP date.  [default: now]",
+)
 @_format
 @_json
 @_base
 @_common
-def timegate(uri: str, at: str | None, kind: str | None, as_json: bool, base: str, **common: Any) -> int:
+def timegate(uri: str, at: datetime | None, kind: str | None, as_json: bool, base: str, **common: Any) -> int:
     """Find the memento of URI that is closest to a datetime."""
     kind = "json" if as_json else kind
-    moment = _moment(at)
     question = _Question(Options(**common), uri)
-    return _choose(question, moment, kind, base)
+    return _choose(question, at, kind, base)
 
 
 @click.command(epilog=MEMENTO_EPILOG)
 @click.argument("uri")
-@click.argument("at", metavar="DATETIME")
+@click.argument("at", type=DATE, metavar="DATETIME")
 @click.option("--raw", is_flag=True, help="Fetch it, unchanged by the archive's replay.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Where to write the body.  [default: stdout]")
 @_format
@@ -169,7 +178,7 @@ def timegate(uri: str, at: str | None, kind: str | None, as_json: bool, base: st
 @_base
 @_common
 def memento(
-    uri: str, at: str, raw: bool, output: str | None, kind: str | None, as_json: bool, base: str, **common: Any
+    uri: str, at: datetime, raw: bool, output: str | None, kind: str | None, as_json: bool, base: str, **common: Any
 ) -> int:
     """Find the memento of URI closest to DATETIME; with --raw, get it."""
     kind = "json" if as_json else kind
@@ -177,12 +186,10 @@ def memento(
         raise UsageError("--raw gives the body, --format a description", hint="leave one of them out")
     if output and not raw:
         raise UsageError("-o is for the body", hint="add --raw")
-    moment = _moment(at)
-    assert moment is not None
     question = _Question(Options(**common), uri)
     if not raw:
-        return _choose(question, moment, kind, base)
-    answer, found = question.run(lambda asking: _fetch(asking, moment))
+        return _choose(question, at, kind, base)
+    answer, found = question.run(lambda asking: _fetch(asking, at))
     if found is None:
         return question.finish(answer, 0)
     chosen, response = found
@@ -213,19 +220,6 @@ def _choose(question: _Question, at: datetime | None, kind: str | None, base: st
     code = question.finish(answer, 1)
     talk(f"closest: {format_http_date(choice.closest.captured_at)} ({choice.closest.archive})")
     return code
-
-
-def _moment(text: str | None, *, end: bool = False) -> datetime | None:
-    from recollect.web.target import asked_moment
-
-    if text is None:
-        return None
-    digits = text.strip().replace("-", "") if len(text.strip()) <= 10 else text.strip()
-    try:
-        return asked_moment(digits, end=end) if digits.isdigit() else parse_any(text)
-    except (FormatError, UsageError, ValueError, OverflowError) as error:
-        hint = "like 2010, 2010-05-17, 20100517120000 or 'Mon, 17 May 2010 12:00:00 GMT'"
-        raise UsageError("not a datetime", where=repr(text), hint=hint) from error
 
 
 def _write(body: bytes, output: str | None) -> None:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk, temp_dir_option
+from recollect.cli.console import emit_json, json_option, progress_bar, talk, temp_dir_option
 from recollect.cli.engines import engine_options, taken_engine
-from recollect.errors import FormatError, UsageError
+from recollect.cli.types import DATE, SIZE
+from recollect.datetimes import format_day
+from recollect.errors import UsageError
+from recollect.quantities import format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.indexes.profile import ProfileResult
@@ -27,22 +30,6 @@ Examples:
   zcat *.cdx.gz | recollect profile - --policy H3P1 --output-format cdxj -o profile.cdxj
   recollect profile hdfs:///cdx/ -o hdfs:///maps/all/ --engine spark --master yarn
 """
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-
-
-def parse_size(text: str) -> int:
-    """Bytes of `500MB`, `2G`, `1.5gb` or a plain number."""
-    plain = text.strip().lower().removesuffix("b").removesuffix("i")
-    unit = plain[-1:] if plain[-1:] in "kmgt" else ""
-    try:
-        size = int(float(plain.removesuffix(unit)) * _UNITS[unit])
-    except ValueError:
-        size = 0
-    if size <= 0:
-        raise UsageError("not a size", where=repr(text), hint="like 500MB or 2GB")
-    return size
-
-
 _FILTERS = (
     click.option(
         "--status",
@@ -81,7 +68,12 @@ _FILTERS = (
 )
 _RESOURCES = (
     click.option("--threads", type=click.IntRange(1, 256), help="Threads to parse with.  [default: cores, up to 8]"),
-    click.option("--memory-limit", metavar="SIZE", help="Memory for sorting: 500MB, 2GB.  [default: a quarter of RAM]"),
+    click.option(
+        "--memory-limit",
+        type=SIZE,
+        metavar="SIZE",
+        help="Memory for sorting: 500MB, 2GB.  [default: a quarter of RAM]",
+    ),
     temp_dir_option,
 )
 
@@ -131,7 +123,7 @@ def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
 @click.option("--by-columns", is_flag=True, help="Put the decomposition into key columns instead of the JSON block.")
 @click.option("--name", default="", help="The archive's name, for the header.")
 @click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header.")
-@click.option("--updated-at", metavar="TIME", help="The time for the header.  [default: now]")
+@click.option("--updated-at", type=DATE, metavar="TIME", help="The time for the header.  [default: now]")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
 @resource_options
 @engine_options
@@ -155,15 +147,13 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
 
         options |= {"cluster": cluster, "parts": parts}
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
-    limit = options.pop("memory_limit")
     if as_json and options["output"] == "-":
         raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
     started = time.monotonic()
     with progress_bar(quiet=quiet or as_json) as progress:
         result = make_profile(
             inputs,
-            updated_at=_moment(options.pop("updated_at")),
-            memory_limit=parse_size(limit) if limit else None,
+            updated_at=options.pop("updated_at") or datetime.now(UTC),
             progress=progress,
             **options,
         )
@@ -175,30 +165,19 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
     return 3 if result.partial else 0
 
 
-def _moment(text: str | None) -> datetime:
-    if text is None:
-        return datetime.now(UTC)
-    from recollect.datetimes import parse_any
-
-    try:
-        return parse_any(text)
-    except FormatError as error:
-        raise UsageError("not a time", where=repr(text), hint="like 2024-05-01T12:00:00Z") from error
-
-
 def _summarize(result: ProfileResult, seconds: float) -> None:
     totals, tally = result.totals, result.tally
     size = sum(source.size or 0 for source in result.sources)
     files = _some(len(result.sources), "file")
     gamma = "" if totals.gamma is None else f" (γ {totals.gamma:.2f})"
-    span = f", {_day(tally.first_time)} to {_day(tally.last_time)}" if tally.first_time else ""
+    span = f", {format_day(tally.first_time)} to {format_day(tally.last_time)}" if tally.first_time else ""
     target = "" if result.output in (None, "-") else f"{result.output}: "
     held = _some(totals.captures, "capture")
     held += "" if totals.known_uri_rs is None else f" of {_some(totals.known_uri_rs, 'URI-R')}"
     talk(f"{target}{_some(totals.keys, 'key')}, {held}{gamma}{span}")
     rate = f"{tally.lines / max(seconds, 0.001):,.0f} lines/s"
     how = "already sorted" if result.was_sorted else "sorted here"
-    spilled = f", {human_bytes(result.spilled)} on disk" if result.spilled else ""
+    spilled = f", {format_size(result.spilled)} on disk" if result.spilled else ""
     rows = [
         (
             "read",
@@ -221,16 +200,11 @@ def _summarize(result: ProfileResult, seconds: float) -> None:
 
 
 def _in_bytes(size: int) -> str:
-    return f" ({human_bytes(size)})" if size else ""
+    return f" ({format_size(size)})" if size else ""
 
 
 def _some(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _day(time14: int) -> str:
-    text = f"{time14:014d}"
-    return f"{text[:4]}-{text[4:6]}-{text[6:8]}"
 
 
 _VERIFY_EXAMPLES = """\b
@@ -259,13 +233,11 @@ def verify(map_path: str, inputs: tuple[str, ...], **options: Any) -> int:
     from recollect.profiles.statistics.verify import verify as check
 
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
-    limit = options.pop("memory_limit")
     with progress_bar(quiet=quiet or as_json) as progress:
         result = check(
             map_path,
             inputs,
             counts=not options.pop("no_counts"),
-            memory_limit=parse_size(limit) if limit else None,
             progress=progress,
             **options,
         )

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk
+from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
+from recollect.quantities import format_size
 
 EPILOG = """\b
 Examples:
@@ -46,7 +47,7 @@ def publish(map_path: str, folder: str, base_uri: str, page_keys: int, as_json: 
     if as_json:
         emit_json(done.index)
         return 0
-    rows = [(entry["path"], human_bytes(entry["bytes"])) for entry in done.index["files"]]
+    rows = [(entry["path"], format_size(entry["bytes"])) for entry in done.index["files"]]
     emit_table(["file", "size"], rows, right=[1], title=f"{done.index['keys']:,} keys published in {folder}")
     talk(f"send this header with every answer:  Link: {done.link}")
     return 0

@@ -11,6 +11,7 @@ import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.recoverytalk import agree, event_log, listing_line, show_survey, status_line, tell
+from recollect.cli.types import DATE, DURATION, END_DATE, SIZE
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,9 +73,13 @@ def _archive_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--include", multiple=True, metavar="PATTERN", help="Only URLs like this ('*/blog/*', '/blog/', 're:…')."
         ),
         click.option("--exclude", multiple=True, metavar="PATTERN", help="No URLs like this."),
-        click.option("--at", metavar="DATE", help="Captures nearest to this date instead of the newest good ones."),
-        click.option("--from", "since", metavar="DATE", help="No captures before this date (2004, 2004-02-01)."),
-        click.option("--to", "until", metavar="DATE", help="No captures after this date."),
+        click.option(
+            "--at", type=DATE, metavar="DATE", help="Captures nearest to this date instead of the newest good ones."
+        ),
+        click.option(
+            "--from", "since", type=DATE, metavar="DATE", help="No captures before this date (2004, 2004-02-01)."
+        ),
+        click.option("--to", "until", type=END_DATE, metavar="DATE", help="No captures after this date."),
         click.option("--ignore-case", is_flag=True, help="The site's server did not tell a from A in paths."),
     ]
     for decorator in reversed(decorators):
@@ -146,13 +151,20 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 @click.option("--live-fallback", is_flag=True, help="Ask the live web for what no archive has; marked in the report.")
 @_guess_options
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N resources.")
-@click.option("--max-size", default="256MB", show_default=True, metavar="SIZE", help="No resource larger than this.")
+@click.option(
+    "--max-size", type=SIZE, default="256MB", show_default=True, metavar="SIZE", help="No resource larger than this."
+)
 @click.option("--quota", multiple=True, metavar="[ID=]N[/PERIOD]", help="At most N requests per day (hour, min).")
 @click.option("--used", multiple=True, metavar="[ID=]N", help="Requests already made elsewhere in this period.")
 @click.option("--wait", is_flag=True, help="When requests run out, wait for the next period and go on.")
-@click.option("--pause", type=click.FloatRange(0), metavar="SECONDS", help="At least so long between two requests.")
+@click.option("--pause", type=DURATION, metavar="TIME", help="At least so long between two requests.")
 @click.option(
-    "--patience", default=900.0, show_default=True, metavar="SECONDS", help="Longest wait for a busy archive."
+    "--patience",
+    type=DURATION,
+    default="15m",
+    show_default=True,
+    metavar="TIME",
+    help="Longest wait for a busy archive.",
 )
 @click.option("--stop-file", type=click.Path(dir_okay=False), help="Stop (resumable) as soon as this file exists.")
 @click.option("--summary", type=click.Path(dir_okay=False), help="Write the summary (TSV) here.")
@@ -251,11 +263,9 @@ def _options(uris: tuple[str, ...], given: dict[str, Any]) -> Options:
         tuple(check_patterns(given["exclude"])),
         rules,
     )
-    wish = Wish(
-        _moment(given["at"]), _moment(given["since"]), _moment(given["until"], end=True), bool(given.get("most_recent"))
-    )
+    wish = Wish(given["at"], given["since"], given["until"], bool(given.get("most_recent")))
     if wish.start is not None and wish.end is not None and wish.start > wish.end:
-        raise UsageError("no time between --from and --to", where=f"{given['since']} {given['until']}")
+        raise UsageError("no time between --from and --to", where=f"{wish.start:%Y-%m-%d} {wish.end:%Y-%m-%d}")
     return Options(
         scope=scope,
         wish=wish,
@@ -265,36 +275,9 @@ def _options(uris: tuple[str, ...], given: dict[str, Any]) -> Options:
         keep_suspects=bool(given.get("keep_suspects")),
         live_fallback=bool(given.get("live_fallback")),
         limit=given.get("limit"),
-        max_bytes=_size(given["max_size"]) if "max_size" in given else MAX_RESOURCE,
+        max_bytes=given.get("max_size", MAX_RESOURCE),
         quotas=dict(_quota(text) for text in given.get("quota", ())),
     )
-
-
-def _moment(text: str | None, *, end: bool = False) -> Any:
-    """A date as people type it; a year or a month at the end of a range includes all of it."""
-    import re
-
-    from recollect.datetimes import parse_any, parse_timestamp
-    from recollect.errors import FormatError
-
-    if not text:
-        return None
-    try:
-        digits = text.replace("-", "")
-        if re.fullmatch(r"\d{4}(-?\d\d){0,2}", text):
-            return parse_timestamp(digits, end=end)
-        return parse_any(text)
-    except FormatError as error:
-        raise UsageError("not a date", where=text, hint="write it as 2009, 2009-06 or 2009-06-01") from error
-
-
-def _size(text: str) -> int:
-    import re
-
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMG]?)B?", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise UsageError("not a size", where=text, hint="write it as 500kB, 256MB or 2GB")
-    return int(float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}[match[2].lower()])
 
 
 def _quota(text: str) -> tuple[str, Any]:

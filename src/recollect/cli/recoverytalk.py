@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, emit_table, human_bytes, talk
+from recollect.cli.console import emit_json, emit_table, talk
 from recollect.errors import UsageError
+from recollect.quantities import format_duration, format_size
 
 if TYPE_CHECKING:
     from recollect.recovery.crawl import Event, Status
@@ -30,25 +31,12 @@ def agree(found: Survey, yes: bool, quiet: bool) -> bool:
         show_survey(found, out=sys.stderr)
     if yes or found.seconds <= LONG_SECONDS:
         return True
-    words = f"about {found.requests:,} requests, {human_bytes(found.bytes)}, {duration(found.seconds)}"
+    words = f"about {found.requests:,} requests, {format_size(found.bytes)}, {format_duration(found.seconds)}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             "a long run", why=words, hint="add --yes to go on, or take less: --from, --to, --use, --include, --limit"
         )
     return click.confirm(f"This may take {words}. Go on?", err=True)
-
-
-def duration(seconds: float) -> str:
-    """`under a second`, `40 s`, `12 min`, `3 h 20 min`, `2 days`."""
-    if seconds < 1:
-        return "under a second"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    if seconds < 2 * 86400:
-        return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
-    return f"{seconds / 86400:.0f} days"
 
 
 def show_survey(found: Survey, out: Any = None) -> None:
@@ -75,7 +63,7 @@ def show_survey(found: Survey, out: Any = None) -> None:
         write.write(f"dates      {_day(found.first)} to {_day(found.last)}, last good {_day(found.last_good)}\n")
         write.write(
             f"recovery   at most {found.resources:,} resources, {found.requests:,} requests, "
-            f"about {human_bytes(found.bytes)}, {duration(found.seconds)}\n"
+            f"about {format_size(found.bytes)}, {format_duration(found.seconds)}\n"
         )
     else:
         write.write("\nNo archive lists anything of it.\n")
@@ -149,8 +137,8 @@ def status_words(status: Status) -> str:
     words = [f"{begin}pages + assets: found {both(status.recovered)}, left {both(status.queued)}"]
     words[0] += f", missing {both(status.missing)}"
     if status.seconds_left is not None:
-        words.append(f"{duration(status.seconds_left)} to go")
-    words += [f"{name} asks us to wait {duration(pause)}" for name, pause in status.paused.items()]
+        words.append(f"{format_duration(status.seconds_left)} to go")
+    words += [f"{name} asks us to wait {format_duration(pause)}" for name, pause in status.paused.items()]
     words.append(f"{sum(status.requests.values()):,} requests")
     words += [f"{name} {left:,} left" for name, left in status.budgets.items()]
     return " · ".join(words)
@@ -202,7 +190,7 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
     if report.missing:
         emit_table(["missing because", "resources"], [(r, f"{c:,}") for r, c in report.by_reason.items()], right=(1,))
     efficiency = f", {report.efficiency:.2f} resources per request" if report.efficiency else ""
-    talk(f"{report.total_requests:,} requests{efficiency}, {duration(result.finished.seconds)}")
+    talk(f"{report.total_requests:,} requests{efficiency}, {format_duration(result.finished.seconds)}")
     if result.finished.stopped:
         talk(f"stopped early: {result.finished.stopped}")
     if report.known:

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from recollect.cli.console import emit_json, human_bytes, json_option, progress_bar, talk, temp_dir_option
+from recollect.cli.console import emit_json, json_option, progress_bar, talk, temp_dir_option
+from recollect.quantities import format_size
 
 _EXAMPLES = """\b
 Examples:
@@ -62,4 +63,4 @@ def report(inputs: tuple[str, ...], output: str, accesses: tuple[str, ...], **gi
 def _size(path: str) -> str:
     from pathlib import Path
 
-    return human_bytes(Path(path).stat().st_size) if Path(path).is_file() else "written"
+    return format_size(Path(path).stat().st_size) if Path(path).is_file() else "written"

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, emit_table, human_bytes, json_option, progress_bar, talk, temp_dir_option
+from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk, temp_dir_option
 from recollect.cli.engines import taken_engine, where_options
-from recollect.cli.profile import filter_options, parse_size, resource_options
+from recollect.cli.profile import filter_options, resource_options
+from recollect.datetimes import format_day
 from recollect.errors import UsageError
+from recollect.quantities import format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.statistics.stats import Stats
@@ -59,14 +61,14 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
     return 3 if found.problems else 0
 
 
-def _described_here(inputs: tuple[str, ...], *, memory_limit: str | None, **options: Any) -> Stats:
+def _described_here(inputs: tuple[str, ...], **options: Any) -> Stats:
     from recollect.profiles.statistics.stats import stats as describe
 
-    return describe(inputs, memory_limit=parse_size(memory_limit) if memory_limit else None, **options)
+    return describe(inputs, **options)
 
 
 def _described_on_spark(
-    cluster: Cluster, inputs: tuple[str, ...], *, memory_limit: str | None, threads: int | None, **options: Any
+    cluster: Cluster, inputs: tuple[str, ...], *, memory_limit: int | None, threads: int | None, **options: Any
 ) -> Stats:
     from recollect.spark.stats import stats as describe
 
@@ -104,7 +106,7 @@ def _percent(share: float | None, digits: int = 2) -> str:
 def _overview(found: Stats) -> None:
     o = found.overview
     rows: list[list[Any]] = [
-        ["Files", f"{o.files:,} ({human_bytes(o.bytes)})"],
+        ["Files", f"{o.files:,} ({format_size(o.bytes)})"],
         ["Lines read", o.lines],
         ["Captures (URI-Ms)", o.captures],
         ["Unique URI-Rs", o.uri_rs],
@@ -114,13 +116,9 @@ def _overview(found: Stats) -> None:
         ["Captures per URI-R (γ)", o.gamma],
     ]
     if o.first_capture:
-        rows.append(["Span", f"{_day(o.first_capture)} to {_day(o.last_capture or '')}"])
+        rows.append(["Span", f"{format_day(o.first_capture)} to {format_day(o.last_capture or '')}"])
     rows += [[f"Left out: {kind}", count] for kind, count in sorted(found.left_out.items())]
     _table("Overview", ["", "value"], rows)
-
-
-def _day(digits: str) -> str:
-    return f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}"
 
 
 def _tops(found: Stats) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recollect.datetimes import format_iso, parse_any
+from recollect.datetimes import format_iso, parse_or_none
 from recollect.recovery.canonical import DEFAULT_RULES, Rules
 from recollect.recovery.choose import Wish
 from recollect.recovery.meter import Quota
@@ -60,7 +60,9 @@ class Options:
         wish = value["wish"]
         return Options(
             scope=Scope.from_json(value["scope"], rules),
-            wish=Wish(_moment(wish["at"]), _moment(wish["start"]), _moment(wish["end"]), wish["most_recent"]),
+            wish=Wish(
+                parse_or_none(wish["at"]), parse_or_none(wish["start"]), parse_or_none(wish["end"]), wish["most_recent"]
+            ),
             policy=value["policy"],
             rules=rules,
             recursive=value["recursive"],
@@ -74,7 +76,3 @@ class Options:
 
 def _iso(moment: datetime | None) -> str | None:
     return format_iso(moment) if moment is not None else None
-
-
-def _moment(text: str | None) -> datetime | None:
-    return parse_any(text) if text else None

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from recollect.datetimes import format_timestamp, parse_timestamp
+from recollect.datetimes import parse_asked
 from recollect.errors import BadURI, UsageError
 
 FORMATS = ("link", "json", "cdxj")
@@ -108,18 +108,12 @@ _SHAPES = {
 
 def _datetime(rest: str) -> tuple[datetime, str]:
     digits, _, after = rest.partition("/")
-    return asked_moment(digits), after
-
-
-def asked_moment(digits: str, *, end: bool = False) -> datetime:
-    """The first moment (or the last, with `end`) of 4 to 14 digits that a person typed; raises UsageError."""
     if not _DATETIME.fullmatch(digits):
         raise UsageError("malformed datetime", where=digits[:40], why="expected YYYY[MM[DD[hh[mm[ss]]]]]")
-    moment = parse_timestamp(digits, end=end)
-    # Indexes hold such captures, so the library moves them to a real day; a person who asks made a mistake.
-    if format_timestamp(moment)[: len(digits)] != digits:
-        raise UsageError("malformed datetime", where=digits, why="there is no such day or time")
-    return moment
+    try:
+        return parse_asked(digits), after
+    except UsageError as error:
+        raise UsageError("malformed datetime", where=digits, why=error.why) from None
 
 
 def split_options(rest: str, known_archives: Collection[str] = ()) -> tuple[str, dict[str, str]]:
@@ -184,6 +178,6 @@ def _moment(name: str, text: str, *, end: bool = False) -> datetime | None:
     if not text:
         return None
     try:
-        return asked_moment(re.sub(r"[-:TZ]", "", text), end=end)
+        return parse_asked(text, end=end)
     except UsageError as error:
-        raise UsageError(error.what, where=f"{name}={text[:40]}", why=error.why) from None
+        raise UsageError("malformed datetime", where=f"{name}={text[:40]}", why=error.why or error.hint) from None

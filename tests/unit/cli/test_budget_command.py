@@ -69,9 +69,9 @@ def test_an_accuracy(site: Path, capsys: Capture) -> None:
         (["--lookups", "log.txt"], "lookups need a budget"),
         (["--min-accuracy", "90%"], "add --lookups LOG"),
         (["--max-keys", "5", "--host-weight", "2"], "two ways"),
-        (["--max-cost", "1x"], "write 1% or 0.01"),
+        (["--max-cost", "1x"], "write it as 1% or 0.01"),
         (["--max-cost", "0%"], "not above 0%"),
-        (["--max-bytes", "ten"], "write 10MB"),
+        (["--max-bytes", "ten"], "write it as 500000, 500kB, 64MB or 2GiB"),
         (["--max-keys", "0"], "0 is not in the range"),
     ],
 )

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
-from recollect.cli.recover import _moment, _quota, _size
-from recollect.cli.recoverytalk import _timeline, duration, status_words
+from recollect.cli.recover import _quota
+from recollect.cli.recoverytalk import _timeline, status_words
 from recollect.errors import UsageError
 from recollect.recovery.crawl import Status
 from recollect.recovery.meter import Quota
 from recollect.recovery.options import Options
 from recollect.recovery.scope import Scope
-
-
-@pytest.mark.parametrize(
-    ("text", "first", "last"),
-    [
-        ("2009", datetime(2009, 1, 1, tzinfo=UTC), datetime(2009, 12, 31, 23, 59, 59, tzinfo=UTC)),
-        ("2009-02", datetime(2009, 2, 1, tzinfo=UTC), datetime(2009, 2, 28, 23, 59, 59, tzinfo=UTC)),
-        ("2009-06-01", datetime(2009, 6, 1, tzinfo=UTC), datetime(2009, 6, 1, 23, 59, 59, tzinfo=UTC)),
-    ],
-)
-def test_a_date_at_the_end_of_a_range_includes_all_of_it(text: str, first: datetime, last: datetime) -> None:
-    assert (_moment(text), _moment(text, end=True)) == (first, last)
-
-
-def test_dates_in_other_forms_and_nonsense() -> None:
-    assert _moment("2009-06-01T12:30:00Z") == datetime(2009, 6, 1, 12, 30, tzinfo=UTC)
-    assert _moment(None) is None
-    with pytest.raises(UsageError, match="not a date"):
-        _moment("someday")
 
 
 @pytest.mark.parametrize(
@@ -54,20 +33,9 @@ def test_what_is_no_quota(text: str) -> None:
         _quota(text)
 
 
-def test_sizes() -> None:
-    assert [_size(text) for text in ("5", "10kB", "2.5MB", "1g")] == [5, 10_000, 2_500_000, 10**9]
-    with pytest.raises(UsageError):
-        _size("much")
-
-
 def test_options_survive_the_journal() -> None:
     options = Options(Scope(("http://a.example/",)), policy="naive", limit=3, quotas={"*": Quota(5, 60.0)})
     assert Options.from_json(options.to_json()) == options
-
-
-def test_durations_are_words() -> None:
-    said = [duration(s) for s in (0.2, 45, 600, 8000, 400_000)]
-    assert said == ["under a second", "45 s", "10 min", "2 h 13 min", "5 days"]
 
 
 def test_a_status_in_one_line() -> None:

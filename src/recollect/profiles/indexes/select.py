@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.datetimes import format_timestamp, parse_any, parse_timestamp
-from recollect.errors import FormatError, UsageError
+from recollect.datetimes import format_timestamp, parse_asked
+from recollect.errors import UsageError
 from recollect.formats.cdx import REVISIT, Capture
 from recollect.profiles.indexes import native
 from recollect.profiles.indexes.batch import Batch
 
 _STATUS_PATTERN = re.compile(r"[1-9](?:\d\d|\d[xX?*]|[xX?*]{1,2})|-", re.ASCII)
-_DATE_DIGITS = re.compile(r"\d{4}(?:\d\d){0,5}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +92,8 @@ def selection(
     chosen = Selection(
         status_patterns,
         patterns,
-        _moment(since, end=False),
-        _moment(until, end=True),
+        format_timestamp(parse_asked(since)) if since else "",
+        format_timestamp(parse_asked(until, end=True)) if until else "",
         tuple(part.strip().lower() for text in _listed(exclude) for part in text.split(",") if part.strip()),
         where,
     )
@@ -112,24 +111,6 @@ def _compiled(where: str) -> Callable[[Capture], bool]:
 
 def _listed(value: Iterable[Any]) -> list[Any]:
     return [value] if isinstance(value, str | int) else list(value)
-
-
-def _moment(text: str, *, end: bool) -> str:
-    if not text:
-        return ""
-    try:
-        digits = re.sub(r"[-T:Z ]", "", text.strip())
-        if _DATE_DIGITS.fullmatch(digits):
-            found = format_timestamp(parse_timestamp(digits, end=end))
-            # Indexes are forgiven a 31st of June; who types one is asked.
-            if not found.startswith(digits):
-                raise FormatError("no calendar has it")
-            return found
-        return format_timestamp(parse_any(text))
-    except FormatError as error:
-        raise UsageError(
-            "not a date", where=repr(text), hint="like 2014, 201406, 2014-06-30 or 20140630120000"
-        ) from error
 
 
 class Filter:

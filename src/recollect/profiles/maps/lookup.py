@@ -25,6 +25,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol
 
+from recollect.datetimes import asked_digits
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import VOID, Frequency, merge
 from recollect.formats.ukvs import Header, lenient
@@ -261,7 +262,7 @@ def period_of(moment: str | datetime) -> Period:
     """The period a person means: a datetime (its second), `2014`, `201406`, `2014-06-01`, `2014:2016`."""
     if isinstance(moment, datetime):
         return Period.parse(moment.strftime("%Y%m%d%H%M%S"))
-    return Period.parse(":".join(re.sub(r"[-:TZ ]", "", side) for side in _sides(moment)))
+    return Period.parse(":".join(asked_digits(side) if side else "" for side in _sides(moment)))
 
 
 def _sides(text: str) -> list[str]:

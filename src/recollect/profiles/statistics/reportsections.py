@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from recollect.datetimes import format_day
 from recollect.profiles.compaction.tradeoff import Point, Tradeoff
 from recollect.profiles.statistics.charts import Axis, Series, curves, percent, ranked, stacked
 from recollect.profiles.statistics.overlap import Overlap
@@ -43,7 +44,7 @@ def page(name: str, style: str, found: Stats, parts: Sequence[tuple[str, str]], 
 def _lead(overview: Overview) -> str:
     text = f"What this archive holds, from {overview.lines:,} lines of {_count(overview.files, 'file')}"
     if overview.first_capture and overview.last_capture:
-        text += f", captured between {_day(overview.first_capture)} and {_day(overview.last_capture)}"
+        text += f", captured between {format_day(overview.first_capture)} and {format_day(overview.last_capture)}"
     return text + "."
 
 
@@ -421,10 +422,6 @@ def _word(cell: object) -> str:
 
 def _room(most: float) -> float:
     return most * 1.05 or 1.0
-
-
-def _day(stamp: str) -> str:
-    return f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]}"
 
 
 def _count(amount: int, noun: str) -> str:

@@ -1,0 +1,46 @@
+"""Types of option values: sizes, durations, shares and dates, each read by its one parser.
+
+A value that cannot be read is a usage error that names the option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.datetimes import parse_asked
+from recollect.errors import UsageError
+from recollect.quantities import parse_duration, parse_share, parse_size
+
+if TYPE_CHECKING:
+    _Type = click.ParamType[Any]
+else:  # generic at run time only since click 8.4
+    _Type = click.ParamType
+
+
+class _Parsed(_Type):
+    """A value read by one of the shared parsers."""
+
+    def __init__(self, name: str, kind: type, parse: Callable[[Any], Any]) -> None:
+        self.name = name
+        self._kind = kind
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, self._kind):  # a default
+            return value
+        try:
+            return self._parse(value)
+        except UsageError as error:
+            self.fail(f"{error}" + (f"; {error.hint}" if error.hint else ""), param, ctx)
+
+
+SIZE = _Parsed("size", int, parse_size)
+DURATION = _Parsed("duration", float, parse_duration)
+SHARE = _Parsed("share", float, parse_share)
+DATE = _Parsed("date", datetime, parse_asked)
+END_DATE = _Parsed("date", datetime, partial(parse_asked, end=True))
