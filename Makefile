@@ -14,6 +14,7 @@ BENCH_STAMP := $(VENV)/.bench-installed
 PYWB_STAMP := .venv-pywb/.installed
 DOCS_STAMP := $(VENV)/.docs-installed
 PYTEST_WORKERS ?= auto
+INSTALL ?= yes
 
 .PHONY: help install kernels demo demo-serve test check bench format dist clean docs reference
 
@@ -59,7 +60,8 @@ demo: $(BASE_STAMP) $(KERNEL_STAMP) $(PYWB_STAMP)  ## see it work, offline, in t
 demo-serve: $(BASE_STAMP) $(KERNEL_STAMP) $(PYWB_STAMP)  ## the same, and the servers stay up until Ctrl-C
 	$(BIN)/python scripts/demo.py --serve
 
-test: $(STAMP) $(KERNEL_STAMP) $(PYWB_STAMP)  ## run the tests
+test: $(STAMP) $(KERNEL_STAMP) $(PYWB_STAMP)  ## run the tests; installs the servers they need (INSTALL=no: does not)
+	@INSTALL=$(INSTALL) sh scripts/prepare_tests.sh $(BIN)/python
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup
 
 check: $(STAMP)  ## ruff, cython-lint, mypy --strict, import contracts

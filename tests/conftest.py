@@ -6,6 +6,9 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+# Real servers as fixtures, and the list of what was skipped for want of what.
+pytest_plugins = ["needs", "servers"]
+
 # `quick` is for every day; HYPOTHESIS_PROFILE=long looks further.
 settings.register_profile("quick", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
 
+import needs
 from recollect.cli.main import cli
 
-pytest.importorskip("pyspark", reason="NO SPARK: pip install 'recollect[spark]' to test the Spark engine")
-if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-    pytest.skip("NO JAVA: install Java 17 to test the Spark engine", allow_module_level=True)
+needs.wheel("Spark")
+needs.program("Java")
 
-from recollect.spark.exchange import Sizes
+from recollect.spark.exchange import Sizes  # noqa: E402
 
 # So small that some ten kilobytes are cut into several splits, blocks and ranges.
 SMALL = Sizes(split=30_000, smallest_split=30_000, block=1 << 12, range=25_000, smallest_range=25_000)

@@ -11,27 +11,10 @@ import pytest
 from recollect.formats.timemap import safe_uri
 from small_archives import SmallArchives, serving, small_archives
 
-sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="Playwright is not installed: the page was not tested in a browser"
-)
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
-    *("--disable-sync", "--no-first-run"),
-]
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (pip install playwright)")
 URI = "http://lost.example/"
 EVIL = "http://lost.example/?q=<script>window.hurt=1</script>\"'><img src=x onerror=window.hurt=1>"
 STAMPS = [f"{year}{month:02d}15120000" for year in range(2009, 2020) for month in (2, 7, 11)]
-
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing: the page was not tested")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[sync_api.Browser]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +32,6 @@ def archives() -> Iterator[SmallArchives]:
 def base(archives: SmallArchives, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with serving(archives.write(tmp_path_factory.mktemp("page")), "--no-learn", "--no-cache") as base:
         yield base
-
-
-@pytest.fixture
-def page(browser: sync_api.Browser) -> Iterator[sync_api.Page]:
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(15_000)
-    yield page
-    context.close()
 
 
 def find(page: sync_api.Page, base: str, uri: str) -> None:

@@ -21,6 +21,7 @@ import pytest
 
 from recollect.cli.main import run
 from recollect.formats.logs import read_lookups
+from servers import redis_server
 from small_archives import SmallArchives, server_process, serving, small_archives
 
 PAGE = "http://lost.example/"
@@ -373,31 +374,6 @@ def test_two_servers_share_a_cache_on_redis(archives: SmallArchives, tmp_path: P
     with server_process(registry, *flags) as server:  # and without Redis it still answers
         assert ask(server.base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "2"
         assert "the cache cannot be read" in server.log.read_text()
-
-
-@contextmanager
-def redis_server(folder: Path) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    try:
-        process = subprocess.Popen(
-            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)],
-            stdout=subprocess.DEVNULL,
-        )
-    except FileNotFoundError:
-        pytest.skip("redis-server is not installed: the cache on Redis was not tested")
-    try:
-        eventually(lambda: _listens(port))
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 # Learning

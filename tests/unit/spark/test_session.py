@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from recollect.errors import RecollectError, UsageError
 from recollect.spark.session import Cluster, parse_conf, session
 
@@ -19,7 +20,7 @@ def test_settings_are_names_and_values() -> None:
 
 
 def test_without_java_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyspark", reason="NO SPARK: pip install 'recollect[spark]'")
+    needs.wheel("Spark")
     # Other tests of this process may have a session, which would be used.
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
     monkeypatch.setenv("PATH", "/nowhere")
