@@ -42,6 +42,7 @@ _PUBLIC: dict[str, str] = {
     "parse_timemap": "recollect.formats.timemap",
     "policy_key": "recollect.uris",
     "profile": "recollect.profiles.indexes.profile",
+    "ProfileOptions": "recollect.profiles.indexes.options",
     "ProfileResult": "recollect.profiles.indexes.profile",
     "read_lookups": "recollect.formats.logs",
     "RecollectError": "recollect.errors",

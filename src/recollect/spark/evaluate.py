@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Problem, ProgressCallback
-from recollect.profiles.indexes.profile import header_of, options_of, usable
+from recollect.profiles.indexes.options import ProfileOptions
+from recollect.profiles.indexes.profile import header_of, usable
 from recollect.profiles.indexes.sinks import Totals
 from recollect.profiles.maps.lookup import MementoMap
 from recollect.profiles.statistics.evaluate import Known, Lookups, asked_by
@@ -40,7 +41,7 @@ def held_on_spark(
     sizes: Sizes | None = None,
 ) -> Known:
     """Which lookups indexes hold, by the keys of a policy; a `Holder` of `profiles.statistics.evaluate`."""
-    options, sizes = options_of(policy=policy), sizes or Sizes()
+    options, sizes = ProfileOptions(policy=policy), sizes or Sizes()
     found: list[Problem] = []
     with session(cluster or Cluster()) as spark:
         inputs = find_inputs(spark, names, found.append)

@@ -22,13 +22,12 @@ from recollect.errors import UsageError
 from recollect.formats.detect import Kind, Source
 from recollect.model import Problem, ProgressCallback
 from recollect.profiles.indexes.decompose import DIMENSIONS, DecomposingSink
+from recollect.profiles.indexes.options import ProfileOptions
 from recollect.profiles.indexes.policykeys import rekeying
 from recollect.profiles.indexes.profile import (
-    Options,
     ProfileResult,
     as_cdxj,
     header_of,
-    options_of,
     usable,
 )
 from recollect.profiles.indexes.runs import RunStore
@@ -51,14 +50,15 @@ def profile(
     cluster: Cluster | None = None,
     parts: bool = False,
     sizes: Sizes | None = None,
+    options: ProfileOptions | None = None,
     progress: ProgressCallback | None = None,
-    **options: Any,
+    **changes: Any,
 ) -> ProfileResult:
     """Profile what an archive holds, on Spark. Options are those of `recollect.profile`.
 
     `parts` writes a folder of ordered parts instead of one file, as an output that ends in a slash does.
     """
-    chosen = options_of(**options)
+    chosen = replace(options or ProfileOptions(), **changes)
     names = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     target = None if output is None else os.fspath(output)
     with session(cluster or Cluster()) as spark:
@@ -68,7 +68,7 @@ def profile(
 class _Job:
     """One run."""
 
-    def __init__(self, spark: Any, options: Options, sizes: Sizes, progress: ProgressCallback | None) -> None:
+    def __init__(self, spark: Any, options: ProfileOptions, sizes: Sizes, progress: ProgressCallback | None) -> None:
         from recollect.spark.notes import notes
 
         self._spark = spark
@@ -122,7 +122,7 @@ def refuse_maps(sources: Sequence[Source]) -> None:
 class Sinks:
     """Makes what sorts records and makes lines of them, for a task."""
 
-    options: Options
+    options: ProfileOptions
 
     def __call__(self, block: int) -> tuple[SortingSink, RunStore]:
         options = self.options
@@ -138,7 +138,7 @@ class Sinks:
 class RangeTask:
     """Merges the blocks of a range into lines."""
 
-    options: Options
+    options: ProfileOptions
     notes: Any
     borders: list[Border]
     block: int
@@ -176,7 +176,7 @@ class RangeTask:
                 yield text
 
 
-def added_up(ranges: dict[int, Range], options: Options) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
+def added_up(ranges: dict[int, Range], options: ProfileOptions) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
     """What all ranges hold, and the lines of keys that were made in several."""
     seams, keys = _seams(ranges, options)
     sums = (sum(getattr(one, name) for one in ranges.values()) for name in ("keys", "captures", "uri_rs"))
@@ -184,7 +184,7 @@ def added_up(ranges: dict[int, Range], options: Options) -> tuple[Totals, dict[i
     return replace(total, keys=total.keys + keys), seams
 
 
-def _seams(ranges: dict[int, Range], options: Options) -> tuple[dict[int, tuple[bytes, int]], int]:
+def _seams(ranges: dict[int, Range], options: ProfileOptions) -> tuple[dict[int, tuple[bytes, int]], int]:
     """The lines of keys that were made in several ranges, added up, by the range before which they stand; and how many
     keys these are."""
     found: dict[bytes, list[bytes]] = {}
@@ -204,7 +204,7 @@ def _seams(ranges: dict[int, Range], options: Options) -> tuple[dict[int, tuple[
     return seams, len(found)
 
 
-def _added(key: bytes, lines: Sequence[bytes], options: Options) -> bytes:
+def _added(key: bytes, lines: Sequence[bytes], options: ProfileOptions) -> bytes:
     """Lines of one key, of disjoint sets of SURTs, as one (or one for each combination of columns)."""
     width = len(options.by) + 1 if options.by_columns else 1
     rows: dict[tuple[bytes, ...], list[int]] = {}

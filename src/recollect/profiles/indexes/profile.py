@@ -16,36 +16,25 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import recollect
-from recollect.datetimes import format_iso
 from recollect.errors import FormatError, NotSorted, ResourceError, UsageError
 from recollect.formats.containers import atomic_output, check_output
 from recollect.formats.detect import Kind, Source, find_sources, on_disk
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, Progress, ProgressCallback
-from recollect.profiles.indexes.scan import LINE_KINDS, PIECE, ScanOptions, scan
-from recollect.profiles.indexes.select import Filter, Selection, selection
+from recollect.profiles.indexes.options import DIMENSIONS, ProfileOptions
+from recollect.profiles.indexes.scan import LINE_KINDS, ScanOptions, scan
+from recollect.profiles.indexes.select import Filter
 from recollect.profiles.indexes.sinks import Sink, SortedSink, Totals
-from recollect.uris import parse_policy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from recollect.profiles.indexes.runs import RunStore
-
-# What `by` takes -> its name in a map.
-DIMENSIONS = {
-    "year": "datetime",
-    "month": "datetime",
-    "status": "status",
-    "media-type": "media_type",
-    "language": "language",
-}
 
 MAX_EXAMPLES = 100
 # More memory for sorting brings nothing.
@@ -55,24 +44,6 @@ _MAPS = (Kind.MAP, Kind.PROFILE)
 _IN_ORDER = (*LINE_KINDS, Kind.PARQUET, Kind.EMPTY)
 # How much text a compressed index holds, at most, for the estimate of room needed to sort it.
 _EXPANSION = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to profile; see `profile` for the meaning of each."""
-
-    chosen: Selection
-    policy: str = "HxPx"
-    output_format: str = "ukvs"
-    by: tuple[str, ...] = ()
-    by_columns: bool = False
-    all_schemes: bool = False
-    strict: bool = False
-    threads: int = 2
-    memory_limit: int = 1 << 30
-    temp_dir: str | None = None
-    piece: int = PIECE
-    meta: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -157,106 +128,23 @@ class ProfileResult:
 def profile(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     output: str | os.PathLike[str] | None = None,
+    options: ProfileOptions | None = None,
     *,
-    policy: str = "HxPx",
-    output_format: str = "ukvs",
-    statuses: Iterable[str | int] = (),
-    media_types: Iterable[str] = (),
-    since: str = "",
-    until: str = "",
-    exclude: Iterable[str] = (),
-    where: str = "",
-    by: Iterable[str] = (),
-    by_columns: bool = False,
-    all_schemes: bool = False,
-    name: str = "",
-    archive_id: str = "",
-    updated_at: datetime | None = None,
-    strict: bool = False,
-    threads: int | None = None,
-    memory_limit: int | None = None,
-    temp_dir: str | os.PathLike[str] | None = None,
-    piece: int = PIECE,
     progress: ProgressCallback | None = None,
+    **changes: Any,
 ) -> ProfileResult:
     """Profile what an archive holds: read its indexes (files, folders, globs, `-`), write a map or keep it in memory.
 
-    `policy` is any of the 23 policies, `by` any of year, month, status, media-type, language. The filters are those of
-    `recollect profile`. `updated_at` goes into the header as it is; without it the header has no time.
+    Options are given as a `ProfileOptions`, or one by one by the names of its fields: `profile(x, by=["year"])`.
     """
-    options = options_of(
-        policy=policy,
-        output_format=output_format,
-        statuses=statuses,
-        media_types=media_types,
-        since=since,
-        until=until,
-        exclude=exclude,
-        where=where,
-        by=by,
-        by_columns=by_columns,
-        all_schemes=all_schemes,
-        name=name,
-        archive_id=archive_id,
-        updated_at=updated_at,
-        strict=strict,
-        threads=threads,
-        memory_limit=memory_limit,
-        temp_dir=temp_dir,
-        piece=piece,
-    )
+    chosen = replace(options or ProfileOptions(), **changes)
     target = None if output is None else os.fspath(output)
     if target is not None:
         check_output(target)
     found: list[Problem] = []
-    sources = usable(find_sources(_listed(paths), None if strict else found.append), target, found)
-    with on_disk(sources, options.temp_dir, found.append) as settled:
-        return _Job(settled, options, found, progress or (lambda _progress: None)).run(target)
-
-
-def options_of(
-    *,
-    policy: str = "HxPx",
-    output_format: str = "ukvs",
-    statuses: Iterable[str | int] = (),
-    media_types: Iterable[str] = (),
-    since: str = "",
-    until: str = "",
-    exclude: Iterable[str] = (),
-    where: str = "",
-    by: Iterable[str] = (),
-    by_columns: bool = False,
-    all_schemes: bool = False,
-    name: str = "",
-    archive_id: str = "",
-    updated_at: datetime | None = None,
-    strict: bool = False,
-    threads: int | None = None,
-    memory_limit: int | None = None,
-    temp_dir: str | os.PathLike[str] | None = None,
-    piece: int = PIECE,
-) -> Options:
-    """Checked options from what callers say; every engine takes the same."""
-    meta = _described(name, archive_id, updated_at)
-    by = _listed(by)
-    if by_columns and not by:
-        raise UsageError("no decomposition to put into columns", hint="add --by year, for example")
-    if by_columns and output_format == "cdxj":
-        raise UsageError("a CDXJ profile has one key column", hint="leave out --by-columns, or write UKVS")
-    return Options(
-        selection(statuses=statuses, media_types=media_types, since=since, until=until, exclude=exclude, where=where),
-        parse_policy(policy).name,
-        _one_of(output_format, ("ukvs", "cdxj"), "output format"),
-        tuple(_one_of(dimension, tuple(DIMENSIONS), "decomposition") for dimension in by),
-        by_columns,
-        all_schemes,
-        strict,
-        threads or min(os.cpu_count() or 1, 8),
-        memory_limit or quarter_of_memory(),
-        None if temp_dir is None else os.fspath(temp_dir),
-        piece,
-        meta,
-    )
+    sources = usable(find_sources(_listed(paths), None if chosen.strict else found.append), target, found)
+    with on_disk(sources, chosen.temp_dir, found.append) as settled:
+        return _Job(settled, chosen, found, progress or (lambda _progress: None)).run(target)
 
 
 def usable(sources: list[Source], target: str | None, found: Sequence[Problem]) -> list[Source]:
@@ -276,29 +164,11 @@ def _listed(value: Any) -> list[Any]:
     return [value] if isinstance(value, str | os.PathLike) else list(value)
 
 
-def _one_of(value: str, known: Sequence[str], what: str) -> str:
-    if value not in known:
-        raise UsageError(f"no such {what}", where=repr(value), hint=f"one of {', '.join(known)}")
-    return value
-
-
-def quarter_of_memory() -> int:
-    """A quarter of the machine's memory, in bytes."""
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) // 4
-
-
-def _described(name: str, archive_id: str, updated_at: datetime | None) -> dict[str, Any]:
-    meta: dict[str, Any] = {"name": name, "id": archive_id}
-    if updated_at is not None:
-        meta["updated_at"] = format_iso(updated_at)
-    return {key: value for key, value in meta.items() if value}
-
-
 class _Job:
     """One run of `profile`."""
 
     def __init__(
-        self, sources: list[Source], options: Options, found: list[Problem], progress: ProgressCallback
+        self, sources: list[Source], options: ProfileOptions, found: list[Problem], progress: ProgressCallback
     ) -> None:
         self._sources = sources
         self._options = options
@@ -325,7 +195,7 @@ class _Job:
 
         options = self._options
         self._check_room()
-        store = RunStore(min(options.memory_limit // 2, _MOST_FOR_SORTING), options.temp_dir)
+        store = RunStore(min(options.memory // 2, _MOST_FOR_SORTING), options.temp_dir)
         chosen, rekey = Filter(options.chosen), rekeying(options.policy)
         if options.by:
             columns = options.by_columns
@@ -388,7 +258,7 @@ class _Job:
         tally = Tally()
         for problem in self._found:
             tally.note(problem)
-        how = ScanOptions(options.threads, options.piece, all_schemes=options.all_schemes, strict=options.strict)
+        how = ScanOptions(options.workers, options.piece, all_schemes=options.all_schemes, strict=options.strict)
         meter = _Meter(self._sources, self._progress)
         for piece in scan(self._sources, sink.work, how):
             tally.lines += piece.lines
@@ -408,7 +278,7 @@ class _Job:
         text = sum((source.size or 0) * (1 if source.container == "plain" else _EXPANSION) for source in self._sources)
         # Keys and counts are about half of an index line, and are written once, rarely twice.
         needed = text // 2
-        if needed <= options.memory_limit // 2:
+        if needed <= options.memory // 2:
             return
         folder = options.temp_dir or tempfile.gettempdir()
         free = shutil.disk_usage(folder).free
@@ -421,9 +291,9 @@ class _Job:
             )
 
 
-def header_of(options: Options, sources: Sequence[Source], totals: Totals, tally: Tally) -> Header:
+def header_of(options: ProfileOptions, sources: Sequence[Source], totals: Totals, tally: Tally) -> Header:
     """The header of a profile."""
-    described = dict(options.meta)
+    described: dict[str, Any] = dict(options.as_meta())
     archive = described.pop("id", "")
     meta: dict[str, Any] = {
         **described,

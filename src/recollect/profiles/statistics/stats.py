@@ -27,7 +27,8 @@ from recollect.formats.detect import Kind, Source, find_sources, on_disk
 from recollect.formats.ukvs import open_map
 from recollect.model import ProgressCallback
 from recollect.profiles.compaction.fit import fit_heaps, fit_power_law
-from recollect.profiles.indexes.profile import Tally, quarter_of_memory
+from recollect.profiles.indexes.options import quarter_of_memory
+from recollect.profiles.indexes.profile import Tally
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions
 from recollect.profiles.indexes.select import Filter, Selection
