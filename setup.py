@@ -47,7 +47,7 @@ def extension(source: Path) -> Extension:
 
 
 setup(
-    distclass=KernelsOnly if sys.argv[1:2] == ["build_ext"] else Distribution,
+    distclass=KernelsOnly if "build_ext" in sys.argv else Distribution,
     package_dir={"": "src"},
     ext_modules=cythonize(
         [extension(source) for source in sorted(KERNELS.glob("*.pyx"))],

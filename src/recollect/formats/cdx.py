@@ -2,7 +2,7 @@
 
 Hides how the makers differ. A line becomes a `Capture`, or one of two exceptions says why it does not: `NotACapture`
 for a line that is fine but no capture of the web (a header, `dns:`, a WARC's metadata), `FormatError` for one that
-cannot be read. `profiles.kernels` reads ordinary lines faster and must agree with this module.
+cannot be read. `kernels.scan` reads ordinary lines faster and must agree with this module.
 
 CDX: fields apart by one delimiter, usually a space. The header ` CDX N b a m s k r M S V g` names them, its first byte
 is the delimiter; without one the fields are N b a m s k r ... (9, 10, 11 or 14 of them). Letters used here: N, A, or n
@@ -51,7 +51,8 @@ _PLAIN_URL = re.compile(r"https?://[!-'*-~]+")  # without parentheses it is no S
 _TIME = re.compile(r"\d{4}(?:\d\d){0,5}|\d{15,20}", re.ASCII)
 _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", re.ASCII)
 _STATUS = re.compile(r"[1-9]\d\d", re.ASCII)
-_NAMES = {
+# Names of the fields in JSON objects, by what they are.
+FIELD_NAMES = {
     "surt": ("urlkey", "surt"),
     "timestamp": ("timestamp", "datetime"),
     "url": ("url", "original", "uri", "u"),
@@ -62,7 +63,7 @@ _NAMES = {
     "filename": ("filename", "locator", "ref"),
     "language": ("languages", "language", "lang"),
 }
-_FIELDS = {name: field for field, names in _NAMES.items() for name in names}
+_FIELDS = {name: field for field, names in FIELD_NAMES.items() for name in names}
 _PAIR = r'\s*"([^"\\]*)"\s*:\s*"((?:[^"]*[^"\\])?)"'
 _THREE_PAIRS = re.compile(rf"\{{{_PAIR}\s*,{_PAIR}\s*,{_PAIR}")
 # Of all white space only these set words apart; others may be bytes of a key.
@@ -206,7 +207,7 @@ def _json(text: str) -> dict[str, Any]:
             raise FormatError("broken JSON", why=str(error)) from error
     if not isinstance(pairs, list):
         raise FormatError("broken JSON", why="not an object")
-    found: dict[str, Any] = dict.fromkeys(_NAMES)
+    found: dict[str, Any] = dict.fromkeys(FIELD_NAMES)
     for name, value in pairs:
         field = _FIELDS.get(name)
         if field is not None and found[field] is None:

@@ -5,7 +5,7 @@ A line of another layout is ODD, for `formats.ukvs` to judge. Nothing here decid
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
-from recollect.kernels.words cimport Bytes, common_bytes, is_digit, low_zeros, put_number, word_at
+from recollect.kernels.words cimport Bytes, common_bytes, is_digit, low_zeros, put_number, repeated, word_at
 
 # Bounds of a count: `5`, `5+`, `5-`, `5~`. The sum of two has the bits of both.
 cpdef enum:
@@ -53,7 +53,7 @@ cdef inline Py_ssize_t token_end(Bytes data, Py_ssize_t at, Py_ssize_t stop) noe
     while at + 8 <= stop:
         word = word_at(data + at)
         # The highest bit of each byte that is below 0x21 (exact for the lowest such byte, which is the one wanted).
-        small = (word - <uint64_t>0x2121212121212121) & ~word & <uint64_t>0x8080808080808080
+        small = (word - repeated(0x21)) & ~word & repeated(0x80)
         if small:
             return at + (low_zeros(small) >> 3)
         at += 8

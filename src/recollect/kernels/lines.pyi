@@ -1,6 +1,9 @@
 """Doors to the lines of a map."""
 
-from typing_extensions import Buffer
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = bytes | bytearray | memoryview | NDArray[np.uint8]
 
 EXACT: int
 AT_LEAST: int
@@ -28,6 +31,6 @@ class MapLine:
     r: int
     bounds: int
 
-def line_at(data: Buffer, start: int) -> MapLine: ...
-def count_lines(data: Buffer, start: int, stop: int) -> int: ...
+def line_at(data: Bytes, start: int) -> MapLine: ...
+def count_lines(data: Bytes, start: int, stop: int) -> int: ...
 def is_address(host: bytes) -> bool: ...

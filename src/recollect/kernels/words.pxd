@@ -35,6 +35,11 @@ cdef extern from *:
     bint likely "recollect_likely"(bint condition) noexcept nogil
 
 
+cdef inline uint64_t repeated(unsigned char byte) noexcept nogil:
+    """A word of eight times one byte."""
+    return byte * <uint64_t>0x0101010101010101
+
+
 cdef inline bint is_digit(unsigned char byte) noexcept nogil:
     return c"0" <= byte <= c"9"
 

@@ -1,6 +1,6 @@
 """Bringing equal keys together: sorted records cut at common borders and sent to the task of their range.
 
-Hides: borders. Records (see `profiles.mergekernels`) travel as opaque blocks of about a megabyte, sorted inside, so
+Hides: borders. Records (see `kernels.records`) travel as opaque blocks of about a megabyte, sorted inside, so
 that Spark moves bytes and never looks at rows. Each task has summed up its own records before (one host with a tenth
 of all captures is then one record per URI-R and task), and borders are chosen by the weight of samples, so that ranges
 are of like size. A border lies between keys; only a key that is heavier than a range (`com)/` of an H1P0 profile) is
@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from recollect.profiles.indexes.mergekernels import HEADER, _compare_records, _size
+from recollect.kernels.records import HEADER, first_not_below
 
 SAMPLES = 1 << 16
 _HEAD = struct.Struct("<iiiiq")
@@ -37,17 +36,6 @@ class Sizes:
     block: int = 1 << 20  # of records that travel together
     range: int = 64 << 20  # of records for a task that writes, which are sorted in memory
     smallest_range: int = 4 << 20
-
-
-@njit("int64(uint8[::1], int64, uint8[::1])", cache=True, nogil=True)
-def _first_not_below(records: Any, start: Any, border: Any) -> Any:
-    """Where the first record at or after `start` is that does not stand before the border."""
-    mine, yours = np.zeros(4, np.int32), np.zeros(4, np.int32)
-    base, limit = np.uintp(records.ctypes.data), np.uintp(border.ctypes.data)
-    at = np.int64(start)
-    while at < records.size and _compare_records(base + np.uintp(at), limit, mine, yours) < 0:
-        at += _size(base + np.uintp(at), mine)
-    return at
 
 
 def first_of(records: NDArray[np.uint8]) -> Border:
@@ -113,16 +101,16 @@ def cut(blocks: Iterable[Any], borders: Sequence[Border]) -> Iterator[tuple[int,
         number = bisect_right(borders, first_of(records))
         at = 0
         while at < len(records):
-            end = len(records) if number == len(limits) else int(_first_not_below(records, at, limits[number]))
+            end = len(records) if number == len(limits) else first_not_below(records, at, limits[number])
             if end > at:
                 yield number, records[at:end].tobytes()
             at = end
             number += 1
 
 
-def _as_record(border: Border) -> NDArray[np.uint8]:
+def _as_record(border: Border) -> bytes:
     key, rest = border
-    return np.frombuffer(bytearray(_HEAD.pack(len(key), len(rest), 0, 0, 0) + key + rest), np.uint8)
+    return _HEAD.pack(len(key), len(rest), 0, 0, 0) + key + rest
 
 
 def itself(number: int) -> int:

@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from recollect.errors import UsageError
 from recollect.formats.detect import Kind, Source
 from recollect.model import Problem, ProgressCallback
@@ -148,7 +146,7 @@ class RangeTask:
         sink, store = Sinks(self.options)(self.block)
         with closing(sink):
             for _, block in pieces:
-                store.add(np.frombuffer(bytearray(block), np.uint8))
+                store.add(bytes(block))
             sink.finish()
             totals = sink.totals()
             note.keys, note.captures, note.uri_rs = totals.keys, totals.captures, totals.uri_rs

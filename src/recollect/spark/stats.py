@@ -13,8 +13,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from recollect.formats.detect import Kind, Source
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, ProgressCallback
@@ -104,7 +102,7 @@ class _CountTask:
         seen = RangeSurts(self.top, _around(self.borders, number))
         with closing(store):
             for _, block in pieces:
-                store.add(np.frombuffer(bytearray(block), np.uint8))
+                store.add(bytes(block))
             seen.read(store)
         yield packed(seen.counted)
 

@@ -20,16 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import BadURI, FormatError
-from recollect.formats.cdx import HEADER, MAX_KEY, Capture, Layout, NotACapture, clean_media_type
+from recollect.formats.cdx import FIELD_NAMES, HEADER, MAX_KEY, Capture, Layout, NotACapture, clean_media_type
 from recollect.formats.detect import Kind
-from recollect.profiles.indexes import kernelfields as kernels
-from recollect.profiles.indexes import native
+from recollect.kernels import scan as kernels
+from recollect.kernels.records import Runs
 from recollect.uris import uri_key
 
 # Lines per batch. Columns for so many lines and the text of the batch stay within the processor's second-level cache.
 BATCH_LINES = 1 << 16
 _METADATA_TYPES = ("text/anvl", "application/warc-fields")
 _KINDS = {Kind.CDX: kernels.CDX, Kind.CDXJ: kernels.CDXJ, Kind.SURTS: kernels.SURT_LIST, Kind.URLS: kernels.SURT_LIST}
+_FIELDS = {"timestamp": kernels.TIME, "url": kernels.URL, "media_type": kernels.MEDIA, "status": kernels.STATUS}
+# Names of fewer than three letters are read by the careful parser alone, which does so in whole objects only.
+_NAMES = {
+    name.encode(): _FIELDS[field] if len(name) >= 3 else kernels.CAREFUL
+    for field in ("url", "media_type", "status")
+    for name in FIELD_NAMES[field]
+}
 # The path and query of a SURT whose path needs no encoding.
 _PLAIN_PATH = re.compile(rb"(/[!\"$-)+->@\[-~]*)(?:\?.*)?", re.DOTALL)
 Parser = Callable[[str], Capture]
@@ -67,6 +74,10 @@ class Batch:
         at = int(self.key_at[run])
         return self.text[at : at + int(self.key_length[run])].tobytes()
 
+    def runs(self) -> Runs:
+        """The runs for the kernels, as they are now."""
+        return Runs(self.text, self.surt_at, self.surt_length, self.key_at, self.key_length)
+
     def captures(self, keep: NDArray[np.bool_]) -> Ints:
         """For each run the number of captures that are kept."""
         weights = None if self.weights is None else self.weights[keep]
@@ -84,47 +95,41 @@ class Columns:
         self.states = np.empty(lines, np.uint8)
         self.surt_at, self.surt_length = np.empty(lines, np.int32), np.empty(lines, np.int32)
         self.key_length = np.empty(lines, np.int32)
-        self.slots = np.empty(kernels.MEDIA_SLOTS, np.int16)
-        self.media_at = np.empty(kernels.MAX_MEDIA, np.int32)
-        self.media_length = np.empty(kernels.MAX_MEDIA, np.int32)
-        self.counts = np.empty(5, np.int64)
-        self.spans, self.known, self.marks = (np.empty(size, np.int64) for size in (16, 10, 3))
-
-    def parse(self, text: NDArray[np.uint8], spec: Ints) -> None:
-        """Fill the columns from a text of whole lines; `counts` says how far it came."""
-        self.slots.fill(-1)
-        self.counts.fill(0)
-        self.counts[kernels.LAST_MEDIA] = -1
-        native.parse(
-            text, spec, kernels.ORDINARY, kernels.NAMES,
-            self.starts, self.run_of, self.times, self.statuses, self.media, self.states,
-            self.surt_at, self.surt_length, self.key_length,
-            self.slots, self.media_at, self.media_length, self.counts, self.spans, self.known, self.marks,
+        self.scanner = kernels.Scanner(
+            starts=self.starts, run_of=self.run_of, times=self.times, statuses=self.statuses, media=self.media,
+            states=self.states, surt_at=self.surt_at, surt_length=self.surt_length, key_length=self.key_length,
         )  # fmt: skip
 
 
-def spec_of(kind: Kind, layout: Layout) -> Ints:
-    """What `kernels.parse` must know of a file."""
-    names = ("timestamp", "url", "media_type", "status")
-    positions = [layout.position(name) for name in names]
-    delimiter = ord(layout.delimiter) if kind is Kind.CDX else 32
-    fields = [_KINDS[kind], delimiter, len(layout.letters), layout.key, *positions]
-    if kind is Kind.CDX and layout.key != 0:
-        # The kernel takes the first field for the key; nothing is ordinary in such a file.
-        fields[kernels.FIELDS] = 0
-    return np.array(fields, np.int64)
+def format_of(kind: Kind, layout: Layout) -> kernels.LineFormat:
+    """What the kernel must know of a file."""
+    if kind is not Kind.CDX:
+        return kernels.LineFormat(_KINDS[kind], names=_NAMES)
+    fields = [kernels.UNUSED] * len(layout.letters)
+    for name, field_kind in _FIELDS.items():
+        if (position := layout.position(name)) >= 0:
+            fields[position] = field_kind
+    # The kernel takes the first field for the key; in a file with another order nothing is ordinary.
+    return kernels.LineFormat(
+        kernels.CDX, delimiter=layout.delimiter.encode()[:1], fields=fields if layout.key == 0 else ()
+    )
 
 
 def read_batch(
-    columns: Columns, text: NDArray[np.uint8], begin: int, end: int, spec: Ints, parser: Parser, all_schemes: bool
+    columns: Columns,
+    text: NDArray[np.uint8],
+    begin: int,
+    form: kernels.LineFormat,
+    parser: Parser,
+    all_schemes: bool,
 ) -> tuple[Batch, int]:
-    """The batch of the first lines of text[begin:end], and where it stopped."""
-    columns.parse(text[begin:end], spec)
-    counts = columns.counts
-    lines, runs, stop = int(counts[kernels.LINES]), int(counts[kernels.RUNS]), int(counts[kernels.CONSUMED])
+    """The batch of the first lines of text[begin:], and where it stopped."""
+    scanner = columns.scanner
+    stop = scanner.read(text[begin:], form)
+    lines, runs = scanner.lines, scanner.runs
     text = text[begin : begin + stop]
     names: list[str | None] = [None]
-    for at, length in zip(columns.media_at, columns.media_length[: counts[kernels.MEDIA_TYPES]], strict=False):
+    for at, length in scanner.media_types:
         names.append(clean_media_type(text[at : at + length].tobytes().decode("utf-8", "surrogateescape")))
     starts = columns.starts[:lines]
 

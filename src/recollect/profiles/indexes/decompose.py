@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.formats.ukvs import quote
+from recollect.kernels.records import HEADER
 from recollect.profiles.indexes.batch import Batch
-from recollect.profiles.indexes.mergekernels import HEADER
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.select import Filter
 from recollect.profiles.indexes.sinks import Totals

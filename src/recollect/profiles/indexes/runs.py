@@ -1,6 +1,6 @@
 """Sorting without limit: sorted runs in memory, spilled to disk when memory is full, merged at the end.
 
-Hides the external merge sort. `RunStore.add` takes sorted records (see `mergekernels`); when they exceed the budget
+Hides the external merge sort. `RunStore.add` takes sorted records (see `kernels.records`); when they exceed the budget
 they are merged into one run on disk; `merged` gives all records in order, equal ones summed, in pieces. Runs on disk
 are plain records in unnamed temporary files, which vanish with the process whatever happens.
 
@@ -14,13 +14,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import ResourceError
-from recollect.profiles.indexes import mergekernels as kernels
+from recollect.kernels.records import DONE, FULL, Merger, whole_records
 
 Bytes = NDArray[np.uint8]
 PIECE = 4 << 20
@@ -37,7 +37,7 @@ class RunStore:
         self._budget = budget
         self._folder = Path(temp_dir or tempfile.gettempdir())
         self._piece = piece
-        self._memory: list[Bytes] = []
+        self._memory: list[bytes] = []
         self._held = 0
         self._files: list[IO[bytes]] = []
         self.spilled = 0
@@ -56,12 +56,12 @@ class RunStore:
             file.close()
         self._files, self._memory, self._held = [], [], 0
 
-    def add(self, run: Bytes) -> None:
+    def add(self, run: bytes) -> None:
         """Take a run of sorted records."""
-        if run.size == 0:
+        if not run:
             return
         self._memory.append(run)
-        self._held += run.size
+        self._held += len(run)
         if self._held > self._budget:
             self._spill()
 
@@ -92,78 +92,55 @@ class RunStore:
         """All records in order, equal ones summed. Each piece is only good until the next is asked for."""
         return self._merged(self._files, self._memory)
 
-    def _merged(self, files: list[IO[bytes]], memory: list[Bytes]) -> Iterator[Bytes]:
-        readers = [_Run(run) for run in memory] + [_FileRun(file) for file in files]
-        readers = [reader for reader in readers if reader.fill()]
-        heads = np.array([reader.head for reader in readers], np.uintp)
-        ends = np.array([reader.end for reader in readers], np.uintp)
-        heap = np.arange(len(readers), dtype=np.int64)
-        state = np.array([len(readers), 0, -1], np.int64)
+    def _merged(self, files: list[IO[bytes]], memory: list[bytes]) -> Iterator[Bytes]:
+        readers = [_FileRun(file) for file in files]
+        merger = Merger(len(memory) + len(readers))
+        for number, run in enumerate(memory):
+            merger.feed(number, run)
+        for number, reader in enumerate(readers, len(memory)):
+            if len(first := reader.next()):
+                merger.feed(number, first)
         out = np.empty(self._piece, np.uint8)
-        kernels.heapify(heads, heap, state)
         while True:
-            result = int(kernels.merge(heads, ends, heap, state, out))
-            if result == kernels.DONE:
-                yield out[: state[1]]
+            result = merger.merge(out)
+            if result == DONE:
+                yield out[: merger.filled]
                 return
-            if result == kernels.FULL:
-                # The last record may still grow, so it stays.
-                last, to = int(state[2]), int(state[1])
-                if last > 0:
-                    yield out[:last]
-                    out[: to - last] = out[last:to].copy()
-                    state[1], state[2] = to - last, 0
-                else:
+            if result == FULL:
+                if settled := merger.settled():
+                    yield out[:settled]
+                    merger.keep_last(out)
+                else:  # one record does not fit
                     out = np.concatenate([out, np.empty(len(out), np.uint8)])
                 continue
-            if readers[result].fill():
-                heads[result], ends[result] = readers[result].head, readers[result].end
+            more = readers[result - len(memory)].next() if result >= len(memory) else b""
+            if len(more):
+                merger.feed(result, more)
             else:
-                state[0] -= 1
-                heap[0] = heap[state[0]]
-            kernels.heapify(heads, heap, state)
+                merger.end(result)
 
 
-class _Run:
-    """A run in memory: read once."""
-
-    def __init__(self, records: Bytes) -> None:
-        self._records: Bytes | None = records
-
-    def fill(self) -> bool:
-        """Make the next records available from `head` to `end`; False when there are none."""
-        if self._records is None:
-            return False
-        self._kept = self._records
-        self._records = None
-        self.head = self._kept.ctypes.data
-        self.end = self.head + self._kept.size
-        return True
-
-
-class _FileRun(_Run):
+class _FileRun:
     """A run on disk: whole records are read into a buffer, again and again."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._buffer = np.empty(REFILL, np.uint8)
-        self._rest: Any = b""
+        self._rest = b""
         self._offset = 0
 
-    def fill(self) -> bool:
-        kept = len(self._rest)
-        if kept * 2 > len(self._buffer):
-            self._buffer = np.empty(len(self._buffer) * 2, np.uint8)
-        view = self._buffer.data
-        view[:kept] = self._rest
-        count = os.preadv(self._file.fileno(), [view[kept:]], self._offset)
-        self._offset += count
-        filled = kept + count
-        whole = int(kernels.whole_records(self._buffer, filled))
-        if whole == 0 and count > 0:
-            self._rest = bytes(view[:filled])
-            return self.fill()
-        self._rest = bytes(view[whole:filled])
-        self.head = self._buffer.ctypes.data
-        self.end = self.head + whole
-        return whole > 0
+    def next(self) -> Bytes:
+        """The next records, good until they are asked for again; none at the end."""
+        while True:
+            kept = len(self._rest)
+            if kept * 2 > len(self._buffer):
+                self._buffer = np.empty(len(self._buffer) * 2, np.uint8)
+            view = self._buffer.data
+            view[:kept] = self._rest
+            count = os.preadv(self._file.fileno(), [view[kept:]], self._offset)
+            self._offset += count
+            filled = kept + count
+            whole = whole_records(self._buffer, filled)
+            self._rest = bytes(view[whole:filled])
+            if whole or not count:
+                return self._buffer[:whole]

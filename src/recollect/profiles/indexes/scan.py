@@ -31,7 +31,7 @@ from recollect.formats.containers import BOM, InputStream, open_input
 from recollect.formats.detect import Kind, Source
 from recollect.formats.zipnum import read_blocks
 from recollect.model import Problem
-from recollect.profiles.indexes.batch import BATCH_LINES, Batch, Columns, Parser, batch_of, read_batch, spec_of
+from recollect.profiles.indexes.batch import BATCH_LINES, Batch, Columns, Parser, batch_of, format_of, read_batch
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -253,12 +253,12 @@ class _Reader(Generic[T]):
         columns: Columns | None = getattr(self._local, "columns", None)
         if columns is None:
             columns = self._local.columns = Columns(self._options.batch_lines)
-        spec = spec_of(source.kind, source.layout)
+        form = format_of(source.kind, source.layout)
         parser = parser_of(source, self._options.all_schemes)
         piece: Piece[T] = Piece(source)
         at = 0
         while at < len(text):
-            batch, at = read_batch(columns, text, at, len(text), spec, parser, self._options.all_schemes)
+            batch, at = read_batch(columns, text, at, form, parser, self._options.all_schemes)
             self._finish(piece, batch)
         return piece
 

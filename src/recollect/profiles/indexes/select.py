@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from recollect.datetimes import format_timestamp, parse_asked
 from recollect.errors import UsageError
 from recollect.formats.cdx import REVISIT, Capture
-from recollect.profiles.indexes import native
 from recollect.profiles.indexes.batch import Batch
 
 _STATUS_PATTERN = re.compile(r"[1-9](?:\d\d|\d[xX?*]|[xX?*]{1,2})|-", re.ASCII)
@@ -123,9 +122,7 @@ class Filter:
         self._since = int(chosen.since or 0)
         self._until = int(chosen.until or 0)
         self._where = _compiled(chosen.where) if chosen.where else None
-        names = [name.encode() for name in chosen.exclude]
-        self._names = np.array(list(b"".join(names)), np.uint8)
-        self._name_ends = np.cumsum([len(name) for name in names], dtype=np.int64)
+        self._names = [name.encode() for name in chosen.exclude]
 
     def apply(self, batch: Batch) -> tuple[NDArray[np.bool_], Counter[str]]:
         """Which lines are kept, and how many each filter dropped."""
@@ -147,7 +144,7 @@ class Filter:
             _narrow(keep, passes, "time", dropped, batch)
         if self._chosen.exclude:
             excluded = np.zeros(len(batch.key_at), np.uint8)
-            native.ends_in(batch.text, batch.key_at, batch.key_length, self._names, self._name_ends, excluded)
+            batch.runs().mark_ending_in(self._names, excluded)
             _narrow(keep, excluded[batch.run_of] == 0, "excluded name", dropped, batch)
         if self._where is not None:
             _narrow(keep, _tested(batch, keep, self._where), "where", dropped, batch)

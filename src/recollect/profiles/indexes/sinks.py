@@ -6,8 +6,8 @@ is for everything else: all SURTs go through an external sort. When the first fi
 the caller starts again with the second.
 
 Sorted input still gives a few keys out of order, since cutting `?` moves `com,x)/a?q` in front of `com,x)/a/b`. Within
-a batch `kernels.block` puts them right; across batches such keys are beginnings of the SURT at the border, so they are
-few: they are held aside and patched into the lines when all is read.
+a batch `kernels.records` puts them right; across batches such keys are beginnings of the SURT at the border, so they
+are few: they are held aside and patched into the lines when all is read.
 
 Both give lines `key M/R`, sorted by bytes, keys unique.
 """
@@ -28,15 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import NotSorted, ResourceError
-from recollect.profiles.indexes import native
 from recollect.profiles.indexes.batch import Batch
 from recollect.profiles.indexes.select import Filter
 
 # Keys out of order that a sorted input may have, before it counts as unsorted.
 MAX_LATE = 1 << 20
 SPOOL = 32 << 20
-# Longest line beyond the key: two counts of 19 digits, space, slash, newline.
-LINE_EXTRA = 48
 _Late = tuple[bytes, list[int]]
 
 
@@ -117,18 +114,11 @@ class SortedSink:
         runs = np.flatnonzero(captures)
         if runs.size == 0:
             return block
-        out = np.empty(int(batch.key_length[runs].sum()) + LINE_EXTRA * runs.size, np.uint8)
-        count = len(captures)
-        results = np.zeros(3, np.int64)
-        native.block(
-            batch.text, batch.surt_at, batch.surt_length, batch.key_at, batch.key_length, captures, out,
-            np.empty((5, count), np.int32), np.empty((2, count), np.int64), results,
-        )  # fmt: skip
-        size, keys, uri_rs = results.tolist()
-        if size < 0:
+        made = batch.runs().lines(captures)
+        if made is None:
             raise NotSorted("the input is not sorted by SURT")
+        block.text, block.keys, block.uri_rs = made
         first = int(runs[0])
-        block.text, block.keys, block.uri_rs = out[:size].tobytes(), keys, uri_rs
         block.first_surt, block.last_surt = batch.surt(first), batch.surt(int(runs[-1]))
         block.first_key = batch.key(first)
         return block

@@ -1,6 +1,6 @@
 """From batches in any order to the lines of a map: every SURT goes through an external sort.
 
-Hides the records (`mergekernels`) and the runs (`runs`). Items are runs of a batch with their captures and a label;
+Hides the records (`kernels.records`) and the runs (`runs`). Items are runs of a batch with their captures and a label;
 plain profiles have no labels, decomposed ones (`decompose`) have the values they are decomposed by.
 """
 
@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.profiles.indexes import mergekernels
+from recollect.kernels.records import LineMaker
 from recollect.profiles.indexes.batch import Batch
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.select import Filter
-from recollect.profiles.indexes.sinks import LINE_EXTRA, Result, Spool, Totals, kept_of
+from recollect.profiles.indexes.sinks import Result, Spool, Totals, kept_of
 
 
 @dataclass(slots=True)
 class Records(Result):
-    run: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+    run: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class SortingSink:
         self._store = store
         self._items = items
         self._rekey = rekey
-        self._state = np.zeros(6, np.int64)
+        self._maker = LineMaker()
         self._lines = Spool(temp_dir)
 
     def work(self, batch: Batch) -> Result:
@@ -73,18 +73,7 @@ class SortingSink:
             return
         if self._rekey is not None:
             self._rekey(batch, np.unique(items.run))
-        labels = np.frombuffer(bytearray(b"".join(items.labels) or b"\0"), np.uint8)
-        ends = np.cumsum([len(label) for label in items.labels], dtype=np.int64)
-        lengths = batch.key_length[items.run].astype(np.int64) + batch.surt_length[items.run]
-        room = int(lengths.sum()) + items.run.size * (
-            mergekernels.HEADER + 1 + max(len(label) for label in items.labels)
-        )
-        out = np.empty(room, np.uint8)
-        size = mergekernels.records(
-            batch.text, batch.surt_at, batch.surt_length, batch.key_at, batch.key_length,
-            items.run, items.label, items.captures, labels, ends, out,
-        )  # fmt: skip
-        result.run = out[:size].copy()
+        result.run = batch.runs().records(items.run, items.label, items.captures, items.labels)
 
     def take(self, result: Result) -> None:
         assert isinstance(result, Records)
@@ -98,22 +87,12 @@ class SortingSink:
         return iter(self._lines)
 
     def _made(self) -> Iterator[bytes]:
-        state = self._state
-        before = np.empty(1 << 16, np.uint8)
         for records in self._store.merged():
-            # Any record of the piece may be the one that stays open.
-            if len(before) < len(records):
-                grown = np.empty(len(records), np.uint8)
-                grown[: len(before)] = before
-                before = grown
-            out = np.empty(2 * len(records) + len(before) + LINE_EXTRA, np.uint8)
-            size = mergekernels.lines(records, len(records), before, state, out)
-            yield out[:size].tobytes()
-        out = np.empty(len(before) + LINE_EXTRA, np.uint8)
-        yield out[: mergekernels.last_line(before, state, out)].tobytes()
+            yield self._maker.add(records)
+        yield self._maker.finish()
 
     def totals(self) -> Totals:
-        return Totals(*(int(value) for value in self._state[3:]))
+        return Totals(self._maker.keys, self._maker.captures, self._maker.uri_rs)
 
     def close(self) -> None:
         self._store.close()

@@ -21,7 +21,6 @@ import recollect
 from recollect.errors import FormatError, RecollectError, ResourceError, UsageError
 from recollect.formats.ukvs import open_map
 from recollect.model import Progress
-from recollect.profiles.indexes import native
 from recollect.profiles.indexes.profile import ProfileResult, profile
 from recollect.profiles.indexes.scan import ScanOptions, scan
 from recollect.profiles.maps.lookup import open_map as open_holdings
@@ -601,47 +600,6 @@ def test_every_map_is_valid_and_holds_what_went_in(tmp_path: Path) -> None:
 
 
 # -- the kernels ----------------------------------------------------------------------------------
-
-
-def test_kernels_without_the_compiler_are_those_of_the_compiler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    content = "".join(line(f"com,x)/{n % 50}?{n % 7}", media=("text/html", "image/png")[n % 2]) for n in range(2000))
-    file = written(tmp_path, content + line("1.2.3.4)/robots.txt"))
-    options = {"media_types": ["text/*"], "exclude": ["robots.txt"]}
-    expected = profile(file, **options).text  # type: ignore[arg-type]
-    monkeypatch.setattr(native, "_loaded", native._by_numba())
-    assert profile(file, **options).text == expected  # type: ignore[arg-type]
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
-    monkeypatch.setattr(native, "_loaded", {})
-    assert profile(file, **options).text == expected  # type: ignore[arg-type]
-    assert len(list((tmp_path / "kept").iterdir())) == 1
-    monkeypatch.setattr(native, "_loaded", {})
-    monkeypatch.setattr(native, "_compiled", lambda: pytest.fail("compiled again"))
-    assert profile(file, **options).text == expected  # type: ignore[arg-type]
-
-
-def test_broken_kept_code_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    (tmp_path / native._file_name()).write_bytes(b"no code")
-    monkeypatch.setattr(native, "_loaded", {})
-    assert profile(written(tmp_path, line("com,x)/"))).totals.keys == 1
-    assert (tmp_path / native._file_name()).stat().st_size > 1000
-
-
-def test_kept_code_takes_the_place_of_what_older_sources_gave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    name = native._file_name()
-    outdated = f"{name.rpartition('-')[0]}-0123456789ab.machine"
-    for other in (outdated, "kernels-another-machine.machine", "theirs.nbi"):
-        (tmp_path / other).write_bytes(b"")
-    mask = os.umask(0o027)
-    try:
-        native._keep({})
-    finally:
-        os.umask(mask)
-    assert {file.name for file in tmp_path.iterdir()} == {name, "kernels-another-machine.machine", "theirs.nbi"}
-    assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
 
 
 def test_small_batches_give_the_same_as_large_ones(tmp_path: Path) -> None:
