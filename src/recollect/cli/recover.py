@@ -64,10 +64,10 @@ def _archive_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--scope",
             "extent",
-            type=click.Choice(["prefix", "host", "subdomains"]),
+            type=click.Choice(["prefix", "host", "subdomains", "page"]),
             default="prefix",
             show_default=True,
-            help="What belongs to the site: all under the URL, its whole host, or its subdomains too.",
+            help="What belongs to the site: all under the URL, its whole host, its subdomains too, or the one page.",
         ),
         click.option(
             "--include", multiple=True, metavar="PATTERN", help="Only URLs like this ('*/blog/*', '/blog/', 're:…')."

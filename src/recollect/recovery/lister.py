@@ -36,6 +36,8 @@ class SiteQuery:
 
     def covers(self, key: str) -> bool:
         """Would this listing hold the key, if the archive does?"""
+        if self.query.match == "exact":
+            return key == self.prefix
         if self.query.match == "domain":
             host = key.partition("://")[2].partition("/")[0].partition(":")[0]
             return host == self.prefix or host.endswith("." + self.prefix)
@@ -52,6 +54,9 @@ def site_queries(scope: Scope) -> list[SiteQuery]:
         if scope.extent == "subdomains":
             bare = host.removeprefix("www.") if scope.rules.fold_www else host
             queries.setdefault(prefix, SiteQuery(f"domain {prefix}", Query(bare, "domain"), prefix))
+            continue
+        if scope.extent == "page":
+            queries.setdefault(prefix, SiteQuery(f"page {prefix}", Query(uri, "exact"), prefix))
             continue
         # Without the final slash a prefix also finds the folder's own page, which indexes keep without one.
         path = "/" + prefix.partition("://")[2].partition("/")[2]

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from recollect.errors import BadURI, UsageError
 from recollect.recovery.canonical import DEFAULT_RULES, Rules, split, visit_key
 
-Extent = Literal["prefix", "host", "subdomains"]
+Extent = Literal["prefix", "host", "subdomains", "page"]
 Assets = Literal["scope", "domain", "anywhere"]
 
 
@@ -58,6 +58,8 @@ class Scope:
         return key in {visit_key(start, self.rules) for start in self.start} or key.endswith(f"://{_host_port(key)}/")
 
     def _inside(self, key: str) -> bool:
+        if self.extent == "page":
+            return key in {visit_key(uri, self.rules) for uri in self.start}
         if self.extent == "subdomains":
             host = _host(key)
             return any(host == own or host.endswith("." + own) for own in self.prefixes)
@@ -101,6 +103,8 @@ class Scope:
 
 
 def _prefix(uri: str, scope: Scope) -> str:
+    if scope.extent == "page":
+        return visit_key(uri, scope.rules)
     key = visit_key(uri, scope.rules).partition("?")[0]
     if scope.extent == "subdomains":
         return _host(key)

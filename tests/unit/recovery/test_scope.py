@@ -26,6 +26,9 @@ from recollect.recovery.scope import Scope, check_patterns, registered_domain
         ("http://a.example/d/start.html", "host", "http://a.example/e", True),
         ("http://a.example:8080/", "prefix", "http://a.example/", False),
         ("http://a.example/", "prefix", "mailto:x", False),
+        ("http://a.example/p.html?id=1", "page", "https://www.a.example/p.html?id=1", True),
+        ("http://a.example/p.html?id=1", "page", "http://a.example/p.html", False),
+        ("http://a.example/", "page", "http://a.example/x", False),
     ],
 )
 def test_pages(start: str, extent: str, uri: str, inside: bool) -> None:
@@ -85,3 +88,12 @@ def test_listings_for_a_scope_and_what_they_cover() -> None:
     (domain,) = site_queries(Scope(("http://www.a.example/",), "subdomains"))
     assert (domain.query.uri, domain.query.match) == ("a.example", "domain")
     assert domain.covers("http://b.a.example:81/") and not domain.covers("http://ba.example/")
+
+
+def test_one_page_takes_what_it_embeds_from_its_domain_and_lists_itself_alone() -> None:
+    scope = Scope(("http://a.example/p.html",), "page")
+    assert scope.holds("http://img.a.example/x.png", embedded=True)
+    assert not scope.holds("http://a.example/next.html") and not scope.holds("http://b.example/x.png", embedded=True)
+    [query] = site_queries(scope)
+    assert query.query.match == "exact"
+    assert query.covers("http://a.example/p.html") and not query.covers("http://a.example/p.html/x")

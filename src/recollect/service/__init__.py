@@ -1,0 +1,1 @@
+"""The recovery service: jobs, workers, mails, budgets. Knows no HTTP server and no clock; both come from above."""

@@ -1,0 +1,276 @@
+"""The archives' patience: permits for single requests, over all jobs and workers of one desk.
+
+Hides: rates, quotas, pauses and rests, per archive, kind of request and egress address, and taking turns between
+jobs. `Lane` and `Budgets` are pure (the clock is an argument); `Permits` waits on a running loop. Invariants:
+- permits of a lane are spaced evenly, a little wider than its rate, so that no window of the archive's own clock sees
+  more requests than configured; a permit is taken when it is given, never booked ahead;
+- jobs take turns: a job with a thousand requests waiting delays another by one permit;
+- requests of a quota are counted in the database before they are given out, in small blocks, so that a crash of the
+  desk can waste some of a quota and never exceed it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from recollect.archives.registry import Archive, Rate
+from recollect.service.database import Connection
+
+RequestKind = Literal["index", "replay"]
+PATIENCE = 45.0
+"""Longer waits are answered with the moment to come back, so that a worker can do something else."""
+_UNTIL_WOKEN = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """No permit for now: until when, and why."""
+
+    until: float
+    reason: str
+
+
+@dataclass(slots=True)
+class Quota:
+    """Requests of an archive from one egress address in a period; `reserved` are counted in the database."""
+
+    limit: int
+    period: float
+    began: float = 0.0
+    used: int = 0
+    reserved: int = 0
+
+    def left(self, now: float) -> int:
+        return self.limit if now >= self.began + self.period else self.limit - self.used
+
+    def take(self, now: float) -> None:
+        if not self.used or now >= self.began + self.period:
+            self.began, self.used, self.reserved = now, 0, 0
+        self.used += 1
+        if self.used > self.reserved:
+            self.reserved = min(self.limit, self.used + max(1, self.limit // 100))
+
+
+def spacing(rate: Rate | None) -> float:
+    """Seconds between two permits: the rate, with room for what a network adds and takes away."""
+    if rate is None:
+        return 0.0
+    room = min(max(0.02 * rate.seconds, 0.1), 0.1 * rate.seconds)
+    return (rate.seconds + room) / rate.count
+
+
+@dataclass(slots=True)
+class Lane:
+    """One archive, one kind of request, one egress address: who waits, and when the next permit is due."""
+
+    archive: str
+    kind: str
+    egress: str
+    interval: float
+    quota: Quota | None = None
+    free_at: float = 0.0
+    paused_until: float = 0.0
+    given: int = 0
+    turns: deque[str] = field(default_factory=deque)
+    waiting: dict[str, deque[object]] = field(default_factory=dict)
+
+    def ask(self, job: str, ticket: object) -> None:
+        """Put a request at the end of its job's line."""
+        line = self.waiting.setdefault(job, deque())
+        if not line:
+            self.turns.append(job)
+        line.append(ticket)
+
+    def forget(self, job: str, ticket: object) -> None:
+        """Take a request out that is not wanted any more."""
+        line = self.waiting.get(job)
+        if line is not None and ticket in line:
+            line.remove(ticket)
+            if not line:
+                del self.waiting[job]
+                self.turns.remove(job)
+
+    def due(self, now: float) -> float:
+        """The moment of the next permit, whoever gets it."""
+        due = max(self.free_at, self.paused_until)
+        if self.quota is not None and self.quota.left(now) <= 0:
+            due = max(due, self.quota.began + self.quota.period)
+        return due
+
+    def next(self, now: float) -> object | None:
+        """Give the next permit, if one is due and somebody waits."""
+        if not self.turns or self.due(now) > now:
+            return None
+        job = self.turns.popleft()
+        line = self.waiting[job]
+        ticket = line.popleft()
+        if line:
+            self.turns.append(job)
+        else:
+            del self.waiting[job]
+        self.free_at = max(now, self.free_at) + self.interval
+        self.given += 1
+        if self.quota is not None:
+            self.quota.take(now)
+        return ticket
+
+    def refusal(self, now: float, patience: float = PATIENCE) -> Refusal | None:
+        """Why asking is of no use for a while, if so."""
+        if self.paused_until > now + patience:
+            return Refusal(self.paused_until, "the archive asked us to wait")
+        if self.quota is not None and self.quota.left(now) <= 0:
+            until = self.quota.began + self.quota.period
+            if until > now + patience:
+                return Refusal(until, "the quota of requests is used up")
+        return None
+
+
+class Budgets:
+    """All lanes of a desk."""
+
+    def __init__(self, archives: Sequence[Archive]) -> None:
+        self._archives = {archive.id: archive for archive in archives}
+        self._lanes: dict[tuple[str, str, str], Lane] = {}
+        self._quotas: dict[tuple[str, str], Quota] = {}
+        self.resting: dict[str, str] = {}
+        self.loaded_at = 0.0
+
+    def lane(self, archive: str, kind: RequestKind, egress: str) -> Lane:
+        """The lane of a request; one limit for both kinds of requests is one limit. Raises KeyError."""
+        known = self._archives[archive]
+        shared = known.index_rate == known.replay_rate and known.index_rate is not None
+        name = "any" if shared else kind
+        key = (archive, name, egress)
+        if key not in self._lanes:
+            rate = known.replay_rate if kind == "replay" else known.index_rate
+            interval = spacing(rate)
+            # What was asked for just before the desk started is not known: one interval is left out.
+            self._lanes[key] = Lane(*key, interval, self._quota(known, egress), self.loaded_at + interval)
+        return self._lanes[key]
+
+    def _quota(self, archive: Archive, egress: str) -> Quota | None:
+        if archive.quota is None:
+            return None
+        key = (archive.id, egress)
+        if key not in self._quotas:
+            self._quotas[key] = Quota(int(archive.quota.count), archive.quota.seconds)
+        return self._quotas[key]
+
+    def refusal(self, lane: Lane, now: float) -> Refusal | None:
+        if lane.archive in self.resting:
+            return Refusal(now + _UNTIL_WOKEN, f"the operator lets the archive rest: {self.resting[lane.archive]}")
+        return lane.refusal(now)
+
+    def pause(self, archive: str, kind: RequestKind, egress: str, until: float) -> None:
+        """The archive asked for a pause."""
+        lane = self.lane(archive, kind, egress)
+        lane.paused_until = max(lane.paused_until, until)
+
+    @property
+    def lanes(self) -> list[Lane]:
+        return list(self._lanes.values())
+
+    # What survives a restart -----------------------------------------------------------------------------------------
+
+    def load(self, c: Connection, now: float) -> None:
+        self.loaded_at = now
+        self.resting = {row["archive"]: row["reason"] for row in c.rows("SELECT archive, reason FROM rest")}
+        for row in c.rows("SELECT * FROM budget"):
+            archive = self._archives.get(row["archive"])
+            if archive is None:
+                continue
+            if row["kind"] == "quota":
+                quota = self._quota(archive, row["egress"])
+                if quota is not None:
+                    quota.began, quota.used = row["period_began"], min(row["used"], quota.limit)
+                    quota.reserved = quota.used
+                continue
+            for kind in ("index", "replay"):
+                lane = self.lane(row["archive"], kind, row["egress"])
+                if lane.kind == row["kind"]:
+                    lane.paused_until, lane.given = row["paused_until"], row["total"]
+
+    def save(self, c: Connection) -> None:
+        for lane in self._lanes.values():
+            _save(c, lane.archive, lane.kind, lane.egress, 0.0, 0, lane.given, lane.paused_until)
+        for (archive, egress), quota in self._quotas.items():
+            _save(c, archive, "quota", egress, quota.began, quota.reserved, 0, 0.0)
+
+    def state(self) -> tuple[object, ...]:
+        """Changes when something that must be saved changes: a reserved block, a pause."""
+        return (
+            tuple((key, quota.began, quota.reserved) for key, quota in self._quotas.items()),
+            tuple((key, lane.paused_until) for key, lane in self._lanes.items()),
+        )
+
+
+def _save(
+    c: Connection, archive: str, kind: str, egress: str, began: float, used: int, total: int, paused: float
+) -> None:
+    c.change(
+        """INSERT INTO budget VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (archive, kind, egress) DO UPDATE SET
+           period_began = excluded.period_began, used = excluded.used, total = excluded.total,
+           paused_until = excluded.paused_until""",
+        archive, kind, egress, began, used, total, paused,
+    )  # fmt: skip
+
+
+class Permits:
+    """Waiting for permits on a running loop. `save` is awaited when a quota or a pause must be kept."""
+
+    def __init__(
+        self, budgets: Budgets, clock: Callable[[], float], save: Callable[[], asyncio.Future[None]] | None = None
+    ) -> None:
+        self.budgets = budgets
+        self._clock = clock
+        self._save = save
+        self._saved = budgets.state()
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+
+    async def acquire(
+        self, job: str, archive: str, kind: RequestKind, egress: str, patience: float = PATIENCE
+    ) -> Refusal | None:
+        """Return None when one request may be sent now, or until when there is no use in asking."""
+        lane = self.budgets.lane(archive, kind, egress)
+        refusal = self.budgets.refusal(lane, self._clock())
+        if refusal is not None:
+            return refusal
+        loop = asyncio.get_running_loop()
+        ticket: asyncio.Future[None] = loop.create_future()
+        lane.ask(job, ticket)
+        self._serve(lane)
+        try:
+            async with asyncio.timeout(patience):
+                await ticket
+        except TimeoutError:
+            lane.forget(job, ticket)
+            now = self._clock()
+            return self.budgets.refusal(lane, now) or Refusal(now, "others are before you")
+        except BaseException:
+            lane.forget(job, ticket)
+            raise
+        if self._save is not None and self.budgets.state() != self._saved:
+            self._saved = self.budgets.state()
+            await self._save()
+        return None
+
+    def _serve(self, lane: Lane) -> None:
+        timer = self._timers.pop(id(lane), None)
+        if timer is not None:
+            timer.cancel()
+        now = self._clock()
+        while (ticket := lane.next(now)) is not None:
+            assert isinstance(ticket, asyncio.Future)
+            if not ticket.done():
+                ticket.set_result(None)
+        if lane.turns:
+            wait = max(0.0, lane.due(now) - now)
+            loop = asyncio.get_running_loop()
+            self._timers[id(lane)] = loop.call_later(wait + 0.001, self._serve, lane)
+
+    def pause(self, archive: str, kind: RequestKind, egress: str, seconds: float) -> None:
+        self.budgets.pause(archive, kind, egress, self._clock() + seconds)

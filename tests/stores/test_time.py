@@ -1,0 +1,181 @@
+"""What time does, by a stepped clock: reminders, expiry, forgetting, and mails through a bad day of the mail server."""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.service import outbox, people, queue
+from recollect.service.database import Database
+from recollect.service.jobs import parse_submission
+from recollect.service.letters import renderer
+from recollect.service.outbox import FolderTransport, Never, NotNow, send_due
+from recollect.service.queue import Lease
+from recollect.service.settings import DAY, DeskSettings
+from recollect.service.upkeep import tick
+
+SETTINGS = DeskSettings(from_address="desk@desk.example", operator_address="op@desk.example")
+RENDER = renderer(SETTINGS, "https://desk.example")
+
+
+class Server:
+    """A mail server that can be down, busy, or refuse."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self.got: list[EmailMessage] = []
+
+    def send(self, message: EmailMessage) -> None:
+        if self.error is not None:
+            raise self.error
+        self.got.append(message)
+
+
+def submit(run: Any, now: float = 0.0, email: str = "anna@mail.example", uri: str = "http://lost.example/") -> Any:
+    return run(people.submit, parse_submission({"uri": uri, "email": email}, []), now, SETTINGS)
+
+
+def ready(database: Database, run: Any, now: float = 0.0, **named: str) -> Any:
+    one = submit(run, now, **named)
+    run(people.confirm, one.recipient, now, SETTINGS)
+    job = database.transact(lambda c: queue.claim(c, "w", now, SETTINGS, database.skip_locked))
+    assert job is not None
+    lease = Lease(job.id, job.fence, "w")
+    run(queue.pack, lease, now, SETTINGS)
+    result = {"files": {}, "summary": {"recovered": 12, "missing": 3}}
+    run(lambda c: people.announce(c, queue.deliver(c, lease, now, SETTINGS, result), now, SETTINGS))
+    return one
+
+
+def days(database: Database, run: Any, server: Any, last: int, *, first: int = 0) -> list[tuple[int, str]]:
+    """Step the clock by six hours: (day, subject) of each mail."""
+    sent: list[tuple[int, str]] = []
+    for step in range(first * 4, last * 4 + 1):
+        now = step * DAY / 4
+        run(tick, now, SETTINGS)
+        send_due(database, server, RENDER, now, SETTINGS)
+        sent += [(step // 4, message["Subject"]) for message in server.got]
+        server.got.clear()
+    return sent
+
+
+def test_reminders_after_7_and_21_days_last_notice_and_removal_at_28(database: Database, run: Any) -> None:
+    one = ready(database, run)
+    sent = days(database, run, Server(), 40)
+    assert [(day, words.split(":")[0].split(" lost")[0]) for day, words in sent] == [
+        (0, "Please confirm"), (0, "Your website"), (7, "Your website"), (21, "Your website"), (27, "Last notice"),
+    ]  # fmt: skip
+    job = run(queue.get, one.job)
+    assert job.state == "expired"
+    assert run(queue.history, one.job)[-1]["at"] == 28 * DAY
+    assert run(lambda c: c.rows("SELECT email, name FROM recipient")) == [{"email": None, "name": None}]
+
+
+def test_who_picked_it_up_gets_no_reminder_and_is_forgotten_after_seven_days(database: Database, run: Any) -> None:
+    one = ready(database, run)
+    person = run(people.by_token, one.token, people.Purpose.STATUS)
+    run(people.pick_up, person, DAY)
+    run(people.pick_up, person, 2 * DAY)
+    assert [day for day, _ in days(database, run, Server(), 7)] == [0, 0]
+    assert run(lambda c: c.rows("SELECT email FROM recipient"))[0]["email"] == "anna@mail.example"
+    assert days(database, run, Server(), 27, first=8) == []
+    assert run(lambda c: c.rows("SELECT email FROM recipient"))[0]["email"] is None
+    assert run(queue.get, one.job).state == "picked-up"
+
+
+def test_a_desk_that_slept_sends_one_reminder_not_three(database: Database, run: Any) -> None:
+    ready(database, run)
+    server = Server()
+    days(database, run, server, 1)
+    run(tick, 27.5 * DAY, SETTINGS)
+    send_due(database, server, RENDER, 27.5 * DAY, SETTINGS)
+    assert [message["Subject"].split(":")[0] for message in server.got] == ["Last notice"]
+
+
+def test_a_job_nobody_confirms_is_gone_after_ten_days(database: Database, run: Any) -> None:
+    one = submit(run)
+    run(tick, 9.9 * DAY, SETTINGS)
+    assert run(queue.get, one.job).state == "pending"
+    assert run(tick, 10 * DAY, SETTINGS).expired == (one.job,)
+    assert run(people.confirm, one.recipient, 11 * DAY, SETTINGS).state == "expired"
+
+
+def test_an_hour_without_mail_server_loses_and_doubles_nothing(database: Database, run: Any) -> None:
+    submitted = [submit(run, 0.0, f"p{n}@mail.example", f"http://l{n}.example/") for n in range(20)]
+    server = Server()
+    server.error = NotNow("down", where="smtp")
+    for minute in range(60):
+        send_due(database, server, RENDER, minute * 60.0, SETTINGS)
+    assert server.got == []
+    ids = {row["message_id"] for row in run(outbox.mails)}
+    server.error = None
+    for minute in range(60, 200):
+        send_due(database, server, RENDER, minute * 60.0, SETTINGS)
+    assert sorted(message["To"] for message in server.got) == sorted(f"p{n}@mail.example" for n in range(20))
+    assert {message["Message-ID"] for message in server.got} == ids
+    assert len(submitted) == 20
+
+
+@pytest.mark.parametrize(("error", "state"), [(Never("550"), "failed"), (NotNow("451"), "waiting")])
+def test_refused_for_good_and_refused_for_now_are_two_things(
+    database: Database, run: Any, error: Exception, state: str
+) -> None:
+    submit(run)
+    server = Server()
+    server.error = error
+    send_due(database, server, RENDER, 0.0, SETTINGS)
+    assert [row["state"] for row in run(outbox.mails)] == [state]
+    server.error = None
+    for hour in range(1, 5):
+        send_due(database, server, RENDER, hour * 3600.0, SETTINGS)
+    assert len(server.got) == (state == "waiting")
+    if state == "failed":
+        [row] = run(outbox.mails)
+        assert run(outbox.send_again, row["number"], DAY)
+        send_due(database, server, RENDER, DAY, SETTINGS)
+        assert [message["Message-ID"] for message in server.got] == [row["message_id"]]
+
+
+def test_a_mail_is_given_up_after_three_days(database: Database, run: Any) -> None:
+    submit(run)
+    server = Server()
+    server.error = NotNow("451 later")
+    for hour in range(71):
+        send_due(database, server, RENDER, hour * 3600.0, SETTINGS)
+    assert [row["state"] for row in run(outbox.mails)] == ["waiting"]
+    for hour in range(71, 76):
+        send_due(database, server, RENDER, hour * 3600.0, SETTINGS)
+    [row] = run(outbox.mails)
+    assert row["state"] == "failed" and "3 days" in row["error"]
+
+
+def test_a_crash_while_sending_sends_again(database: Database, run: Any) -> None:
+    submit(run)
+    server = Server()
+    server.error = RuntimeError("kill -9")
+    with pytest.raises(RuntimeError):
+        send_due(database, server, RENDER, 0.0, SETTINGS)
+    server.error = None
+    assert send_due(database, server, RENDER, 60.0, SETTINGS) == 0, "somebody may still be sending it"
+    assert send_due(database, server, RENDER, 400.0, SETTINGS) == 1
+
+
+def test_the_confirmation_mail_has_one_link_one_recipient_and_no_other_address(
+    database: Database, run: Any, tmp_path: Path
+) -> None:
+    one = submit(run)
+    send_due(database, FolderTransport(tmp_path / "outbox"), RENDER, 0.0, SETTINGS)
+    [file] = (tmp_path / "outbox").iterdir()
+    import email
+    import email.policy
+    import re
+
+    message = email.message_from_bytes(file.read_bytes(), policy=email.policy.default)
+    assert message["To"] == "anna@mail.example" and message["Auto-Submitted"] == "auto-generated"
+    body = message.get_content()
+    [link] = re.findall(r"https?://\S+", body)
+    assert re.fullmatch(r"https://desk\.example/confirm/[\w-]{20,}", link)
+    assert run(people.by_token, link.rpartition("/")[2], people.Purpose.CONFIRM).id == one.recipient
