@@ -90,6 +90,10 @@ class BadAnswer(ArchiveError):
     kind = "bad answer"
 
 
+class AnswerCutShort(BadAnswer):
+    """The body ended before the length or the last chunk that was announced; another try may get all of it."""
+
+
 class RequestRefused(ArchiveError):
     """We did not ask: the URL is not one of the archive's own hosts, or cannot be sent safely."""
 

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import gzip
-import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -19,93 +14,21 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from loopback import Loopback, Request, answer, loopback
+from fake_archive import START, Fake, digest, serving, site
+from loopback import Request, answer, loopback
 from recollect.archives.registry import Archive, Rate
 from recollect.datetimes import format_http_date, parse_timestamp
 from recollect.recovery.choose import Wish
-from recollect.recovery.crawl import Crawl, Finished
+from recollect.recovery.crawl import Crawl
 from recollect.recovery.journal import Journal
 from recollect.recovery.meter import Quota
 from recollect.recovery.options import Options
-from recollect.recovery.recover import Outputs, prepare, write_outputs
+from recollect.recovery.outputs import Outputs, write_outputs
+from recollect.recovery.progress import Finished
+from recollect.recovery.recover import prepare
 from recollect.recovery.scope import Scope
 from recollect.recovery.store import Store
-
-START = "http://lost.example/"
-
-
-def digest(body: bytes) -> str:
-    return base64.b32encode(hashlib.sha1(body, usedforsecurity=False).digest()).decode()
-
-
-@dataclass
-class Fake:
-    """An archive of pages that can be told to misbehave: `odd` answers for a path instead of it."""
-
-    pages: dict[tuple[str, str], bytes] = field(default_factory=dict)  # (uri, timestamp) -> body
-    types: dict[str, str] = field(default_factory=dict)
-    status: dict[tuple[str, str], int] = field(default_factory=dict)
-    odd: dict[str, Callable[[Request], bytes]] = field(default_factory=dict)
-    times: list[float] = field(default_factory=list)
-    digests: dict[str, str] = field(default_factory=dict)
-
-    def add(self, path: str, body: bytes | str, stamp: str = "20100101000000", media_type: str = "text/html") -> None:
-        uri = path if "://" in path else f"http://lost.example{path}"
-        self.pages[uri, stamp] = body.encode() if isinstance(body, str) else body
-        self.types[uri] = media_type
-
-    def rows(self, uri: str, match: str) -> list[dict[str, str]]:
-        return [
-            {
-                "urlkey": "x",
-                "timestamp": stamp,
-                "url": own,
-                "mime": self.types[own],
-                "status": str(self.status.get((own, stamp), 200)),
-                "digest": self.digests.get(own, digest(body)),
-                "length": str(len(body)),
-            }
-            for (own, stamp), body in sorted(self.pages.items())
-            if (own == uri if match == "exact" else own.startswith(uri))
-        ]
-
-    async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        self.times.append(time.monotonic())
-        for part, odd in self.odd.items():
-            if part in request.path:
-                reply = odd(request)
-                writer.write(reply)
-                await writer.drain()
-                head, _, body = reply.partition(b"\r\n\r\n")
-                if f"Content-Length: {len(body)}\r\n".encode() not in head + b"\r\n":
-                    writer.close()  # cut short, or without a length
-                return
-        writer.write(self.reply(request))
-
-    def reply(self, request: Request) -> bytes:
-        split = urlsplit(request.path)
-        if split.path == "/cdx":
-            query = {name: values[0] for name, values in parse_qs(split.query).items()}
-            rows = self.rows(query["url"], query.get("matchType", "exact"))
-            return answer("".join(json.dumps(row) + "\n" for row in rows).encode())
-        stamp, _, uri = request.path.removeprefix("/web/").partition("id_/")
-        body = self.pages.get((uri, stamp))
-        if body is None:
-            return answer(b"not archived", "404 Not Found")
-        moment = format_http_date(parse_timestamp(stamp))
-        return answer(
-            body,
-            f"{self.status.get((uri, stamp), 200)} X",
-            Content_Type=self.types[uri],
-            Memento_Datetime=moment,
-        )
-
-
-@asynccontextmanager
-async def serving(fake: Any, **fields: Any) -> AsyncIterator[tuple[Archive, Loopback]]:
-    async with loopback(fake) as seen:
-        places = {"cdx": f"{seen.base}/cdx", "raw": f"{seen.base}/web/{{timestamp}}id_/{{uri}}", **fields}
-        yield Archive(**{"id": "fake", **places}), seen
+from recollect.recovery.verdicts import Verdict
 
 
 def options(**fields: Any) -> Options:
@@ -121,12 +44,6 @@ async def crawl(folder: Path, archives: list[Archive], chosen: Options, **more: 
         ends |= {m.uri: f"{m.reason}: {m.detail}" for m in store.missing()}
         ends |= {uri: "queued" for _, uri, _ in store.queued()}
         return finished, {uri.removeprefix("http://lost.example"): state for uri, state in ends.items()}
-
-
-def site(*paths: str) -> Fake:
-    fake = Fake()
-    fake.add("/", "<title>Home</title><p>Hello.</p>" + "".join(f"<a href='{path}'>x</a>" for path in paths))
-    return fake
 
 
 def test_one_bad_resource_harms_no_other(tmp_path: Path) -> None:
@@ -434,13 +351,13 @@ def test_the_newest_good_capture_and_the_end_of_a_site(tmp_path: Path) -> None:
             return await crawl(tmp_path, [archive], options())
 
     finished, ends = asyncio.run(run())
-    assert ends["/"] == ends["/p"] == ends["/moved"] == "recovered"
-    assert ends["/gone"].startswith("rejected: soft-404")
+    assert ends["/"] == ends["/p"] == ends["/moved"] == ends["/gone"] == "recovered"
     assert "after the site's end" in ends["/late"] and ends["/robbed"].startswith("rejected: archived only as an error")
     assert finished.complete
     with Store.open(tmp_path) as store:
-        kept = {r.uri.removeprefix("http://lost.example"): r.captured_at.year for r in store.recovered()}
-    assert kept == {"/": 2010, "/p": 2011, "/moved": 2010}
+        kept = {r.uri.removeprefix("http://lost.example"): (r.captured_at.year, r.suspect) for r in store.recovered()}
+    # Of /gone there is nothing but an error page: the best there is, marked.
+    assert kept == {"/": (2010, None), "/p": (2011, None), "/moved": (2010, None), "/gone": (2012, Verdict.SOFT_404)}
 
 
 @pytest.mark.parametrize("words", ["Nos pages ont changé de propriétaire", "新しいサイト", "Under new management"])

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from recollect.errors import ArchiveError, ArchiveUnreachable, BadAnswer
+from recollect.errors import AnswerCutShort, ArchiveError, ArchiveUnreachable, BadAnswer
 
 MAX_HEAD = 256 * 1024  # TimeGates send all their mementos in Link headers; 10 kB is common, 100 kB was seen
 _MAX_CHUNK_LINE = 4096
@@ -167,7 +167,8 @@ class Connection(asyncio.Protocol):
             why = str(exc) if exc else "the connection was closed without an answer"
             self._give_up(ArchiveUnreachable("no answer", where=self.where, why=why), unanswered=not self._buffer)
         else:
-            self._give_up(BadAnswer("answer cut short", where=self.where, why=str(exc or "connection closed early")))
+            why = str(exc or "connection closed early")
+            self._give_up(AnswerCutShort("answer cut short", where=self.where, why=why))
 
     def data_received(self, data: bytes) -> None:
         if self._sink is None:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
-from recollect.cli.recoverytalk import agree, event_log, listing_line, show_survey, status_line, tell
+from recollect.cli.recoverytalk import agree, event_log, listing_line, progress_lines, show_survey, status_line, tell
 from recollect.cli.types import DATE, DURATION, END_DATE, SIZE
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
-    from recollect.archives.registry import Archive
-    from recollect.recovery.maps import Maps
     from recollect.recovery.options import Options
+    from recollect.recovery.outputs import Outputs
+    from recollect.recovery.sources import Sources
 
 SURVEY_EPILOG = """\b
 Examples:
@@ -110,18 +110,20 @@ def _guess_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> int:
     """Show what archives hold of a lost website: captures per year and type, dates, and what a recovery would cost."""
     options = _options(uris, given)
+    from recollect.recovery.progress import Watch
     from recollect.recovery.recover import survey_site
+    from recollect.recovery.survey import ListingState
 
-    with ExitStack() as stack:
-        archives, maps = _archives(stack, given)
-        with listing_line(quiet or as_json) as on_page:
-            result = survey_site(archives, options, maps, on_page)
+    with listing_line(quiet or as_json) as on_page:
+        result = survey_site(
+            options.scope.start, archives=_sources(given), options=options, on_page=on_page, watch=Watch(problem=talk)
+        )
     if as_json:
         emit_json(result.to_json())
     else:
         show_survey(result)
-    asked = [a for a in result.archives if a.state != "not asked"]
-    if asked and all(a.state == "failed" for a in asked):
+    asked = [a for a in result.archives if a.state != ListingState.NOT_ASKED]
+    if asked and all(a.state == ListingState.FAILED for a in asked):
         return 1
     return 0 if result.complete else 3
 
@@ -164,11 +166,18 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
     default="15m",
     show_default=True,
     metavar="TIME",
-    help="Longest wait for a busy archive.",
+    help="Longest wait for an archive that is busy or silent.",
 )
 @click.option("--stop-file", type=click.Path(dir_okay=False), help="Stop (resumable) as soon as this file exists.")
 @click.option("--summary", type=click.Path(dir_okay=False), help="Write the summary (TSV) here.")
 @click.option("--log", "log_file", type=click.Path(dir_okay=False), help="Write every step here, as lines of JSON.")
+@click.option(
+    "--missing",
+    type=click.Choice(["neutral", "keep"]),
+    help="Links to pages that did not come back: to a local page that says so (neutral), or as they were (keep). "
+    "What pages embed is never loaded from the live web.  [default: neutral]",
+)
+@click.option("--progress-json", is_flag=True, help="Print progress as lines of JSON for programs (docs/library.md).")
 @click.option("--no-tree", is_flag=True, help="No browsable files.")
 @click.option("--no-warc", is_flag=True, help="No recovered.warc.gz.")
 @click.option("--no-wacz", is_flag=True, help="No recovered.wacz.")
@@ -180,50 +189,37 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **given: Any) -> int:
     """Get a lost website back from every archive that has a piece of it."""
     folder = _folder(uris, output, resume)
-    from recollect.recovery.recover import Outputs, Watch, prepare, recover_site
-    from recollect.recovery.store import Store
+    from recollect.recovery.progress import Watch
+    from recollect.recovery.recover import Run
+    from recollect.recovery.recover import recover as recover_site
 
-    quiet = given["quiet"] or given["as_json"]
-    if resume:
-        with Store.open(folder) as old:
-            options, given = _resumed(old, given)
-    else:
-        options = _options(uris, given)
+    options = _resumed(folder, given) if resume else _options(uris, given)
+    for_programs = given["progress_json"]
+    quiet = given["quiet"] or given["as_json"] or for_programs
     with ExitStack() as stack:
-        archives, maps = _archives(stack, given)
-        store = stack.enter_context(Store.create(folder))
-        prepare(store, options, resuming=bool(resume))
-        store.set_meta("asked", {**{n: _absolute(given[n]) for n in ("registry", "maps")}, "use": given["use"]})
-        _charge(store, archives, given["used"])
+        lines = progress_lines(for_programs)
         watch = Watch(
-            status=stack.enter_context(status_line(quiet or given["verbose"])),
-            event=stack.enter_context(event_log(given["log_file"], given["verbose"])),
-            listed=lambda found: agree(found, given["yes"], quiet),
+            status=lines.status or stack.enter_context(status_line(quiet or given["verbose"])),
+            event=stack.enter_context(event_log(given["log_file"], given["verbose"], lines.event)),
+            listed=lambda found: lines.survey(found) and agree(found, given["yes"], quiet),
             progress=stack.enter_context(progress_bar(quiet=quiet)),
+            problem=talk,
             stop=_stop_check(given["stop_file"]),
-        )
-        outputs = Outputs(
-            tree=not given["no_tree"],
-            warc=not given["no_warc"],
-            wacz=not given["no_wacz"],
-            kit=not given["no_kit"],
-            summary=Path(given["summary"]) if given["summary"] else None,
         )
         try:
             result = recover_site(
-                store,
-                archives,
-                options,
-                maps=maps,
-                outputs=outputs,
+                None if resume else options.scope.start,
+                folder,
+                archives=_sources(given),
+                options=options,
+                outputs=_outputs(given, resuming=bool(resume)),
                 watch=watch,
-                patience=given["patience"],
-                wait=given["wait"],
+                run=Run(given["patience"], given["wait"], _used(given["used"])),
             )
         except KeyboardInterrupt:
             talk(f"\nwhat came is kept; go on with: recollect recover --resume {folder}")
             raise
-    return tell(result, folder, given["as_json"], given["quiet"])
+    return tell(result, folder, as_json=given["as_json"], quiet=given["quiet"], lines=lines)
 
 
 # From flags to values ------------------------------------------------------------------------------------------------
@@ -235,9 +231,9 @@ def _folder(uris: tuple[str, ...], output: str | None, resume: str | None) -> Pa
     if resume:
         return Path(resume)
     if not uris:
-        raise UsageError("which site?", hint="recollect recover http://lost.example/ -o site/")
+        raise UsageError("missing URI", hint="recollect recover http://lost.example/ -o site/")
     if not output:
-        raise UsageError("where to?", hint=f"recollect recover {uris[0]} -o site/")
+        raise UsageError("missing -o FOLDER", hint=f"recollect recover {uris[0]} -o site/")
     return Path(output)
 
 
@@ -292,62 +288,50 @@ def _quota(text: str) -> tuple[str, Any]:
     return match[1] or "*", Quota(int(match[2]), float(int(match[3] or 1) * seconds))
 
 
-def _archives(stack: ExitStack, given: dict[str, Any]) -> tuple[list[Archive], Maps]:
+def _sources(given: dict[str, Any]) -> Sources:
+    from recollect.recovery.sources import Sources
+
+    return Sources(given["registry"] or "", given["use"] or "", given["maps"] or "", given.get("pause") or 0.0)
+
+
+def _outputs(given: dict[str, Any], *, resuming: bool) -> Outputs | None:
+    """What to write; of a resumed recovery None, which is what it wrote before, unless something is said about it."""
+    from recollect.recovery.outputs import Outputs
+
+    names = ("no_tree", "no_warc", "no_wacz", "no_kit", "summary", "missing")
+    if resuming and not any(given[name] for name in names):
+        return None
+    return Outputs(
+        tree=not given["no_tree"],
+        warc=not given["no_warc"],
+        wacz=not given["no_wacz"],
+        kit=not given["no_kit"],
+        summary=Path(given["summary"]) if given["summary"] else None,
+        missing=given["missing"] or "neutral",
+    )
+
+
+def _resumed(folder: Path, given: dict[str, Any]) -> Options:
+    """The options of the recovery that is resumed; new quotas and another limit may be given."""
     from dataclasses import replace
 
-    from recollect.archives.registry import Rate, choose, load_archives
-    from recollect.recovery.maps import open_maps
+    from recollect.recovery.recover import stored_options
 
-    archives = list(choose(load_archives(given["registry"]), given["use"] or ""))
-    if not archives:
-        raise UsageError("no archives to ask", where=given["registry"] or "", hint="recollect archives list")
-    if given.get("pause"):
-        slow = Rate(1, given["pause"])
-        archives = [
-            replace(a, index_rate=_slower(a.index_rate, slow), replay_rate=_slower(a.replay_rate, slow), concurrency=1)
-            for a in archives
-        ]
-    maps = open_maps(archives, Path(given["maps"]) if given["maps"] else None)
-    stack.callback(maps.close)
-    return archives, maps
-
-
-def _slower(rate: Any, other: Any) -> Any:
-    return other if rate is None or other.per_second < rate.per_second else rate
-
-
-def _resumed(store: Any, given: dict[str, Any]) -> tuple[Options, dict[str, Any]]:
-    """The options of the recovery that is resumed; new quotas and another list of archives may be given."""
-    from dataclasses import replace
-
-    from recollect.recovery.options import Options
-
-    stored = store.meta("options")
-    if stored is None:
-        raise UsageError("nothing to resume", where=str(store.out_dir), hint="recollect recover URI -o FOLDER")
-    options = Options.from_json(stored)
+    options = stored_options(folder)
     if given["quota"]:
         options = replace(options, quotas=dict(_quota(text) for text in given["quota"]))
-    if options.limit is not None:
-        options = replace(options, limit=given["limit"])
-    asked = store.meta("asked", {})
-    return options, {**given, **{name: given[name] or asked.get(name) for name in ("registry", "use", "maps")}}
+    return replace(options, limit=given["limit"]) if options.limit is not None else options
 
 
-def _absolute(path: str | None) -> str | None:
-    return str(Path(path).resolve()) if path else None
-
-
-def _charge(store: Any, archives: list[Archive], used: tuple[str, ...]) -> None:
-    from recollect.recovery.journal import Journal
-
-    for text in used:
+def _used(texts: tuple[str, ...]) -> dict[str, int]:
+    """Requests made elsewhere, by archive; `*` for all."""
+    found: dict[str, int] = {}
+    for text in texts:
         name, _, count = text.rpartition("=")
         if not count.isdigit():
             raise UsageError("not a number of requests", where=text, hint="write it as 200, or ia=200")
-        for archive in archives:
-            if name in ("", archive.id):
-                Journal(store).charge(archive.id, int(count))
+        found[name or "*"] = found.get(name or "*", 0) + int(count)
+    return found
 
 
 def _stop_check(path: str | None) -> Callable[[], bool]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,16 @@ from recollect.errors import UsageError
 from recollect.quantities import format_duration, format_size
 
 if TYPE_CHECKING:
-    from recollect.recovery.crawl import Event, Status
+    from recollect.recovery.progress import Event, Finished, Status
     from recollect.recovery.recover import Recovery
     from recollect.recovery.report import Report
     from recollect.recovery.survey import Survey
 
+_STOPPED = {
+    "asked": "it was asked to stop",
+    "limit": "as many resources as wanted were recovered",
+    "declined": "it was not wanted",
+}
 LONG_SECONDS = 900  # ask before a run that is estimated to last longer
 
 
@@ -127,13 +133,15 @@ def _width() -> int:
 
 def status_words(status: Status) -> str:
     """A status in one line."""
-    if status.stage == "listing":
+    from recollect.recovery.verdicts import Stage
+
+    if status.stage == Stage.LISTING:
         return f"listing: {status.listed:,} captures"
 
-    def both(counts: dict[str, int]) -> str:
+    def both(counts: Mapping[str, int]) -> str:
         return f"{counts.get('page', 0):,} + {counts.get('asset', 0):,}"
 
-    begin = "waiting for requests, " if status.stage == "waiting" else ""
+    begin = "waiting for requests, " if status.stage == Stage.WAITING else ""
     words = [f"{begin}pages + assets: found {both(status.recovered)}, left {both(status.queued)}"]
     words[0] += f", missing {both(status.missing)}"
     if status.seconds_left is not None:
@@ -145,38 +153,80 @@ def status_words(status: Status) -> str:
 
 
 @contextmanager
-def event_log(path: str | None, verbose: bool) -> Iterator[Callable[[Event], None]]:
-    from recollect.datetimes import format_iso
-
+def event_log(
+    path: str | None, verbose: bool, also: Callable[[Event], None] | None = None
+) -> Iterator[Callable[[Event], None]]:
+    """Every resource that is settled: into a file as lines of JSON, onto the terminal, to `also`."""
     with ExitStack() as stack:
         file = stack.enter_context(Path(path).open("a", encoding="utf-8")) if path else None
 
         def note(event: Event) -> None:
-            moment = format_iso(event.captured_at) if event.captured_at else ""
             if file is not None:
-                line = {"uri": event.uri, "state": event.state, "archive": event.archive}
-                file.write(json.dumps({**line, "captured_at": moment, "detail": event.detail}) + "\n")
+                file.write(json.dumps(event.to_json()) + "\n")
                 file.flush()
             if verbose:
+                moment = f"{event.captured_at:%Y-%m-%dT%H:%M:%SZ}" if event.captured_at else ""
                 talk(" ".join(part for part in (event.state, event.uri, event.archive, moment, event.detail) if part))
+            if also is not None:
+                also(event)
 
         yield note
 
 
-def tell(result: Recovery, folder: Path, as_json: bool, quiet: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class ProgressLines:
+    """A stream of progress for programs (`--progress-json`): one JSON object per line on stdout, each with a `type`."""
+
+    on: bool
+
+    @property
+    def status(self) -> Callable[[Status], None] | None:
+        return (lambda status: _line(status.to_json())) if self.on else None
+
+    @property
+    def event(self) -> Callable[[Event], None] | None:
+        return (lambda event: _line(event.to_json())) if self.on else None
+
+    def survey(self, found: Survey) -> bool:
+        if self.on:
+            _line({"type": "survey", **found.to_json()})
+        return True
+
+    def finished(self, finished: Finished, report: Report | None, folder: Path, code: int) -> None:
+        if not self.on:
+            return
+        counts = {"recovered": 0, "missing": 0, "suspects": 0}
+        if report is not None:
+            counts = {
+                "recovered": len(report.resources),
+                "missing": len(report.missing),
+                "suspects": len(report.suspects),
+            }
+        _line({**finished.to_json(), **counts, "exit_code": code, "report": str(folder / "report.json")})
+
+
+def progress_lines(on: bool) -> ProgressLines:
+    return ProgressLines(on)
+
+
+def _line(value: dict[str, Any]) -> None:
+    click.echo(json.dumps(value, ensure_ascii=True))
+
+
+def tell(result: Recovery, folder: Path, *, as_json: bool, quiet: bool, lines: ProgressLines) -> int:
+    """Say how it ended; the exit code."""
     from recollect.recovery.report import to_json
 
     report = result.report
+    code = 3 if report is None else 1 if not report.resources else 0 if result.finished.complete else 3
+    lines.finished(result.finished, report, folder, code)
     if report is None:
         talk("nothing was fetched; the listings are kept for later")
-        return 3
-    if as_json:
+    elif as_json:
         emit_json({**to_json(report), "complete": result.finished.complete, "seconds": result.finished.seconds})
-    elif not quiet:
+    elif not quiet and not lines.on:
         _show_report(report, folder, result)
-    if not report.resources:
-        return 1
-    return 0 if result.finished.complete else 3
+    return code
 
 
 def _show_report(report: Report, folder: Path, result: Recovery) -> None:
@@ -191,12 +241,39 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
         emit_table(["missing because", "resources"], [(r, f"{c:,}") for r, c in report.by_reason.items()], right=(1,))
     efficiency = f", {report.efficiency:.2f} resources per request" if report.efficiency else ""
     talk(f"{report.total_requests:,} requests{efficiency}, {format_duration(result.finished.seconds)}")
-    if result.finished.stopped:
-        talk(f"stopped early: {result.finished.stopped}")
+    if result.finished.stopped is not None:
+        talk(f"stopped early: {_STOPPED[result.finished.stopped]}")
     if report.known:
-        talk(f"{len(report.known):,} more are listed, but no link leads there: --policy exhaustive takes them too")
+        talk(known_words(report))
+    if report.outside:
+        talk(outside_words(report))
+    if report.suspects:
+        talk(
+            f"{len(report.suspects):,} pages look doubtful and were kept, marked (login, error, another trade ...): "
+            f"recollect review {folder}"
+        )
+    for name, new in report.kept.items():
+        talk(f"kept your file {folder / name}; the new version is {folder / new}")
     if report.front:
         talk(f"site:   {folder / report.front}")
     talk(f"report: {folder / 'report.html'}")
     if not result.finished.complete:
         talk(f"more may come: recollect recover --resume {folder}")
+
+
+def known_words(report: Report) -> str:
+    """What is listed and was not fetched, and why."""
+    count = f"{len(report.known):,} more are listed"
+    if not report.complete:
+        return f"{count}, and were not reached before the end of this run; whether links lead there is not known yet"
+    return f"{count}, but no link leads there: --policy exhaustive takes them too"
+
+
+def outside_words(report: Report) -> str:
+    """What pages need from other domains."""
+    hosts = len(report.outside_hosts)
+    domains = "1 other host" if hosts == 1 else f"{hosts:,} other hosts"
+    return (
+        f"the pages need {len(report.outside):,} more resources of {domains}: "
+        "--assets anywhere asks the archives for them too"
+    )

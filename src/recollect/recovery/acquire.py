@@ -1,8 +1,12 @@
 """One resource from the archives into the store: decide, ask, fetch, check, judge, until it is had or given up.
 
 Hides: everything between a decision of the plan and a row in the store: revisits, digests, content encodings, bombs,
-archived redirects, soft 404s, the live web. Invariants: nothing is kept that was not checked; each try is recorded with
-its outcome before the next one; an exception here means a fault of ours, not of an archive.
+archived redirects, doubtful captures, the live web. Invariants: nothing is kept that was not checked; each try is
+recorded with its outcome before the next one; an exception here means a fault of ours, not of an archive.
+
+A doubtful capture (a login, an error page, another trade) gives way to any good one. It is compared with the page's own
+past: what the page always was is not held against it. When every capture is doubtful, the best is kept, marked for
+review.
 """
 
 from __future__ import annotations
@@ -12,34 +16,44 @@ import binascii
 import contextlib
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from recollect.archives.registry import Archive, Rate
 from recollect.archives.replay import Replay, Wanted, fetch, unwrap
 from recollect.archives.transport import Request, RequestKind
-from recollect.errors import AnswerTooBig, ArchiveError, BadURI, FormatError
-from recollect.recovery.canonical import split, tidy, visit_key
-from recollect.recovery.choose import Candidate, is_content, resolve_revisits
+from recollect.errors import AnswerTooBig, ArchiveError, FormatError
+from recollect.recovery.canonical import split, tidy
+from recollect.recovery.choose import Candidate, in_order, is_content, resolve_revisits
 from recollect.recovery.decoding import decoded, effective_encoding, header_charset
+from recollect.recovery.examine import examine_content, examine_redirect
 from recollect.recovery.journal import Journal, Queued, now_utc
-from recollect.recovery.judge import Rejection, judge, judge_redirect
+from recollect.recovery.judge import Rejection, same_page
+from recollect.recovery.knowledge import SiteKnowledge
 from recollect.recovery.links import Document, read_document
-from recollect.recovery.lister import Lister, SiteQuery
+from recollect.recovery.lister import Lister
 from recollect.recovery.meter import Meter, OutOfQuota
 from recollect.recovery.options import Options
 from recollect.recovery.plan import Ask, Attempt, GiveUp, Holder, Outcome, decide
 from recollect.recovery.store import Missing, Payload, PayloadWriter, Recovered, Store
+from recollect.recovery.verdicts import SUSPECT, Reason, Verdict
 
 LIVE = "live"
 _MAX_PARSED = 32 * 1024 * 1024  # a larger document is kept, not read for links
+_MAX_HELD = 4 * 1024 * 1024  # a larger doubtful capture is asked for again when it is needed
 _DIFFERS = "the bytes are not those of the index (digest differs)"
-_LEADS_NOWHERE = "it leads to no page of the site"
-_SMALL_SITE = 5  # listed resources; a smaller site may well have a front page without links
 _FRONT_TRIES = 12
 _TRUST_AFTER = 5  # mismatched digests with never a match: the archive's index and replay simply differ
+# Verdicts that the page's past can refute; an error page or a parked domain stays one for years.
+_REFUTABLE = frozenset({Verdict.HIJACKED, Verdict.LOGIN})
+_FOR_YEARS = timedelta(days=365)
+# Of several doubtful captures the one with the mildest verdict is kept, then the first in order.
+_MILDEST = (
+    *(Verdict.LEADS_NOWHERE, Verdict.SOFT_404, Verdict.LOGIN, Verdict.HIJACKED, Verdict.COOKIE_WALL),
+    *(Verdict.ANTI_BOT, Verdict.PARKED),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +65,35 @@ class Had:
     document: Document | None
 
 
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A doubtful capture, held until it is known whether there is a better one."""
+
+    candidate: Candidate
+    resource: Recovered
+    body: bytes
+    document: Document
+    rejection: Rejection
+
+
 class _Refused(Exception):
     """This capture is not taken; what to record about it."""
 
-    def __init__(self, outcome: Outcome, detail: str, digest: str = "") -> None:
+    def __init__(
+        self,
+        outcome: Outcome,
+        detail: str,
+        digest: str = "",
+        *,
+        verdict: Verdict | None = None,
+        suspect: Suspect | None = None,
+    ) -> None:
         super().__init__(detail)
         self.outcome = outcome
         self.detail = detail
         self.digest = digest
+        self.verdict = verdict
+        self.suspect = suspect
 
 
 class Acquirer:
@@ -85,55 +120,55 @@ class Acquirer:
         self._may_hold = may_hold
         self._load = load
         self._matched: dict[str, int] = {}  # archive -> digests that agreed, minus those that did not
-        self.done_queries: list[tuple[str, SiteQuery]] = []  # (archive, listing that is complete)
-        self.empty: set[str] = set()  # archives known to hold nothing of the site
-        self.repeats: Mapping[str, int] = {}
-        self.front: frozenset[str] = frozenset()  # keys of the start pages
-        self.listed: frozenset[str] | set[str] = frozenset()  # keys with content in some listing
-        self.ended_at: datetime | None = None  # from when the start page was parked or somebody else's
 
-    async def acquire(self, item: Queued) -> Had | Missing:
+    async def acquire(self, item: Queued, site: SiteKnowledge) -> Had | Missing:
         """Get one resource, or say why not."""
         attempts = self._journal.attempts(item.key)
+        suspects: list[Suspect] = []
         while True:
-            candidates, late = self._candidates(item.key)
+            candidates, late = self._candidates(item.key, site)
             step = decide(
                 candidates,
                 attempts,
-                self._holders(item),
+                self._holders(item, site),
                 self._options.wish,
                 near=item.near,
                 ask_first=self._options.policy == "naive",
             )
             if isinstance(step, GiveUp):
-                return await self._last_resort(item, step, attempts, candidates, late)
+                return await self._last_resort(item, site, step, attempts, candidates, late, suspects)
             try:
                 if isinstance(step, Ask):
-                    attempt = await self._ask(self._archives[step.archive], item)
+                    attempt, suspect = await self._ask(self._archives[step.archive], item), None
                 else:
-                    result = await self._fetch(item, step.candidate, candidates)
+                    result = await self._fetch(item, step.candidate, candidates, site)
                     if isinstance(result, Had):
-                        return result
-                    attempt = result
+                        return self._newest_alike(result, suspects)
+                    attempt, suspect = result
             except OutOfQuota:
                 continue  # nothing was tried; the next decision sees the empty budget
             attempts.append(attempt)
-            with self._journal.db:
+            with self._journal.transaction():
                 self._journal.add_attempt(item.key, attempt)
+            if suspect is not None:
+                suspects.append(suspect)
+                if len(suspects) == 1 and await self._always_was(item, suspect, candidates, site):
+                    return self._keep(suspect, marked=False)
 
-    def _candidates(self, key: str) -> tuple[list[Candidate], list[Candidate]]:
+    def _candidates(self, key: str, site: SiteKnowledge) -> tuple[list[Candidate], list[Candidate]]:
         """Captures of the site's own time, and those from after its end."""
         known = resolve_revisits(self._journal.candidates(key))
-        if self.ended_at is None or self._options.keep_suspects:
+        end = site.ended_at
+        if end is None or self._options.keep_suspects:
             return known, []
-        return [c for c in known if c.captured_at < self.ended_at], [c for c in known if c.captured_at >= self.ended_at]
+        return [c for c in known if c.captured_at < end], [c for c in known if c.captured_at >= end]
 
-    def _holders(self, item: Queued) -> list[Holder]:
+    def _holders(self, item: Queued, site: SiteKnowledge) -> list[Holder]:
         return [
             Holder(
                 archive.id,
-                covered=self._covered(archive.id, item.key),
-                may_hold=self._could_hold(archive, item.uri),
+                covered=site.covers(archive.id, item.key),
+                may_hold=self._could_hold(archive, item.uri, site),
                 budget=self._meter.budget(archive.id),
                 down=self._meter.down.get(archive.id, ""),
             )
@@ -141,11 +176,8 @@ class Acquirer:
             for archive in sorted(self._archives.values(), key=self._load)
         ]
 
-    def _covered(self, archive: str, key: str) -> bool:
-        return any(name == archive and query.covers(key) for name, query in self.done_queries)
-
-    def _could_hold(self, archive: Archive, uri: str) -> bool:
-        if archive.id in self.empty or not (archive.cdx or archive.timemap) or archive.rule(uri) is not None:
+    def _could_hold(self, archive: Archive, uri: str, site: SiteKnowledge) -> bool:
+        if archive.id in site.empty or not (archive.cdx or archive.timemap) or archive.rule(uri) is not None:
             return False
         return self._may_hold(archive, uri)
 
@@ -160,24 +192,39 @@ class Acquirer:
 
     # Fetching ------------------------------------------------------------------------------------------------------
 
-    async def _fetch(self, item: Queued, candidate: Candidate, known: Sequence[Candidate]) -> Had | Attempt:
-        def attempt(outcome: Outcome, detail: str, digest: str = "") -> Attempt:
-            return Attempt(candidate.archive, candidate.uri, candidate.captured_at, outcome, detail, digest)
-
-        archive = self._archives[candidate.archive]
-        source = _source(archive, candidate, known)
+    async def _fetch(
+        self, item: Queued, candidate: Candidate, known: Sequence[Candidate], site: SiteKnowledge
+    ) -> Had | tuple[Attempt, Suspect | None]:
+        suspect: Suspect | None = None
         try:
             with self._store.incoming() as incoming:
-                replay = await self._meter.patiently(archive, lambda: self._receive(archive, source, incoming))
-                return self._accept(item, candidate, replay, incoming, known)
+                replay = await self._whole(candidate, known, incoming)
+                return self._accept(item, candidate, replay, incoming, known, site)
         except _Refused as refusal:
-            return attempt(refusal.outcome, refusal.detail, refusal.digest)
+            outcome, detail, digest, verdict = refusal.outcome, refusal.detail, refusal.digest, refusal.verdict
+            suspect = refusal.suspect
         except OutOfQuota:
             raise
         except AnswerTooBig as error:
-            return attempt("failed", f"bigger than wanted: {error.why}")
+            outcome, detail, digest, verdict = "failed", f"bigger than wanted: {error.why}", "", None
         except ArchiveError as error:
-            return attempt("failed", str(error))
+            outcome, detail, digest, verdict = "failed", str(error), "", None
+        where = (candidate.archive, candidate.uri, candidate.captured_at)
+        return Attempt(*where, outcome, detail, digest, verdict), suspect
+
+    async def _whole(self, candidate: Candidate, known: Sequence[Candidate], incoming: PayloadWriter) -> Replay:
+        """The answer for a capture. Bytes that are not those of the index are asked for once more: a body may have
+        been cut short where nothing but the digest tells it."""
+        archive = self._archives[candidate.archive]
+        source = _source(archive, candidate, known)
+        replay = await self._meter.patiently(archive, lambda: self._receive(archive, source, incoming))
+        if (
+            replay.standing == "archived"
+            and self._matched.get(candidate.archive, 0) >= 0
+            and _differs(candidate, replay, incoming)
+        ):
+            replay = await self._meter.patiently(archive, lambda: self._receive(archive, source, incoming))
+        return replay
 
     async def _receive(self, archive: Archive, source: Candidate, incoming: PayloadWriter) -> Replay:
         incoming.restart()
@@ -185,12 +232,19 @@ class Acquirer:
         return await fetch(self._meter, archive, wanted, incoming.write, max_bytes=self._options.max_bytes)
 
     def _accept(
-        self, item: Queued, candidate: Candidate, replay: Replay, incoming: PayloadWriter, known: Sequence[Candidate]
+        self,
+        item: Queued,
+        candidate: Candidate,
+        replay: Replay,
+        incoming: PayloadWriter,
+        known: Sequence[Candidate],
+        site: SiteKnowledge,
     ) -> Had:
         if replay.standing != "archived":
             raise _Refused(replay.standing, replay.detail)
         if replay.location is None and not is_content(replay.status):
-            raise _Refused("rejected", f"archived as status {replay.status}", candidate.digest)
+            detail = f"archived as status {replay.status}"
+            raise _Refused("rejected", detail, candidate.digest, verdict=Verdict.ERROR_STATUS)
         agreement = self._check_digest(candidate, replay, incoming)
         if agreement == "decoded":
             # The archive packed it for the way; what was archived is what is inside.
@@ -200,7 +254,7 @@ class Acquirer:
             incoming.replace(unwrap(self._archives[candidate.archive], incoming.peek()))
         resource = self._describe(item, candidate, replay, incoming, known)
         resource = replace(resource, altered=agreement == "differs" or replay.rewritten)
-        return self._examine(resource, incoming, candidate)
+        return self._examine(resource, incoming, candidate, site)
 
     def _check_digest(self, candidate: Candidate, replay: Replay, incoming: PayloadWriter) -> Agreement:
         """Compare with the index; bytes that differ are refused, unless this archive's bytes always do."""
@@ -219,7 +273,7 @@ class Acquirer:
             self._matched[candidate.archive] = balance - 1
         if balance <= -_TRUST_AFTER:
             return "differs"
-        raise _Refused("failed", _DIFFERS)
+        raise _Refused("failed", _DIFFERS, verdict=Verdict.DIGEST_DIFFERS)
 
     def _describe(
         self, item: Queued, candidate: Candidate, replay: Replay, incoming: PayloadWriter, known: Sequence[Candidate]
@@ -247,12 +301,12 @@ class Acquirer:
             other_archives=_others(known, candidate.archive),
         )
 
-    def _examine(self, resource: Recovered, incoming: PayloadWriter, candidate: Candidate) -> Had:
+    def _examine(self, resource: Recovered, incoming: PayloadWriter, candidate: Candidate, site: SiteKnowledge) -> Had:
         """Read the content, and refuse what is not the resource."""
         if resource.redirect_to is not None:
-            self._check_redirect(resource)
+            self._check_redirect(resource, site)
             return Had(resource, incoming.keep(), None)
-        document = None
+        document, rejection = None, None
         if incoming.length <= _MAX_PARSED or resource.content_encoding:
             try:
                 content = decoded(incoming.peek(), resource.content_encoding)
@@ -260,125 +314,154 @@ class Acquirer:
                 raise _Refused("failed", str(error)) from error
             if len(content) <= _MAX_PARSED:
                 document = read_document(content, resource.uri, resource.media_type, resource.charset)
-                self._judge(resource, document, content, candidate)
+                rejection = examine_content(
+                    resource,
+                    document,
+                    content,
+                    site,
+                    self._options,
+                    index_digest=candidate.digest,
+                    judge_front=self._front_tries(resource.key) < _FRONT_TRIES,
+                )
         is_page = document is not None and document.form == "html"
         media_type = resource.media_type or ("text/html" if is_page else "application/octet-stream")
         resource = replace(resource, kind="page" if is_page else "asset", media_type=media_type)
+        if rejection is not None:
+            suspect = None
+            held = rejection.verdict in SUSPECT and not rejection.certain and incoming.length <= _MAX_HELD
+            if held and document is not None:
+                suspect = Suspect(candidate, resource, incoming.peek(), document, rejection)
+            detail = f"{rejection.verdict}: {rejection.detail}"
+            raise _Refused("rejected", detail, candidate.digest, verdict=rejection.verdict, suspect=suspect)
         return Had(resource, incoming.keep(), document)
 
-    def _judge(self, resource: Recovered, document: Document | None, content: bytes, candidate: Candidate) -> None:
-        if self._options.keep_suspects:
+    def _front_tries(self, key: str) -> int:
+        return sum(a.verdict == Verdict.LEADS_NOWHERE for a in self._journal.attempts(key))
+
+    def _check_redirect(self, resource: Recovered, site: SiteKnowledge) -> None:
+        has_content = any(is_content(c.status) for c in self._journal.candidates(resource.key))
+        rejection = examine_redirect(resource, self._options, has_content=has_content)
+        if rejection is None:
             return
-        repeats = self.repeats.get(candidate.digest, 1) - 1
-        rejection = judge(document, resource.uri, resource.media_type, repeats=repeats, content=content)
-        if rejection is None and document is not None and document.refresh:
-            rejection = self._judge_refresh(resource, document)
-        if rejection is None and document is not None and resource.key in self.front:
-            rejection = self._judge_front(resource, document)
-        if rejection is not None:
-            raise _Refused("rejected", f"{rejection.verdict}: {rejection.detail}", candidate.digest)
+        if rejection.verdict == Verdict.OTHER_SPELLING:
+            self._learn_spelling(resource, site)
+            raise _Refused("rejected", rejection.detail, verdict=rejection.verdict)
+        raise _Refused("rejected", f"{rejection.verdict}: {rejection.detail}", verdict=rejection.verdict)
 
-    def _judge_refresh(self, resource: Recovered, document: Document) -> Rejection | None:
-        """A page that holds nothing but a refresh to elsewhere is a redirect in disguise."""
-        assert document.refresh is not None
-        if len(document.text) > 200 or self._options.scope.holds(document.refresh):
-            return None
-        return Rejection("redirected-away", f"it sends on to {document.refresh[:200]}")
-
-    def _judge_front(self, resource: Recovered, document: Document) -> Rejection | None:
-        """A front page that leads to no page of the site is hardly the site's, while older ones may be.
-
-        This holds in any language, for whatever came after the site. If no capture leads anywhere, the best is taken.
-        """
-        tried = self._journal.attempts(resource.key)
-        if len(self.listed) < _SMALL_SITE or sum(_LEADS_NOWHERE in a.detail for a in tried) >= _FRONT_TRIES:
-            return None
-        for link in document.links:
-            try:
-                key = visit_key(link.uri, self._options.rules)
-            except BadURI:
-                continue
-            if key != resource.key and key in self.listed:
-                return None
-        return Rejection("redirected-away", _LEADS_NOWHERE)
-
-    def _check_redirect(self, resource: Recovered) -> None:
-        assert resource.redirect_to is not None
-        scope = self._options.scope
-        try:
-            target_key = visit_key(resource.redirect_to, self._options.rules)
-        except BadURI as error:
-            raise _Refused("rejected", f"redirected-away: to {resource.redirect_to[:100]!r}") from error
-        if target_key == resource.key:
-            self._same_place(resource)
-        if self._options.keep_suspects:
-            return
-        rejection = judge_redirect(
-            resource.uri,
-            resource.redirect_to,
-            target_in_scope=scope.holds(resource.redirect_to, embedded=resource.kind == "asset"),
-            target_is_home=scope.is_home(resource.redirect_to) and not scope.is_home(resource.uri),
-            has_content=any(is_content(c.status) for c in self._journal.candidates(resource.key)),
-        )
-        if rejection is not None:
-            raise _Refused("rejected", f"{rejection.verdict}: {rejection.detail}")
-
-    def _same_place(self, resource: Recovered) -> None:
+    def _learn_spelling(self, resource: Recovered, site: SiteKnowledge) -> None:
         """A redirect to another spelling of itself: what it leads to becomes a candidate of its own."""
         assert resource.redirect_to is not None
         spelled = Candidate(resource.archive, resource.redirect_to, resource.captured_at)
         known = any(c.uri == spelled.uri for c in self._journal.candidates(resource.key))
-        if not known and not self._covered(resource.archive, resource.key):
-            with self._journal.db:
+        if not known and not site.covers(resource.archive, resource.key):
+            with self._journal.transaction():
                 self._journal.add_captures([(resource.key, spelled)])
-        raise _Refused("rejected", "it only leads to another spelling of itself")
+
+    # Doubtful captures ---------------------------------------------------------------------------------------------
+
+    def _newest_alike(self, had: Had, suspects: Sequence[Suspect]) -> Had:
+        """A newer doubtful capture that shows the same page as an older good one was no reason for doubt."""
+        for suspect in suspects:
+            if had.document is not None and same_page(suspect.document, had.document):
+                return self._keep(suspect, marked=False)
+        return had
+
+    async def _always_was(
+        self, item: Queued, suspect: Suspect, candidates: Sequence[Candidate], site: SiteKnowledge
+    ) -> bool:
+        """Was the page always what it is now? Its oldest capture tells; a domain that changed hands looks different."""
+        if suspect.rejection.verdict not in _REFUTABLE:
+            return False
+        own = suspect.candidate
+        past = [c for c in in_order(candidates, self._options.wish) if is_content(c.status)]
+        oldest = min(past, key=lambda c: (c.captured_at, c.archive, c.uri), default=own)
+        if oldest.captured_at > own.captured_at - _FOR_YEARS:
+            return False
+        if oldest.digest and oldest.digest == own.digest:
+            return True
+        with contextlib.suppress(OutOfQuota):
+            found = await self._fetch(item, oldest, candidates, site)
+            document = found.document if isinstance(found, Had) else found[1].document if found[1] else None
+            return document is not None and same_page(suspect.document, document)
+        return False
+
+    def _keep(self, suspect: Suspect, *, marked: bool) -> Had:
+        resource = suspect.resource
+        if marked:
+            resource = replace(resource, suspect=suspect.rejection.verdict, doubt=suspect.rejection.detail)
+        with self._store.incoming() as incoming:
+            incoming.write(suspect.body)
+            return Had(resource, incoming.keep(), suspect.document)
 
     # When the archives have nothing --------------------------------------------------------------------------------
 
     async def _last_resort(
         self,
         item: Queued,
+        site: SiteKnowledge,
         step: GiveUp,
         attempts: Sequence[Attempt],
         candidates: Sequence[Candidate],
         late: Sequence[Candidate],
+        suspects: Sequence[Suspect],
     ) -> Had | Missing:
-        second_thoughts = await self._second_thoughts(item, attempts, candidates)
-        if second_thoughts is not None:
-            return second_thoughts
+        altered = await self._differing(item, attempts, candidates, site)
+        if altered is not None:
+            return altered
         if self._options.live_fallback:
-            live = await self._live(item)
+            live = await self._live(item, site)
             if live is not None:
                 return live
-        if late and step.reason in ("never-archived", "rejected", "out-of-range"):
-            assert self.ended_at is not None
-            detail = f"hijacked: captured only after the site's end ({self.ended_at:%Y-%m-%d})"
-            step = GiveUp("rejected", detail)
-        return Missing(item.key, item.uri, step.reason, step.detail, item.kind, item.found_on)
+        if step.reason == Reason.REJECTED and not late:
+            best = await self._best_suspect(item, attempts, candidates, suspects, site)
+            if best is not None:
+                return best
+        if late and step.reason in (Reason.NEVER_ARCHIVED, Reason.REJECTED, Reason.OUT_OF_RANGE):
+            assert site.ended_at is not None
+            detail = f"captured only after the site's end ({site.ended_at:%Y-%m-%d})"
+            step = GiveUp(Reason.REJECTED, detail, Verdict.AFTER_THE_END)
+        return Missing(item.key, item.uri, step.reason, step.detail, item.kind, item.found_on, step.verdict)
 
-    async def _second_thoughts(
-        self, item: Queued, attempts: Sequence[Attempt], candidates: Sequence[Candidate]
+    async def _differing(
+        self, item: Queued, attempts: Sequence[Attempt], candidates: Sequence[Candidate], site: SiteKnowledge
     ) -> Had | None:
-        """Every capture was tried; one that was only doubtful is better than nothing.
-
-        A front page that leads nowhere is taken as it is, bytes that are not those of the index are marked as altered.
-        """
-        doubtful = [a for a in attempts if _LEADS_NOWHERE in a.detail] or [a for a in attempts if _DIFFERS in a.detail]
-        again = next((c for c in candidates if doubtful and _is_of(doubtful[0], c)), None)
+        """Bytes that are not those of the index are better than nothing; they are marked as altered."""
+        doubtful = next((a for a in attempts if a.verdict == Verdict.DIGEST_DIFFERS), None)
+        again = next((c for c in candidates if doubtful is not None and _is_of(doubtful, c)), None)
         if again is None:
             return None
-        altered = _DIFFERS in doubtful[0].detail
-        self.front -= {item.key}
         with contextlib.suppress(OutOfQuota):
-            had = await self._fetch(item, replace(again, digest="") if altered else again, candidates)
+            had = await self._fetch(item, replace(again, digest=""), candidates, site)
             if isinstance(had, Had):
-                return replace(had, resource=replace(had.resource, altered=altered or had.resource.altered))
+                return replace(had, resource=replace(had.resource, altered=True))
         return None
 
-    async def _live(self, item: Queued) -> Had | None:
+    async def _best_suspect(
+        self,
+        item: Queued,
+        attempts: Sequence[Attempt],
+        candidates: Sequence[Candidate],
+        suspects: Sequence[Suspect],
+        site: SiteKnowledge,
+    ) -> Had | None:
+        """The mildest of the doubtful captures: of this run, else one that an earlier run met, asked for again."""
+        if not suspects:
+            doubtful = sorted((_MILDEST.index(a.verdict), n) for n, a in enumerate(attempts) if a.verdict in SUSPECT)
+            again = next((c for _, n in doubtful for c in candidates if _is_of(attempts[n], c)), None)
+            if again is None:
+                return None
+            with contextlib.suppress(OutOfQuota):
+                found = await self._fetch(item, again, candidates, site)
+                if isinstance(found, Had):
+                    return found
+                return self._keep(found[1], marked=True) if found[1] is not None else None
+            return None
+        return self._keep(min(suspects, key=lambda s: _MILDEST.index(s.rejection.verdict)), marked=True)
+
+    async def _live(self, item: Queued, site: SiteKnowledge) -> Had | None:
         """The live web, when it was asked for: marked, and judged like any capture."""
         scheme, host, _, _ = split(item.uri)
-        site = Archive(
+        host_itself = Archive(
             id=f"{LIVE}-{re.sub(r'[^a-z0-9.-]', '-', host)}",
             timegate=f"{scheme}://{host}/",
             raw=f"{scheme}://{host}/{{timestamp}}{{uri}}",
@@ -387,7 +470,9 @@ class Acquirer:
         )
         try:
             with self._store.incoming() as incoming:
-                live = Request(site, item.uri, kind=RequestKind.REPLAY, max_bytes=self._options.max_bytes, hops=0)
+                live = Request(
+                    host_itself, item.uri, kind=RequestKind.REPLAY, max_bytes=self._options.max_bytes, hops=0
+                )
                 async with self._meter.stream(live) as response:
                     if response.status != 200:
                         return None
@@ -397,7 +482,7 @@ class Acquirer:
                 replay = Replay("archived", 200, item.uri, now_utc(), headers)
                 candidate = Candidate(LIVE, item.uri, replay.captured_at)
                 resource = replace(self._describe(item, candidate, replay, incoming, ()), live=True)
-                return self._examine(resource, incoming, candidate)
+                return self._examine(resource, incoming, candidate, site)
         except (ArchiveError, _Refused):
             return None
 
@@ -425,6 +510,12 @@ def _others(known: Sequence[Candidate], chosen: str) -> tuple[tuple[str, datetim
         if c.archive != chosen and is_content(c.status):
             newest[c.archive] = max(newest.get(c.archive, c.captured_at), c.captured_at)
     return tuple(sorted(newest.items()))
+
+
+def _differs(candidate: Candidate, replay: Replay, incoming: PayloadWriter) -> bool:
+    if not candidate.digest or candidate.is_redirect or "chunked" in replay.header("transfer-encoding").lower():
+        return False
+    return compare_digest(candidate.digest, incoming) == "differs"
 
 
 Agreement = Literal["same", "decoded", "differs", "unknown"]

@@ -14,25 +14,29 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urljoin
 
 from recollect.archives.client import ArchiveClient
 from recollect.archives.proxies import from_environment
 from recollect.archives.registry import Archive
+from recollect.archives.transport import Permits
 from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.errors import BadURI
 from recollect.recovery.acquire import Acquirer, Had
 from recollect.recovery.canonical import Harmony, visit_key
 from recollect.recovery.choose import Candidate
 from recollect.recovery.journal import Journal, Queued, now_utc
+from recollect.recovery.knowledge import SiteKnowledge
 from recollect.recovery.links import Link
 from recollect.recovery.lister import Lister, SiteQuery, side_query, site_queries
 from recollect.recovery.meter import PATIENCE, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.plan import Attempt
+from recollect.recovery.progress import Event, Finished, Status
 from recollect.recovery.store import Kind, Missing, Store
+from recollect.recovery.verdicts import ENDS_A_SITE, RETRIED, Reason, Stage, Stop, Verdict
 
 TIMEOUT = 120.0
 _MAX_WORKERS = 96
@@ -40,43 +44,6 @@ _DEFAULT_CONCURRENCY = 8
 _UNLINKED = ("/favicon.ico", "/robots.txt", "/sitemap.xml")  # fetched by browsers and crawlers without a link
 _STATUS_EVERY = 0.2
 _MAX_BESIDE = 50  # other hosts and folders that are listed
-# Taken up again by a later run: these can change without the archives' listings changing.
-RETRIED = ("failed", "out-of-quota")
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """How far a recovery is, for whoever watches."""
-
-    stage: str
-    recovered: dict[str, int] = field(default_factory=dict)  # by kind
-    queued: dict[str, int] = field(default_factory=dict)
-    missing: dict[str, int] = field(default_factory=dict)
-    requests: dict[str, int] = field(default_factory=dict)  # by archive, all runs
-    budgets: dict[str, int] = field(default_factory=dict)  # requests left, for archives with a quota
-    paused: dict[str, float] = field(default_factory=dict)  # seconds archives asked us to wait
-    seconds_left: float | None = None
-    listed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One resource that is settled, for logs: recovered (from an archive, of a moment) or missing (why)."""
-
-    uri: str
-    state: str
-    archive: str = ""
-    captured_at: datetime | None = None
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """How a run ended."""
-
-    complete: bool  # nothing is left to fetch, and nothing failed or ran out of requests
-    stopped: str = ""  # why it stopped early
-    seconds: float = 0.0
 
 
 class Crawl:
@@ -95,6 +62,7 @@ class Crawl:
         patience: float = PATIENCE,
         stop: Callable[[], bool] = lambda: False,
         wait: bool = False,
+        permits: Permits | None = None,
     ) -> None:
         self.store = store
         self.journal = Journal(store)
@@ -107,6 +75,8 @@ class Crawl:
         self._patience = patience
         self._stop = stop
         self._wait = wait  # for the next period, when requests run out
+        self._permits = permits
+        self._site = SiteKnowledge(reviewed=store.reviewed())
         self._queries: list[SiteQuery] = []
         self._beside: dict[str, asyncio.Future[None]] = {}
         self._queue: deque[Queued] = deque()
@@ -118,12 +88,14 @@ class Crawl:
         self._done = 0
         self._kept = 0
         self._last_status = 0.0
-        self._stopped = ""
+        self._stopped: Stop | None = None
         self._captures = 0
 
     async def run(self) -> Finished:
-        """Recover until there is nothing left to do, or until told to stop."""
-        async with ArchiveClient(concurrency=_DEFAULT_CONCURRENCY, timeout=TIMEOUT, proxies=from_environment) as client:
+        """Recover until there is nothing left to do, or until asked to stop."""
+        async with ArchiveClient(
+            concurrency=_DEFAULT_CONCURRENCY, timeout=TIMEOUT, proxies=from_environment, permits=self._permits
+        ) as client:
             self._client = client
             quotas = quotas_of(self.archives, self.options.quotas)
             self._meter = Meter(client, self.journal, quotas, patience=self._patience)
@@ -140,43 +112,50 @@ class Crawl:
             )
             await self._list(lister)
             if not self._on_listed(self.journal):
-                return Finished(False, "not wanted")
+                return Finished(False, Stop.DECLINED)
             self._load()
             self._fetching_since = time.monotonic()
             await self._start_pages()
             await self._drain()
             while self._sweep() or await self._renewed():
                 await self._drain()
-        self._show("done", force=True)
+        self._show(Stage.DONE, force=True)
         return self._finished()
 
     # Listing -------------------------------------------------------------------------------------------------------
 
     async def _list(self, lister: Lister) -> None:
-        self._show("listing", force=True)
+        self._show(Stage.LISTING, force=True)
         if self.options.policy == "naive":
             return
         queries = site_queries(self.options.scope)
         start = self.options.scope.start
         await asyncio.gather(lister.list_site(self.archives, queries), lister.ask_front(self.archives, start))
-        self._acquirer.empty = {archive.id for archive in self.archives if lister.holds_no_front(archive, start)}
-        self._acquirer.front = frozenset(visit_key(uri, self.options.rules) for uri in start)
+        self._site = replace(
+            self._site,
+            empty=frozenset(archive.id for archive in self.archives if lister.holds_no_front(archive, start)),
+            front=frozenset(visit_key(uri, self.options.rules) for uri in start),
+        )
         self._learn(queries)
 
     def _learn(self, queries: Sequence[SiteQuery]) -> None:
         """Take in what was listed: who listed everything, which keys there are, which bytes are many pages'."""
         self._queries += queries
         states = self.journal.listings()
-        self._acquirer.done_queries += [
+        complete = tuple(
             (archive.id, query)
             for archive in self.archives
             for query in queries
             if (listing := states.get((archive.id, query.name))) is not None and listing.state == "done"
-        ]
-        self._acquirer.repeats = self.journal.repeated_digests()
+        )
         content, redirects = self.journal.listed_keys()
         self._listed = content | redirects
-        self._acquirer.listed = content
+        self._site = replace(
+            self._site,
+            complete=self._site.complete + complete,
+            repeats=self.journal.repeated_digests(),
+            listed=frozenset(content),
+        )
         self._harmony.learn_from(content, redirects)
 
     async def _list_beside(self, key: str) -> None:
@@ -195,21 +174,21 @@ class Crawl:
 
     def _page_listed(self, archive: str, captures: int) -> None:
         self._captures += captures
-        self._show("listing")
+        self._show(Stage.LISTING)
 
     # The frontier --------------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
         """Take up the journal's frontier, and put the seeds on it."""
-        self._seen = {key for (key,) in self.store.db.execute("SELECT key FROM resource")}
+        self._seen = self.store.keys()
         self._seen |= {key for key, _, _ in self.store.aliases()}
         self._counts = {"recovered": {}, "queued": {}, "missing": {}}
         for (state, kind), count in self.store.counts().items():
             self._counts[state][kind] = count
         self._queue = deque(self.journal.queue())
         ended = self.store.meta("ended_at")
-        self._acquirer.ended_at = parse_timestamp(ended) if ended else None
-        with self.journal.db:
+        self._site = replace(self._site, ended_at=parse_timestamp(ended) if ended else None)
+        with self.journal.transaction():
             for uri in self.options.scope.start:
                 self._enqueue(uri, "page", None, None)
             if self.options.recursive:
@@ -222,8 +201,7 @@ class Crawl:
         return dict.fromkeys(urljoin(uri, path) for uri in self.options.scope.start for path in _UNLINKED)
 
     def _enqueue_listed(self, *, pages_only: bool = False) -> None:
-        query = "SELECT key, uri, max(media_type LIKE '%html%') FROM capture GROUP BY key ORDER BY key"
-        for key, uri, is_page in self.journal.db.execute(query).fetchall():
+        for key, uri, is_page in self.journal.listed_resources():
             if key in self._listed and (is_page or not pages_only) and self.options.scope.holds(uri):
                 self._enqueue(uri, "page" if is_page else "asset", None, None)
 
@@ -243,15 +221,11 @@ class Crawl:
             if other in self._seen:
                 return
             self._seen.add(other)
-            key, uri = other, self._spelling(other, uri)
+            key, uri = other, self.journal.spelling(other) or uri
         item = Queued(key, uri, kind, found_on, near, guess)
         if self.journal.enqueue(item):
             self._queue.append(item)
             self._count("queued", kind, 1)
-
-    def _spelling(self, key: str, uri: str) -> str:
-        row = self.journal.db.execute("SELECT uri FROM capture WHERE key = ? LIMIT 1", (key,)).fetchone()
-        return row[0] if row else uri
 
     def _count(self, state: str, kind: str, change: int) -> None:
         self._counts[state][kind] = self._counts[state].get(kind, 0) + change
@@ -268,9 +242,10 @@ class Crawl:
             await asyncio.gather(*(self._one(item) for item in first[some : some + _DEFAULT_CONCURRENCY]))
         for item in first[:1]:
             self._notice_end(item.key)
-        if self.options.recursive and all(self.store.get(key) is None for key in start):
+        found = [self.store.get(key) for key in start]
+        if self.options.recursive and all(page is None or page.suspect is not None for page in found):
             # Without a front page no link leads anywhere: begin from every listed page, or else from everything.
-            with self.journal.db:
+            with self.journal.transaction():
                 self._enqueue_listed(pages_only=True)
                 if not self._queue:
                     self._enqueue_listed()
@@ -278,14 +253,12 @@ class Crawl:
     def _notice_end(self, key: str) -> None:
         """When newer captures of the front page were parked or hijacked, the site ended before the first of them."""
         resource = self.store.get(key)
-        bad = [
-            a.captured_at
-            for a in self.journal.attempts(key)
-            if a.outcome == "rejected" and a.captured_at is not None and a.detail.startswith(("parked", "hijacked"))
-        ]
-        after = [at for at in bad if resource is not None and at > resource.captured_at]
+        if resource is None or resource.suspect is not None:
+            return
+        bad = [a.captured_at for a in self.journal.attempts(key) if a.verdict in ENDS_A_SITE]
+        after = [at for at in bad if at is not None and at > resource.captured_at]
         if after and self.options.wish.at is None:
-            self._acquirer.ended_at = min(after)
+            self._site = replace(self._site, ended_at=min(after))
             self.store.set_meta("ended_at", format_timestamp(min(after)))
 
     async def _drain(self) -> None:
@@ -312,36 +285,39 @@ class Crawl:
                     busy -= 1
                     wake.set()
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(max(1, min(count, _MAX_WORKERS))):
-                group.create_task(work())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(max(1, min(count, _MAX_WORKERS))):
+                    group.create_task(work())
+        except BaseExceptionGroup as group_error:
+            raise _first_of(group_error) from None  # one fault ends all workers; theirs is the same or its consequence
 
     async def _renewed(self) -> bool:
         """Wait until there are requests again for what had none; False when nothing waits for that."""
         lacking = [archive.id for archive in self.archives if self._meter.budget(archive.id) == 0]
-        if not self._wait or not lacking or self._stopped or not self.journal.requeue(["out-of-quota"]):
+        if not self._wait or not lacking or self._stopped or not self.journal.requeue([Reason.OUT_OF_QUOTA]):
             return False
         until = time.monotonic() + min(self._meter.renewed_in(name) for name in lacking) + 0.1
         while time.monotonic() < until and not self._should_stop():
-            self._show("waiting", force=True)
+            self._show(Stage.WAITING, force=True)
             await asyncio.sleep(min(1.0, max(0.0, until - time.monotonic())))
         self._load()
         return not self._stopped
 
     def _should_stop(self) -> bool:
         if not self._stopped and self._stop():
-            self._stopped = "it was told to stop"
+            self._stopped = Stop.ASKED
         if not self._stopped and self._enough(0):
-            self._stopped = f"{self.options.limit} resources were wanted"
-        return bool(self._stopped)
+            self._stopped = Stop.LIMIT
+        return self._stopped is not None
 
     def _enough(self, under_way: int) -> bool:
         return self.options.limit is not None and self._kept + under_way >= self.options.limit
 
     async def _one(self, item: Queued) -> None:
         await self._list_beside(item.key)
-        result = await self._acquirer.acquire(item)
-        with self.journal.db:
+        result = await self._acquirer.acquire(item, self._site)
+        with self.journal.transaction():
             if isinstance(result, Had):
                 self._keep(item, result)
             elif item.guess and result.reason not in RETRIED:
@@ -358,7 +334,7 @@ class Crawl:
         else:
             self._count("missing", item.kind, 1)
         self._on_event(_event(result))
-        self._show("recovering")
+        self._show(Stage.RECOVERING)
 
     def _keep(self, item: Queued, had: Had) -> None:
         resource = had.resource
@@ -374,19 +350,21 @@ class Crawl:
         if self.options.scope.holds(link.uri, embedded=link.embedded):
             near = captured_at if link.embedded else None
             self._enqueue(link.uri, link.kind, page, near, guess=link.guess)
+        elif link.embedded and not link.guess:
+            self.store.add_outside(link.uri, page)
 
     def _sweep(self) -> bool:
         """Redirects that ended nowhere are taken back: an older capture with content may exist."""
         dangling = [r for r in self.store.recovered() if r.is_redirect and self.store.resolve(r.uri) is None]
         if self._stopped or not dangling:
             return False
-        with self.journal.db:
+        with self.journal.transaction():
             for resource in dangling:
                 tried = self._tried(resource.key, resource.archive, resource.captured_at, resource.uri)
-                detail = f"redirected-away: to {resource.redirect_to}, which could not be recovered"
-                self.journal.add_attempt(
-                    resource.key, Attempt(tried.archive, tried.uri, tried.captured_at, "rejected", detail)
-                )
+                verdict = Verdict.REDIRECTED_AWAY
+                detail = f"{verdict}: to {resource.redirect_to}, which could not be recovered"
+                attempt = Attempt(tried.archive, tried.uri, tried.captured_at, "rejected", detail, verdict=verdict)
+                self.journal.add_attempt(resource.key, attempt)
                 self.journal.requeue_key(resource.key)
                 self._count("recovered", resource.kind, -1)
                 self._count("queued", resource.kind, 1)
@@ -400,14 +378,14 @@ class Crawl:
 
     # Telling -------------------------------------------------------------------------------------------------------
 
-    def _show(self, stage: str, *, force: bool = False) -> None:
+    def _show(self, stage: Stage, *, force: bool = False) -> None:
         now = time.monotonic()
         if not force and now - self._last_status < _STATUS_EVERY:
             return
         self._last_status = now
         self._on_status(self._status(stage, now))
 
-    def _status(self, stage: str, now: float) -> Status:
+    def _status(self, stage: Stage, now: float) -> Status:
         left = sum(self._counts["queued"].values())
         speed = self._done / max(now - self._fetching_since, 0.001)
         budgets = {a.id: b for a in self.archives if (b := self._meter.budget(a.id)) is not None}
@@ -418,20 +396,27 @@ class Crawl:
             missing=dict(self._counts["missing"]),
             requests={name: usage.requests for name, usage in self.journal.usages().items()},
             budgets=budgets,
-            paused={a.id: p for a in self.archives if stage == "recovering" and (p := self._client.pause_left(a)) > 1},
+            paused={
+                a.id: p for a in self.archives if stage == Stage.RECOVERING and (p := self._client.pause_left(a)) > 1
+            },
             seconds_left=left / speed if self._done and left else None,
             listed=self._captures,
         )
 
     def _finished(self) -> Finished:
-        rows = self.store.db.execute("SELECT count(*) FROM resource WHERE state = 'queued'").fetchone()[0]
-        retry = self.store.db.execute(
-            "SELECT count(*) FROM resource WHERE state = 'missing' AND reason IN (?, ?)", RETRIED
-        ).fetchone()[0]
         failed = any(listing.state in ("failed", "part") for listing in self.journal.listings().values())
         self.store.set_meta("finished_at", format_timestamp(now_utc()))
         self.store.set_meta("requests", sum(usage.requests for usage in self.journal.usages().values()))
-        return Finished(not (rows or retry or failed), self._stopped, time.monotonic() - self._began)
+        complete = not (self.journal.unsettled() or failed)
+        self.store.set_meta("complete", complete)
+        return Finished(complete, self._stopped, time.monotonic() - self._began)
+
+
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _workers_for(archive: Archive) -> int:
@@ -443,9 +428,9 @@ def _workers_for(archive: Archive) -> int:
 
 def _event(result: Had | Missing) -> Event:
     if isinstance(result, Missing):
-        return Event(
-            result.uri, "missing", detail=f"{result.reason}: {result.detail}" if result.detail else result.reason
-        )
+        detail = f"{result.reason}: {result.detail}" if result.detail else result.reason
+        return Event(result.uri, "missing", detail=detail, reason=result.reason, verdict=result.verdict)
     resource = result.resource
     leads = f"redirect to {resource.redirect_to}" if resource.redirect_to else resource.media_type
-    return Event(resource.uri, "recovered", resource.archive, resource.captured_at, leads)
+    at = resource.captured_at
+    return Event(resource.uri, "recovered", resource.archive, at, leads, verdict=resource.suspect)

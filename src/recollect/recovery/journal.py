@@ -15,6 +15,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.recovery.choose import Candidate
 from recollect.recovery.plan import Attempt
 from recollect.recovery.store import Kind, Missing, Store
+from recollect.recovery.verdicts import RETRIED, Reason, Verdict
 
 ListingState = Literal["done", "truncated", "part", "failed"]
 
@@ -37,7 +39,7 @@ CREATE TABLE IF NOT EXISTS listing (
   detail TEXT NOT NULL, PRIMARY KEY (archive, query)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS attempt (
   number INTEGER PRIMARY KEY, key TEXT NOT NULL, archive TEXT NOT NULL, uri TEXT NOT NULL, at TEXT,
-  outcome TEXT NOT NULL, detail TEXT NOT NULL, digest TEXT NOT NULL);
+  outcome TEXT NOT NULL, detail TEXT NOT NULL, digest TEXT NOT NULL, verdict TEXT);
 CREATE INDEX IF NOT EXISTS attempt_key ON attempt (key);
 CREATE TABLE IF NOT EXISTS usage (
   archive TEXT PRIMARY KEY, period_began REAL NOT NULL, in_period INTEGER NOT NULL, listed INTEGER NOT NULL,
@@ -111,7 +113,19 @@ class Journal:
             for key, uri, kind, on, near, guess in self.db.execute(query)
         ]
 
-    def requeue(self, reasons: Iterable[str]) -> int:
+    def transaction(self) -> AbstractContextManager[object]:
+        """A block whose writes are committed together, or not at all when it raises."""
+        return self.store.transaction()
+
+    def unsettled(self) -> bool:
+        """Is anything left to fetch, or missing for a reason that another run may mend?"""
+        marks = ", ".join("?" * len(RETRIED))
+        query = (
+            f"""SELECT 1 FROM resource WHERE state = 'queued' OR (state = 'missing' AND reason IN ({marks})) LIMIT 1"""
+        )
+        return self.db.execute(query, tuple(RETRIED)).fetchone() is not None
+
+    def requeue(self, reasons: Iterable[Reason]) -> int:
         """Put what is missing for one of these reasons back on the frontier, and forget its failures."""
         total = 0
         with self.db:
@@ -122,7 +136,8 @@ class Journal:
                     (reason,),
                 )
                 total += self.db.execute(
-                    "UPDATE resource SET state = 'queued', reason = NULL WHERE state = 'missing' AND reason = ?",
+                    """UPDATE resource SET state = 'queued', reason = NULL, detail = NULL, verdict = NULL
+                       WHERE state = 'missing' AND reason = ?""",
                     (reason,),
                 ).rowcount
         return total
@@ -174,6 +189,25 @@ class Journal:
         leading = {key for (key,) in self.db.execute(f"SELECT DISTINCT key FROM capture WHERE {_REDIRECT}")}
         return content, leading - content
 
+    def listed_resources(self) -> list[tuple[str, str, bool]]:
+        """(key, a URI, is it a page) of everything that is listed, by key."""
+        query = "SELECT key, uri, max(media_type LIKE '%html%') FROM capture GROUP BY key ORDER BY key"
+        return [(key, uri, bool(is_page)) for key, uri, is_page in self.db.execute(query)]
+
+    def spelling(self, key: str) -> str | None:
+        """A URI under which a visit key is listed."""
+        row = self.db.execute("SELECT uri FROM capture WHERE key = ? LIMIT 1", (key,)).fetchone()
+        return row[0] if row else None
+
+    def unreached(self) -> list[str]:
+        """A URI of each resource that is listed with content and was never on the frontier, by key."""
+        if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'capture'").fetchone():
+            return []
+        query = """SELECT min(uri) FROM capture WHERE (status IS NULL OR status = 200)
+                   AND key NOT IN (SELECT key FROM resource) AND key NOT IN (SELECT key FROM alias)
+                   GROUP BY key ORDER BY key"""
+        return [uri for (uri,) in self.db.execute(query)]
+
     def repeated_digests(self, least: int = 2) -> dict[str, int]:
         """How many different resources share the bytes of an HTML capture: error pages do, real pages rarely."""
         query = """SELECT digest, count(DISTINCT key) FROM capture WHERE digest != '' AND status = 200
@@ -203,7 +237,8 @@ class Journal:
     def add_attempt(self, key: str, attempt: Attempt) -> None:
         """The caller commits."""
         self.db.execute(
-            "INSERT INTO attempt (key, archive, uri, at, outcome, detail, digest) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            """INSERT INTO attempt (key, archive, uri, at, outcome, detail, digest, verdict)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
             (
                 key,
                 attempt.archive,
@@ -212,14 +247,15 @@ class Journal:
                 attempt.outcome,
                 attempt.detail,
                 attempt.digest,
+                attempt.verdict,
             ),
         )
 
     def attempts(self, key: str) -> list[Attempt]:
-        query = "SELECT archive, uri, at, outcome, detail, digest FROM attempt WHERE key = ? ORDER BY number"
+        query = "SELECT archive, uri, at, outcome, detail, digest, verdict FROM attempt WHERE key = ? ORDER BY number"
         return [
-            Attempt(archive, uri, _moment(at), outcome, detail, digest)
-            for archive, uri, at, outcome, detail, digest in self.db.execute(query, (key,))
+            Attempt(archive, uri, _moment(at), outcome, detail, digest, Verdict(verdict) if verdict else None)
+            for archive, uri, at, outcome, detail, digest, verdict in self.db.execute(query, (key,))
         ]
 
     # Usage ---------------------------------------------------------------------------------------------------------

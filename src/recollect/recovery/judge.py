@@ -5,19 +5,17 @@ page.
 
 Hides: the phrases and shapes by which such pages are known. Pure: takes what was read of a document, returns a verdict
 with a reason in words. Rules are made so that a page *about* errors stays: a phrase counts in a title or near the start
-of a short text, never alone in a long article.
+of a short text, never alone in a long article. `same_page` compares two captures, so that what a page always was is not
+held against it.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from recollect.recovery.links import Document, document_form
-
-Verdict = Literal["soft-404", "parked", "hijacked", "redirected-away", "login", "anti-bot"]
-VERDICTS: tuple[Verdict, ...] = ("soft-404", "parked", "hijacked", "redirected-away", "login", "anti-bot")
+from recollect.recovery.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +24,7 @@ class Rejection:
 
     verdict: Verdict
     detail: str
+    certain: bool = False  # it cannot be the resource, so it is not kept for review either
 
 
 def _phrases(*phrases: str) -> re.Pattern[str]:
@@ -99,6 +98,23 @@ _LOGIN = _phrases(
     r"\b(?:log ?-?in|sign ?-?in|log ?-?on|authentication required)\b",
     r"\b(?:anmelden|anmeldung|connexion|iniciar sesión|accedi|inloggen)\b",
 )
+# A title that is nothing but the statement of an error, apart from the name of the site.
+_ERROR_TITLE = _phrases(
+    r"(?:http )?(?:error|fehler|erreur|status)?\W*404\W*(?:error|fehler)?\W*"
+    r"(?:(?:page|file|document) )?(?:not found)?\W*",
+    rf"(?:sorry|oops|error)?\W*(?:the |this |diese |la |cette )?(?:requested )?{_THING}?\W*"
+    rf"(?:you \w+ )?(?:was |is |has |could )?(?:{_NOT_FOUND})\W*",
+)
+_TITLE_PARTS = re.compile(r"\s+[|\u2013\u2014\u00bb\u00b7-]\s+|\s*[|\u00bb\u00b7]\s*|:\s+")
+_COOKIES = _phrases(
+    r"(?:accept|agree to|consent to|allow|enable) (?:the use of |our |all )?cookies "
+    r"(?:to|before|in order to) (?:continue|proceed|enter|view|access)",
+    r"(?:before you (?:continue|enter|proceed))[^.]{0,80}(?:cookie|consent|privacy)",
+    r"cookies? (?:are|is) (?:required|disabled)|please enable cookies",
+    r"your browser (?:does not accept|blocks) cookies",
+    r"we (?:and our (?:\d+ )?partners )?(?:value|care about) your privacy",
+    r"(?:cookies akzeptieren|zustimmen) und (?:weiter|fortfahren)|accepter (?:les cookies )?(?:et|pour) continuer",
+)
 _LOGIN_PATH = _phrases(r"log[-_]?(?:in|on)|sign[-_]?in|auth|account|admin|session|member|user")
 # Words of the trades that take over dropped domains. Several different ones, also in the title, are needed.
 _SPAM = _phrases(
@@ -115,6 +131,9 @@ _FILE = _phrases(
 
 _SHORT = 1_500  # characters; a real page with so little text and such a phrase is rarer than an error page
 _LONG = 6_000
+_LITTLE = 600  # a form with its labels, a menu and a footer
+_ALIKE = 0.5  # share of words two captures of one page have in common
+_FEW_WORDS = 8
 
 
 def judge(
@@ -122,7 +141,7 @@ def judge(
 ) -> Rejection | None:
     """None for a good capture. `repeats` is how many other URLs of the site the listings give the very same bytes."""
     if _is_html_instead(uri, media_type, content):
-        return Rejection("soft-404", "an HTML page where a file was expected")
+        return Rejection(Verdict.SOFT_404, "an HTML page where a file was expected", certain=True)
     if document is None or document.form != "html":
         return None
     document = replace(document, title=_plain(document.title), text=_plain(document.text))
@@ -131,6 +150,7 @@ def judge(
         or _parked(document)
         or _soft_404(document, repeats)
         or _login(document, uri)
+        or _cookie_wall(document, uri)
         or _hijacked(document)
     )
 
@@ -147,24 +167,33 @@ def _is_html_instead(uri: str, media_type: str, content: bytes) -> bool:
 
 def _soft_404(document: Document, repeats: int) -> Rejection | None:
     title, text = document.title, document.text
-    if len(title) < 120 and len(text) < _LONG and _TITLE_404.search(title):
-        return Rejection("soft-404", f"its title says “{_words(title)}”")
+    if len(title) < 120 and _TITLE_404.search(title) and _is_error_title(title, text, repeats):
+        return Rejection(Verdict.SOFT_404, f"its title says “{_words(title)}”")
     found = _BODY_404.search(text[:600])
     if found and (len(text) < _SHORT or (repeats >= 2 and len(text) < _LONG)):
-        return Rejection("soft-404", f"it says “{_words(found[0])}”")
+        return Rejection(Verdict.SOFT_404, f"it says “{_words(found[0])}”")
     if repeats >= 4 and len(text) < _SHORT and _SORRY.search(title + " " + text[:300]):
-        return Rejection("soft-404", f"{repeats} other pages of the site have the very same bytes")
+        return Rejection(Verdict.SOFT_404, f"{repeats} other pages of the site have the very same bytes")
     return None
+
+
+def _is_error_title(title: str, text: str, repeats: int) -> bool:
+    """A short page under such a title is an error page. A longer one is, when the title says nothing else: an article
+    about such errors has more to say than that."""
+    if len(text) < _SHORT or (repeats >= 2 and len(text) < _LONG):
+        return True
+    parts = [part.strip() for part in _TITLE_PARTS.split(title) if part.strip()]
+    return len(text) < _LONG and any(_ERROR_TITLE.fullmatch(part) for part in parts)
 
 
 def _parked(document: Document) -> Rejection | None:
     if found := _SERVER_DEFAULT.search(document.title):
-        return Rejection("parked", f"a web server's own page: “{_words(found[0])}”")
+        return Rejection(Verdict.PARKED, f"a web server's own page: “{_words(found[0])}”")
     text = document.text
     found = _PARKED.search(document.title) or (_PARKED.search(text) if len(text) < _LONG else None)
     if found is None and document.refresh and re.search(r"sedo|parking|hugedomains|afternic", document.refresh, re.I):
-        return Rejection("parked", f"it sends on to {document.refresh[:100]}")
-    return Rejection("parked", f"it says “{_words(found[0])}”") if found else None
+        return Rejection(Verdict.PARKED, f"it sends on to {document.refresh[:100]}")
+    return Rejection(Verdict.PARKED, f"it says “{_words(found[0])}”") if found else None
 
 
 def _anti_bot(document: Document) -> Rejection | None:
@@ -172,17 +201,28 @@ def _anti_bot(document: Document) -> Rejection | None:
         return None
     found = _ANTI_BOT.search(document.text[:2000])
     if _ANTI_BOT_TITLE.search(document.title) and (found or len(document.text) < 400):
-        return Rejection("anti-bot", f"its title says “{_words(document.title)}”")
+        return Rejection(Verdict.ANTI_BOT, f"its title says “{_words(document.title)}”")
     if found and len(document.text) < _SHORT:
-        return Rejection("anti-bot", f"it says “{_words(found[0])}”")
+        return Rejection(Verdict.ANTI_BOT, f"it says “{_words(found[0])}”")
     return None
 
 
 def _login(document: Document, uri: str) -> Rejection | None:
     if not document.has_password or _LOGIN_PATH.search(uri.partition("://")[2].partition("/")[2]):
         return None
-    if _LOGIN.search(document.title) and len(document.text) < _SHORT:
-        return Rejection("login", f"it asks for a password under the title “{_words(document.title)}”")
+    if len(document.text) < _LITTLE and (_LOGIN.search(document.title) or _LOGIN.search(document.text)):
+        return Rejection(Verdict.LOGIN, f"it asks for a password, and says little else: “{_words(document.title)}”")
+    return None
+
+
+def _cookie_wall(document: Document, uri: str) -> Rejection | None:
+    """Nothing but a demand to accept cookies; a banner above a page's own text is not one."""
+    if len(document.text) >= _SHORT or re.search(r"cookie|privacy|consent", uri, re.IGNORECASE):
+        return None
+    found = _COOKIES.search(document.title + " " + document.text)
+    rest = len(document.text) - (len(found[0]) if found else 0)
+    if found and rest < _LITTLE:
+        return Rejection(Verdict.COOKIE_WALL, f"it says “{_words(found[0])}”")
     return None
 
 
@@ -191,7 +231,7 @@ def _hijacked(document: Document) -> Rejection | None:
     in_text = {word.lower() for word in _SPAM.findall(document.text)}
     if in_title and len(in_text | in_title) >= 3:
         some = ", ".join(sorted(in_text | in_title)[:4])
-        return Rejection("hijacked", f"somebody else's trade: {some}")
+        return Rejection(Verdict.HIJACKED, f"somebody else's trade: {some}")
     return None
 
 
@@ -204,16 +244,29 @@ def judge_redirect(
     """
     path = target.partition("://")[2].partition("/")[2]
     if not target_in_scope:
-        return Rejection("redirected-away", f"it sends on to {target[:200]}")
+        return Rejection(Verdict.REDIRECTED_AWAY, f"it sends on to {target[:200]}")
     if target_is_home and (has_content or not _FRONT.search(source.partition("?")[0])):
-        return Rejection("redirected-away", "it sends on to the front page")
+        return Rejection(Verdict.REDIRECTED_AWAY, "it sends on to the front page")
     if re.search(r"\b(?:404|not-?found|error)\b", path.partition("?")[0], re.I):
-        return Rejection("soft-404", f"it sends on to an error page, {target[:200]}")
+        return Rejection(Verdict.SOFT_404, f"it sends on to an error page, {target[:200]}")
+    if re.search(r"(?:^|/)(?:cookie-?(?:wall|consent)|consent)\b", path, re.I):
+        return Rejection(Verdict.COOKIE_WALL, f"it sends on to {target[:200]}")
     if re.search(r"(?:^|/)(?:log-?in|sign-?in|logon)\b", path, re.I) and not _LOGIN_PATH.search(
         source.partition("://")[2]
     ):
-        return Rejection("login", f"it sends on to {target[:200]}")
+        return Rejection(Verdict.LOGIN, f"it sends on to {target[:200]}")
     return None
+
+
+def same_page(one: Document, other: Document) -> bool:
+    """Do two captures show the same page, of whatever dates? Half of their different words are the same.
+
+    The words that made a capture suspect are in its text too, so a page that always had them is alike.
+    """
+    left, right = (set(re.findall(r"\w+", f"{d.title} {d.text}".lower())) for d in (one, other))
+    if min(len(left), len(right)) < _FEW_WORDS:
+        return left == right and bool(left)
+    return len(left & right) >= _ALIKE * len(left | right)
 
 
 def _words(text: str) -> str:

@@ -23,6 +23,7 @@ from recollect.recovery.meter import Meter
 from recollect.recovery.scope import Scope
 
 FIRST_YEAR = 1991
+_FRONT = "front "
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ class Lister:
         """Page after page into the journal; how many captures came, and the last page."""
         while True:
             page = await list_captures(self.meter, archive, query, cursor)
-            with self.journal.db:
+            with self.journal.transaction():
                 self.journal.add_captures(self._keyed(archive, page.rows))
                 count += len(page.rows)
                 if page.cursor:
@@ -177,7 +178,7 @@ class Lister:
                 return count, cut  # the server refuses dates (OutbackCDX does)
             if any(not start <= row.captured_at <= end for row in page.rows):
                 return count, cut  # the server takes no notice of dates
-            with self.journal.db:
+            with self.journal.transaction():
                 self.journal.add_captures(self._keyed(archive, page.rows))
             count += len(page.rows)
             if page.cut:
@@ -187,7 +188,7 @@ class Lister:
     async def ask_one(self, archive: Archive, uri: str, key: str) -> Page:
         """What one archive holds of one resource; its captures go into the journal under the key."""
         page = await list_exact(self.meter, archive, uri)
-        with self.journal.db:
+        with self.journal.transaction():
             self.journal.add_captures((key, _candidate(archive, row)) for row in page.rows)
         return page
 
@@ -199,12 +200,17 @@ class Lister:
                 continue
 
     def _set(self, archive: Archive, site: SiteQuery, state: ListingState, count: int, detail: str) -> None:
-        with self.journal.db:
+        with self.journal.transaction():
             self.journal.set_listing(Listing(archive.id, site.name, state, "", count, detail))
 
 
 def _front_name(uri: str) -> str:
-    return f"front {uri}"
+    return _FRONT + uri
+
+
+def is_front(name: str) -> bool:
+    """Is this the name of a question for a start page, not of a listing?"""
+    return name.startswith(_FRONT)
 
 
 def _unread(page: Page) -> str:

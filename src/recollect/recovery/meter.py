@@ -1,9 +1,10 @@
 """Requests counted, kept within quotas, and repeated with patience.
 
 Hides: at most L requests to an archive in a period P (dissertation, V.1), over all runs into the same folder; waiting
-when an archive asks for it; trying again after a broken line; and giving an archive up that only fails. Rates and
-concurrency are the client's. Invariants: a request is counted in the journal just before it is sent; without requests
-left none is sent.
+when an archive asks for it; trying again after a broken line, a silence or a body cut short; and giving an archive up
+that only fails. Rates and concurrency are the client's. Invariants: a request is counted in the journal just before it
+is sent; without requests left none is sent; a resource is given up within `patience` seconds of silence, tries
+included, and so is an archive that has answered nothing for that long.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ from typing import Literal, TypeVar
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive, Rate
 from recollect.archives.transport import Request, Response, StreamedResponse
-from recollect.errors import ArchiveError, ArchiveThrottled, ArchiveTimeout, ArchiveUnreachable
+from recollect.errors import AnswerCutShort, ArchiveError, ArchiveThrottled, ArchiveTimeout, ArchiveUnreachable
 from recollect.recovery.journal import Journal, budget_left
 
 _Result = TypeVar("_Result")
 _TRIES = 3
 _FIRST_PAUSE = 0.5
 _FAILURES_TO_GIVE_UP = 6
-PATIENCE = 900.0  # seconds to wait in one go for an archive that asks for a pause
+PATIENCE = 900.0  # seconds to wait in one go for an archive that asks for a pause, or is silent
+_LONGEST_SILENCE = 120.0  # seconds without a byte after which one request is given up, whatever the patience
+_BROKEN = (ArchiveTimeout, ArchiveUnreachable, AnswerCutShort)
 
 
 class OutOfQuota(ArchiveError):
@@ -72,7 +75,11 @@ class Meter:
         self._journal = journal
         self._quotas = dict(quotas)
         self._patience = patience
+        # All tries of one request, and the pauses between them, fit into the patience.
+        self._silence = min(_LONGEST_SILENCE, patience / (_TRIES + 1))
+        self._pauses = [min(_FIRST_PAUSE * 4**n, patience / 20) for n in range(_TRIES)]
         self._failures: dict[str, int] = {}
+        self._heard: dict[str, float] = {}  # archive -> when it last answered, or was first asked
         self.down: dict[str, str] = {}  # archive -> why it is not asked any more
 
     def quota(self, archive: str) -> Quota | None:
@@ -99,20 +106,45 @@ class Meter:
         archive = request.archive
 
         async def ask() -> Response:
-            response = await self._client.send(request._replace(before=lambda: self._count(archive, "listed")))
+            deadline = asyncio.get_running_loop().time() + self._silence
+            counted = request._replace(before=lambda: self._count(archive, "listed"), deadline=deadline)
+            response = await self._client.send(counted)
             if response.status == 429 or (response.status == 503 and "retry-after" in response.headers):
                 why = f"status {response.status}"
                 raise ArchiveThrottled("the archive asked us to wait", where=request.url, why=why)
             return response
 
-        return await self.patiently(archive, ask)
+        response = await self.patiently(archive, ask)
+        if response.truncated and len(response.body) < request.max_bytes:
+            again = await self.patiently(archive, ask)
+            if not again.truncated or len(again.body) > len(response.body):
+                return again
+        return response
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[StreamedResponse]:
-        """A capture; repeat with `patiently`."""
-        counted = request._replace(before=lambda: self._count(request.archive, "fetched"))
-        async with self._client.stream(counted) as response:
-            yield response
+        """A capture; repeat with `patiently`. Without a byte for a while it is given up, wherever it stands."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(None) as timer:
+
+                def heard() -> None:
+                    timer.reschedule(loop.time() + self._silence)
+
+                def before() -> None:
+                    self._count(request.archive, "fetched")
+                    heard()
+
+                async def chunks(response: StreamedResponse) -> AsyncIterator[bytes]:
+                    async for chunk in response:
+                        heard()
+                        yield chunk
+
+                async with self._client.stream(request._replace(before=before)) as response:
+                    yield replace(response, chunks=chunks(response))
+        except TimeoutError as error:
+            why = f"nothing came for {self._silence:.3g} s"
+            raise ArchiveTimeout("the archive is silent", where=request.url, why=why) from error
 
     def _count(self, archive: Archive, kind: Literal["listed", "fetched"]) -> None:
         if self.budget(archive.id) == 0:
@@ -121,9 +153,10 @@ class Meter:
         self._journal.count_request(archive.id, kind, quota.period if quota else 86_400.0)
 
     async def patiently(self, archive: Archive, ask: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Ask until there is an answer: wait when told to, try again after a failure, give up in the end."""
+        """Ask until there is an answer: wait when asked to, try again after a failure, give up in the end."""
         waited = 0.0
         tries = 0
+        self._heard.setdefault(archive.id, time.monotonic())
         while True:
             try:
                 result = await ask()
@@ -137,18 +170,22 @@ class Meter:
                 # Without a pause it is our own rate that leaves no time: that is no reason to lose patience.
                 waited += pause
                 await asyncio.sleep(max(pause, _FIRST_PAUSE))
-            except (ArchiveTimeout, ArchiveUnreachable) as error:
+            except _BROKEN as error:
                 tries += 1
-                if tries >= _TRIES or archive.id in self.down:
-                    self._failed(archive.id, error)
+                silent = time.monotonic() - self._heard[archive.id]
+                if tries >= _TRIES or archive.id in self.down or silent >= self._patience:
+                    self._failed(archive.id, error, silent)
                     raise
-                await asyncio.sleep(_FIRST_PAUSE * 4 ** (tries - 1))
+                await asyncio.sleep(self._pauses[tries - 1])
             else:
                 self._failures.pop(archive.id, None)
+                self._heard[archive.id] = time.monotonic()
                 return result
 
-    def _failed(self, archive: str, error: ArchiveError) -> None:
+    def _failed(self, archive: str, error: ArchiveError, silent: float) -> None:
         """An archive that fails again and again is left alone for the rest of the run."""
         self._failures[archive] = self._failures.get(archive, 0) + 1
-        if self._failures[archive] >= _FAILURES_TO_GIVE_UP:
+        if silent >= self._patience:
+            self.down[archive] = f"it has not answered for {silent:.0f} s: {error}"
+        elif self._failures[archive] >= _FAILURES_TO_GIVE_UP:
             self.down[archive] = f"it failed {_FAILURES_TO_GIVE_UP} times in a row: {error}"

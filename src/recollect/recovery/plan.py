@@ -22,7 +22,7 @@ from datetime import datetime
 from typing import Literal
 
 from recollect.recovery.choose import Candidate, Wish, in_order, is_content
-from recollect.recovery.store import Reason
+from recollect.recovery.verdicts import Reason, Verdict
 
 Policy = Literal["naive", "knowledgeable", "exhaustive"]
 POLICIES: tuple[Policy, ...] = ("naive", "knowledgeable", "exhaustive")
@@ -50,6 +50,7 @@ class Attempt:
     outcome: Outcome | Literal["answered"]
     detail: str = ""
     digest: str = ""
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Fetch:
 class GiveUp:
     reason: Reason
     detail: str
+    verdict: Verdict | None = None
 
 
 def decide(
@@ -117,32 +119,32 @@ def _give_up(
     waiting = [by_name[name] for name in names if name in by_name]
     spent = [h.name for h in waiting if not h.down]
     if spent:
-        return GiveUp("out-of-quota", f"no requests left for {', '.join(spent)}")
+        return GiveUp(Reason.OUT_OF_QUOTA, f"no requests left for {', '.join(spent)}")
     failures = [a for a in attempts if a.outcome == "failed"]
     if failures or waiting:
         said = [f"{a.archive}: {a.detail}" for a in failures[-2:]] or [f"{h.name}: {h.down}" for h in waiting]
-        return GiveUp("failed", "; ".join(dict.fromkeys(said)))
+        return GiveUp(Reason.FAILED, "; ".join(dict.fromkeys(said)))
     blocked = [a for a in attempts if a.outcome == "blocked"]
     if blocked:
-        return GiveUp("blocked", f"{blocked[0].archive}: {blocked[0].detail}")
+        return GiveUp(Reason.BLOCKED, f"{blocked[0].archive}: {blocked[0].detail}")
     rejected = [a for a in attempts if a.outcome == "rejected"]
     if rejected:
-        return GiveUp("rejected", rejected[0].detail)
+        return GiveUp(Reason.REJECTED, rejected[0].detail, rejected[0].verdict)
     return _without_content(known, attempts, wish)
 
 
 def _without_content(known: list[Candidate], attempts: Sequence[Attempt], wish: Wish) -> GiveUp:
     absent = [a for a in attempts if a.outcome == "absent" and a.captured_at is not None]
     if absent:
-        return GiveUp("failed", f"{absent[0].archive} lists it and does not have it")
+        return GiveUp(Reason.FAILED, f"{absent[0].archive} lists it and does not have it")
     outside = [c for c in known if not wish.in_range(c.captured_at)]
     if any(is_content(c.status) or c.is_redirect for c in outside):
         dates = sorted(c.captured_at for c in outside)
-        return GiveUp("out-of-range", f"captured only from {dates[0]:%Y-%m-%d} to {dates[-1]:%Y-%m-%d}")
+        return GiveUp(Reason.OUT_OF_RANGE, f"captured only from {dates[0]:%Y-%m-%d} to {dates[-1]:%Y-%m-%d}")
     if known:
         counts = Counter(c.status for c in known)
         said = ", ".join(
             f"{status} ×{count}" if count > 1 else str(status) for status, count in sorted(counts.items(), key=str)
         )
-        return GiveUp("rejected", f"archived only as an error: {said}")
-    return GiveUp("never-archived", "")
+        return GiveUp(Reason.REJECTED, f"archived only as an error: {said}", Verdict.ERROR_STATUS)
+    return GiveUp(Reason.NEVER_ARCHIVED, "")

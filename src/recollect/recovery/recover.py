@@ -2,59 +2,51 @@
 
 Hides: beginning, resuming and repeating, and the order of the outputs. Invariants: an output folder belongs to one
 start; what was recovered before is never asked for again; outputs are made from the store alone, so they can be made
-anew.
+again at any time (`remake`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from recollect.aggregator.maps import Maps
 from recollect.archives.client import ArchiveClient
 from recollect.archives.proxies import from_environment
-from recollect.archives.registry import Archive, choose, load_archives
+from recollect.archives.registry import Archive
+from recollect.archives.transport import Permits
 from recollect.datetimes import format_timestamp
 from recollect.errors import UsageError
-from recollect.model import ProgressCallback
-from recollect.recovery.crawl import RETRIED, TIMEOUT, Crawl, Event, Finished, Status
+from recollect.recovery.crawl import TIMEOUT, Crawl
 from recollect.recovery.journal import Journal, now_utc
 from recollect.recovery.lister import Lister, site_queries
-from recollect.recovery.maps import Maps
 from recollect.recovery.meter import PATIENCE, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
-from recollect.recovery.rehost import write_kit
-from recollect.recovery.report import Report, make_report, write_report
-from recollect.recovery.restore import restore
+from recollect.recovery.outputs import Outputs, write_outputs
+from recollect.recovery.progress import Finished, Watch
+from recollect.recovery.report import Report
 from recollect.recovery.scope import Scope
-from recollect.recovery.store import Store
+from recollect.recovery.sources import Sources, worth_asking
+from recollect.recovery.store import Store, on_this_disk
 from recollect.recovery.survey import Survey, survey
-from recollect.recovery.warcs import write_wacz, write_warc
+from recollect.recovery.verdicts import RETRIED, Reason, Stop
 
-NAME = "recovered"
-
-
-@dataclass(frozen=True, slots=True)
-class Outputs:
-    """What to make of the store."""
-
-    tree: bool = True
-    warc: bool = True
-    wacz: bool = True
-    kit: bool = True
-    summary: Path | None = None  # where the summary goes, if not into the folder
+Archives = Sequence[Archive] | Sources
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """Who is told what while a recovery runs."""
+class Run:
+    """How a run behaves; nothing of this changes what is recovered in the end."""
 
-    status: Callable[[Status], None] = lambda _status: None
-    event: Callable[[Event], None] = lambda _event: None
-    listed: Callable[[Survey], bool] = lambda _survey: True  # False: do not go on
-    progress: ProgressCallback = lambda _progress: None
-    stop: Callable[[], bool] = lambda: False
+    patience: float = PATIENCE  # longest wait, in seconds, for an archive that is busy or silent
+    wait: bool = False  # for the next period when a quota is used up, instead of ending
+    used: Mapping[str, int] = field(
+        default_factory=dict
+    )  # requests made elsewhere in this period; `*`: to each archive
+    permits: Permits | None = None  # asked before every request, for a budget over several processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,55 +58,118 @@ class Recovery:
 
 
 def recover(
-    uri: str,
+    start: str | Sequence[str] | None,
     out_dir: str | Path,
     *,
-    archives: Sequence[Archive] | None = None,
+    archives: Archives | None = None,
+    maps: str | Path | Maps | None = None,
     options: Options | None = None,
-    outputs: Outputs = Outputs(),  # noqa: B008 - frozen
+    outputs: Outputs | None = None,
     watch: Watch = Watch(),  # noqa: B008 - frozen
+    run: Run = Run(),  # noqa: B008 - frozen
 ) -> Recovery:
-    """Recover a site into a folder, from the given archives or the public ones; again to fill gaps."""
-    known = archives if archives is not None else choose(load_archives(), "")
-    chosen = options or Options(Scope((uri,)))
-    with Store.create(Path(out_dir)) as store:
-        prepare(store, chosen, resuming=False)
-        return recover_site(store, known, chosen, outputs=outputs, watch=watch)
+    """Recover a site into a folder: again to fill gaps, or with `start` None to resume what was interrupted.
+
+    `archives` are archives, or `Sources` to read them from; by default the public ones, of a resumed recovery those it
+    was begun with. `maps` is a folder of published maps. `options` and `outputs` of a resumed recovery are those it was
+    begun with, unless given.
+    """
+    folder = Path(out_dir)
+    if start is None:
+        with Store.open(folder) as old:
+            options, archives, outputs = _resumed(old, options, archives, outputs)
+    else:
+        uris = (start,) if isinstance(start, str) else tuple(start)
+        options = options or Options(Scope(uris))
+    sources = archives if isinstance(archives, Sources) else None if archives is not None else Sources()
+    known = sources.archives() if sources is not None else list(archives or ())  # type: ignore[arg-type]
+    outputs = outputs or Outputs()
+    places = maps or (sources.maps if sources else None)
+    with on_this_disk(folder), _opened(places, known, watch) as opened, Store.create(folder) as store:
+        prepare(store, options, resuming=start is None)
+        if sources is not None:
+            store.set_meta("asked", sources.to_json())
+        store.set_meta("outputs", outputs.to_json())
+        _charge(store, known, run.used)
+        return _recover(store, known, options, opened, outputs, watch, run)
+
+
+def stored_options(out_dir: str | Path) -> Options:
+    """The options a recovery was begun with; raises UsageError where there is none."""
+    with Store.open(Path(out_dir)) as store:
+        return _stored_options(store)
+
+
+def _stored_options(store: Store) -> Options:
+    stored = store.meta("options")
+    if stored is None:
+        raise UsageError("nothing to resume", where=str(store.out_dir), hint="recollect recover URI -o FOLDER")
+    return Options.from_json(stored)
+
+
+def _resumed(
+    store: Store, options: Options | None, archives: Archives | None, outputs: Outputs | None
+) -> tuple[Options, Archives, Outputs]:
+    before = Sources.from_json(store.meta("asked", {}))
+    if archives is None:
+        archives = before
+    elif isinstance(archives, Sources):
+        archives = archives.over(before)
+    return options or _stored_options(store), archives, outputs or Outputs.from_json(store.meta("outputs", {}))
+
+
+@contextmanager
+def _opened(maps: str | Path | Maps | None, archives: Sequence[Archive], watch: Watch) -> Iterator[Maps]:
+    """The maps: those of a folder, and those that archives name; a damaged one is reported, and its archive asked."""
+    if isinstance(maps, Maps):
+        yield maps
+        return
+    opened = Maps.open(maps or None, archives)
+    try:
+        for problem in opened.problems:
+            watch.problem(problem)
+        yield opened
+    finally:
+        opened.close()
+
+
+def _charge(store: Store, archives: Sequence[Archive], used: Mapping[str, int]) -> None:
+    journal = Journal(store)
+    for archive in archives:
+        count = used.get(archive.id, used.get("*", 0))
+        if count:
+            journal.charge(archive.id, count)
 
 
 def survey_site(
-    archives: Sequence[Archive], options: Options, maps: Maps, on_page: Callable[[str, int], None]
+    start: str | Sequence[str],
+    *,
+    archives: Archives | None = None,
+    maps: str | Path | Maps | None = None,
+    options: Options | None = None,
+    on_page: Callable[[str, int], None] = lambda _archive, _captures: None,
+    run: Run = Run(),  # noqa: B008 - frozen
+    watch: Watch = Watch(),  # noqa: B008 - frozen
 ) -> Survey:
-    """What the archives hold of a site, nothing kept."""
+    """What the archives hold of a site, nothing kept. `on_page` is called with an archive and its captures so far."""
+    uris = (start,) if isinstance(start, str) else tuple(start)
+    wanted = options or Options(Scope(uris))
+    sources = archives if isinstance(archives, Sources) else None if archives is not None else Sources()
+    known = sources.archives() if sources is not None else list(archives or ())  # type: ignore[arg-type]
 
-    async def ask(store: Store) -> Survey:
-        asked, skipped = _asked(archives, options, maps)
+    async def ask(store: Store, opened: Maps) -> Survey:
+        asked, skipped = worth_asking(known, wanted, opened)
         journal = Journal(store)
-        async with ArchiveClient(timeout=TIMEOUT, proxies=from_environment) as client:
-            meter = Meter(client, journal, quotas_of(asked, options.quotas))
-            lister = Lister(meter, journal, options.rules, on_page)
-            start = options.scope.start
-            queries = site_queries(options.scope)
+        async with ArchiveClient(timeout=TIMEOUT, proxies=from_environment, permits=run.permits) as client:
+            meter = Meter(client, journal, quotas_of(asked, wanted.quotas), patience=run.patience)
+            lister = Lister(meter, journal, wanted.rules, on_page)
             polite = [evenly(archive) for archive in asked]
-            await asyncio.gather(lister.list_site(polite, queries), lister.ask_front(polite, start))
-        return survey(journal, archives, options, skipped)
+            queries = site_queries(wanted.scope)
+            await asyncio.gather(lister.list_site(polite, queries), lister.ask_front(polite, wanted.scope.start))
+        return survey(journal, known, wanted, skipped)
 
-    with Store.in_memory() as store:
-        return asyncio.run(ask(store))
-
-
-def _asked(archives: Sequence[Archive], options: Options, maps: Maps) -> tuple[list[Archive], dict[str, str]]:
-    """The archives worth asking, and why the others are not: a rule of theirs, or their map."""
-    asked, skipped = [], {}
-    for archive in archives:
-        rules = [archive.rule(uri) for uri in options.scope.start]
-        if all(rule is not None for rule in rules):
-            skipped[archive.id] = f"by rule: {rules[0]}"
-        elif not maps.may_hold_site(archive, options.scope):
-            skipped[archive.id] = "its map has nothing of the site"
-        else:
-            asked.append(archive)
-    return asked, skipped
+    with _opened(maps or (sources.maps if sources else None), known, watch) as opened, Store.in_memory() as store:
+        return asyncio.run(ask(store, opened))
 
 
 def prepare(store: Store, options: Options, *, resuming: bool) -> None:
@@ -133,27 +188,24 @@ def prepare(store: Store, options: Options, *, resuming: bool) -> None:
     elif not resuming:
         # A later run: list afresh, and look again for whatever did not come; what is there is not asked for again.
         journal.forget_listings()
-        journal.requeue(("never-archived", "rejected", "out-of-range", "blocked"))
+        journal.requeue((Reason.NEVER_ARCHIVED, Reason.REJECTED, Reason.OUT_OF_RANGE, Reason.BLOCKED))
     journal.requeue(RETRIED)
     store.set_meta("start", start)
     store.set_meta("rules", options.rules.to_json())
     store.set_meta("options", options.to_json())
 
 
-def recover_site(
+def _recover(
     store: Store,
     archives: Sequence[Archive],
     options: Options,
-    *,
-    maps: Maps | None = None,
-    outputs: Outputs = Outputs(),  # noqa: B008 - frozen
-    watch: Watch = Watch(),  # noqa: B008 - frozen
-    patience: float = PATIENCE,
-    wait: bool = False,
+    maps: Maps,
+    outputs: Outputs,
+    watch: Watch,
+    run: Run,
 ) -> Recovery:
     """Recover into a prepared store, then write everything that is made of it."""
-    maps = maps or Maps()
-    asked, skipped = _asked(archives, options, maps)
+    asked, skipped = worth_asking(archives, options, maps)
 
     def listed(journal: Journal) -> bool:
         return watch.listed(survey(journal, archives, options, skipped))
@@ -165,27 +217,23 @@ def recover_site(
         on_status=watch.status,
         on_event=watch.event,
         on_listed=listed,
-        may_hold=maps.may_hold,
-        patience=patience,
+        may_hold=lambda archive, uri: maps.may_hold(archive.id, uri),
+        patience=run.patience,
         stop=watch.stop,
-        wait=wait,
+        wait=run.wait,
+        permits=run.permits,
     )
     finished = asyncio.run(crawl.run())
-    if finished.stopped == "not wanted":
+    if finished.stopped == Stop.DECLINED:
         return Recovery(finished, None)
     return Recovery(finished, write_outputs(store, outputs, watch.progress))
 
 
-def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) -> Report:
-    """The browsable tree, the WARC and WACZ, the re-hosting kit and the report, from the store alone."""
-    folder = store.out_dir
-    names = restore(store, folder, progress=progress).names if outputs.tree else {}
-    if outputs.warc:
-        write_warc(store, folder / f"{NAME}.warc.gz")
-    if outputs.wacz:
-        write_wacz(store, folder / f"{NAME}.wacz", title=", ".join(store.start))
-    if outputs.kit and names:
-        write_kit(store, names, folder / "rehost")
-    report = make_report(store, names)
-    write_report(report, folder, summary=outputs.summary)
-    return report
+def remake(out_dir: str | Path, *, outputs: Outputs | None = None, watch: Watch = Watch()) -> Report:  # noqa: B008
+    """Make the outputs of a recovery again, from its store alone: after a review, or with other choices."""
+    folder = Path(out_dir)
+    with Store.open(folder) as old:
+        chosen = outputs or Outputs.from_json(old.meta("outputs", {}))
+    with on_this_disk(folder), Store.create(folder) as store:
+        store.set_meta("outputs", chosen.to_json())
+        return write_outputs(store, chosen, watch.progress)

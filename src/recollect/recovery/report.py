@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from recollect import __version__
 from recollect.datetimes import format_iso, parse_timestamp
@@ -26,6 +27,7 @@ from recollect.recovery.journal import Journal
 from recollect.recovery.measure import Difference
 from recollect.recovery.options import Options
 from recollect.recovery.store import REASONS, Missing, Recovered, Store
+from recollect.recovery.verdicts import Reason
 
 # How far an embedded resource may be from its page: names and limits.
 _SPREAD = (
@@ -46,7 +48,7 @@ class Report:
     redirects: int
     missing: tuple[Missing, ...]
     queued: tuple[str, ...]
-    known: tuple[str, ...]  # listed in scope, never linked
+    known: tuple[str, ...]  # listed in scope, never linked, as far as the crawl came
     requests: Mapping[str, int]
     listings: Mapping[str, str]  # archive -> how its listing went, where that matters
     coherence: Mapping[str, int]
@@ -55,13 +57,32 @@ class Report:
     front: str | None  # the file to open first
     finished_at: datetime | None
     ended_at: datetime | None
+    complete: bool = True  # nothing is left to fetch; only then is it known that no link leads to what is `known`
+    outside: tuple[tuple[str, str], ...] = ()  # (URI, page) of what pages embed from outside the scope
+    neutral: Mapping[str, str] = field(default_factory=dict)  # embedded and not there -> a page that embeds it
+    kept: Mapping[str, str] = field(default_factory=dict)  # a person's file -> the new version beside it
+
+    @property
+    def suspects(self) -> tuple[Recovered, ...]:
+        """Pages of which every capture is doubtful: the best one was kept, for a person to decide."""
+        return tuple(resource for resource in self.resources if resource.suspect is not None)
+
+    @property
+    def needed(self) -> int:
+        """Everything the pages link to within the site and need for their look, wherever that is."""
+        return len(self.resources) + len(self.missing) + len(self.outside)
+
+    @property
+    def outside_hosts(self) -> dict[str, int]:
+        """Resources that pages need from outside the scope, by host, most first."""
+        return dict(Counter(urlsplit(uri).netloc for uri, _ in self.outside).most_common())
 
     @property
     def by_archive(self) -> dict[str, int]:
         return dict(Counter(resource.archive for resource in self.resources).most_common())
 
     @property
-    def by_reason(self) -> dict[str, int]:
+    def by_reason(self) -> dict[Reason, int]:
         return dict(Counter(missing.reason for missing in self.missing).most_common())
 
     @property
@@ -76,13 +97,19 @@ class Report:
     @property
     def difference(self) -> Difference:
         """As far as it can be known without the lost site: altered counts as changed, what is linked is the site."""
-        site = len(self.resources) + len(self.missing)
-        altered = sum(resource.altered or resource.live for resource in self.resources)
-        return Difference.of_counts(altered, len(self.missing), 0, lost=site, recovered=len(self.resources))
+        altered = sum(bool(r.altered or r.live or r.suspect) for r in self.resources)
+        gone = len(self.missing) + len(self.outside)
+        return Difference.of_counts(altered, gone, 0, lost=self.needed, recovered=len(self.resources))
 
 
-def make_report(store: Store, files: Mapping[str, str]) -> Report:
-    """Sum up a store. `files` are the names of the restored tree, by URI."""
+def make_report(
+    store: Store,
+    files: Mapping[str, str],
+    *,
+    neutral: Mapping[str, str] | None = None,
+    kept: Mapping[str, str] | None = None,
+) -> Report:
+    """Sum up a store. `files` are the names of the restored tree, by URI; `neutral` and `kept` are as in the report."""
     journal = Journal(store)
     resources = tuple(store.recovered(redirects=False))
     spread, furthest = _coherence(store, resources)
@@ -102,6 +129,10 @@ def make_report(store: Store, files: Mapping[str, str]) -> Report:
         front=_front(store, resources, files),
         finished_at=parse_timestamp(finished) if finished else None,
         ended_at=parse_timestamp(ended) if ended else None,
+        complete=bool(store.meta("complete", True)) and not any(True for _ in store.queued()),
+        outside=tuple((uri, page) for uri, page in store.outside() if store.find(uri) is None),
+        neutral=neutral or {},
+        kept=kept or {},
     )
 
 
@@ -118,11 +149,7 @@ def _known(store: Store) -> Iterator[str]:
     if options is None:
         return
     scope = Options.from_json(options).scope
-    rows = store.db.execute(
-        """SELECT min(uri) FROM capture WHERE (status IS NULL OR status = 200)
-           AND key NOT IN (SELECT key FROM resource) AND key NOT IN (SELECT key FROM alias) GROUP BY key ORDER BY key"""
-    )
-    for (uri,) in rows.fetchall():
+    for uri in Journal(store).unreached():
         if scope.holds(uri):
             yield uri
 
@@ -132,7 +159,7 @@ def _coherence(
 ) -> tuple[dict[str, int], tuple[tuple[str, str, int], ...]]:
     """How far the embedded resources are from their pages in time."""
     by_key = {resource.key: resource for resource in resources}
-    near = {key for (key,) in store.db.execute("SELECT key FROM resource WHERE near IS NOT NULL")}
+    near = store.embedded_keys()
     spread = dict.fromkeys((name for name, _ in _SPREAD), 0)
     distances = []
     for resource in resources:
@@ -163,6 +190,9 @@ def to_json(report: Report) -> dict[str, Any]:
             "missing": len(report.missing),
             "queued": len(report.queued),
             "known_not_fetched": len(report.known),
+            "needed": report.needed,
+            "needed_elsewhere": len(report.outside),
+            "suspects": len(report.suspects),
             "bytes": sum(resource.length for resource in report.resources),
             "requests": report.total_requests,
             "efficiency": round(report.efficiency, 4) if report.efficiency is not None else None,
@@ -175,9 +205,25 @@ def to_json(report: Report) -> dict[str, Any]:
         "furthest": [{"uri": uri, "page": page, "days": days} for uri, page, days in report.furthest],
         "resources": [_resource_json(resource, report.files) for resource in report.resources],
         "missing": [
-            {"uri": m.uri, "reason": m.reason, "detail": m.detail, "kind": m.kind, "found_on": m.found_on}
+            {
+                "uri": m.uri,
+                "reason": m.reason,
+                "verdict": m.verdict,
+                "detail": m.detail,
+                "kind": m.kind,
+                "found_on": m.found_on,
+            }
             for m in report.missing
         ],
+        "suspects": [
+            {"uri": r.uri, "verdict": r.suspect, "detail": r.doubt, "captured_at": format_iso(r.captured_at)}
+            for r in report.suspects
+        ],
+        "complete": report.complete,
+        "needed_elsewhere": [{"uri": uri, "page": page} for uri, page in report.outside],
+        "needed_elsewhere_by_host": report.outside_hosts,
+        "neutralized": [{"uri": uri, "page": page} for uri, page in sorted(report.neutral.items())],
+        "kept_files": [{"file": name, "new": new} for name, new in sorted(report.kept.items())],
         "queued": list(report.queued),
         "known_not_fetched": list(report.known),
     }
@@ -195,6 +241,7 @@ def _resource_json(resource: Recovered, files: Mapping[str, str]) -> dict[str, A
         "uri_m": resource.uri_m,
         "altered": resource.altered,
         "live": resource.live,
+        "suspect": resource.suspect,
         "found_on": resource.found_on,
         "other_archives": {name: format_iso(at) for name, at in resource.other_archives},
     }
@@ -213,9 +260,16 @@ def summary_lines(report: Report) -> Iterator[str]:
     for m in report.missing:
         yield _line(now, m.uri, "MISSING", "", "", "", f"{m.reason}: {m.detail}" if m.detail else m.reason)
     for uri in report.known:
-        yield _line(now, uri, "KNOWN", "", "", "", "listed, but no link led there")
+        yield _line(now, uri, "KNOWN", "", "", "", "listed, " + known_reason(report))
+    for uri, page in report.outside:
+        yield _line(now, uri, "MISSING", "", "", "", f"outside the scope (--assets anywhere): needed by {page}")
     for uri in report.queued:
         yield _line(now, uri, "QUEUED", "", "", "", "still to be fetched")
+
+
+def known_reason(report: Report) -> str:
+    """Why something is listed and was not fetched. Unknown is not no: links that were not read may lead there."""
+    return "but no link led there" if report.complete else "not reached before the run ended"
 
 
 def _when(moment: datetime | None) -> str:
@@ -252,7 +306,10 @@ def report_page(report: Report) -> str:
         f"<title>Recovered: {name}</title><style>{_STYLE}</style></head><body><h1>Recovered: {name}</h1>",
         _head(report),
         _archives(report),
+        _suspects(report),
         _missing(report),
+        _elsewhere(report),
+        _kept(report),
         _times(report),
         _resources(report),
         f"<p class='dim'>Made by Recollect {escape(__version__)}.</p></body></html>\n",
@@ -262,9 +319,11 @@ def report_page(report: Report) -> str:
 
 def _head(report: Report) -> str:
     count, lost = len(report.resources), len(report.missing)
-    share = count / (count + lost) if count + lost else 0.0
-    words = [f"<p class='big'>{share:.0%} of what is linked came back</p>"]
+    share = count / report.needed if report.needed else 0.0
+    words = [f"<p class='big'>{share:.0%} of what is linked and needed came back</p>"]
     said = f"{count:,} resources came back, {lost:,} are missing; redirects: {report.redirects:,}."
+    if report.outside:
+        said += f" {len(report.outside):,} more that pages need are on other hosts and were not asked for."
     if report.efficiency is not None:
         said += f" {report.total_requests:,} requests, {report.efficiency:.2f} resources per request."
     words.append(f"<p>{said}</p>")
@@ -323,6 +382,45 @@ def _missing(report: Report) -> str:
     )
 
 
+def _suspects(report: Report) -> str:
+    """Pages that were kept although every capture of them is doubtful."""
+    if not report.suspects:
+        return ""
+    rows = [
+        [escape(r.uri), escape(r.suspect or ""), escape(r.doubt), f"{r.captured_at:%Y-%m-%d}"] for r in report.suspects
+    ]
+    return (
+        "<h2>To review</h2><p>Every capture of these pages is doubtful; the best one was kept. "
+        "<code>recollect review FOLDER</code> lists them; <code>--accept</code> and <code>--reject</code> decide.</p>"
+        + _table(["URL", "looks like", "because", "captured"], rows)
+    )
+
+
+def _elsewhere(report: Report) -> str:
+    """What pages need from outside the scope."""
+    if not report.outside:
+        return ""
+    hosts = [[escape(host), f"{count:,}"] for host, count in report.outside_hosts.items()]
+    rows = [[escape(uri), escape(page)] for uri, page in report.outside]
+    return (
+        f"<h2>Needed from other hosts</h2><p>The pages embed {len(report.outside):,} resources of other hosts. "
+        f"<code>--assets anywhere</code> would ask the archives for these {len(report.outside):,} too.</p>"
+        + _table(["host", "resources"], hosts, (1,))
+        + "<details><summary>All of them</summary>"
+        + _table(["URL", "needed by"], rows)
+        + "</details>"
+    )
+
+
+def _kept(report: Report) -> str:
+    """A person's files, which are never replaced."""
+    if not report.kept:
+        return ""
+    rows = [[escape(name), escape(new)] for name, new in sorted(report.kept.items())]
+    text = "<h2>Your files</h2><p>These files are not ours, or were changed; they were left as they are.</p>"
+    return text + _table(["your file", "the new version"], rows)
+
+
 def _times(report: Report) -> str:
     years = Counter(resource.captured_at.year for resource in report.resources)
     rows = [[str(year), f"{count:,}"] for year, count in sorted(years.items())]
@@ -342,6 +440,7 @@ def _resources(report: Report) -> str:
         file = report.files.get(r.uri)
         link = f"<a href='{escape(_href(file))}'>{escape(r.uri)}</a>" if file else escape(r.uri)
         note = " (live web)" if r.live else " (altered)" if r.altered else ""
+        note += f" ({r.suspect}?)" if r.suspect else ""
         return [link, escape(r.media_type), escape(r.archive) + note, f"{r.captured_at:%Y-%m-%d}"]
 
     rows = [row(resource) for resource in report.resources]

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from recollect.errors import RecollectError
 from recollect.model import Progress, ProgressCallback
@@ -22,6 +23,7 @@ from recollect.recovery.filenames import file_names, relative_link
 from recollect.recovery.rewrite import Rewriter, rewrite_css, rewrite_html, rewrite_svg
 from recollect.recovery.store import Recovered, Store
 
+MissingLinks = Literal["neutral", "keep"]
 _REWRITERS: dict[str, Callable[[bytes, str, str, Rewriter], bytes]] = {
     "text/html": rewrite_html,
     "application/xhtml+xml": rewrite_html,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -33,19 +34,19 @@ from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.errors import BadURI, RecollectError, ResourceError, UsageError
 from recollect.recovery.canonical import Rules, visit_key
 from recollect.recovery.decoding import decoded
+from recollect.recovery.verdicts import Reason, Verdict
 
 FOLDER = ".recollect"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Kind = Literal["page", "asset"]
-Reason = Literal["never-archived", "blocked", "failed", "out-of-quota", "rejected", "out-of-range"]
-REASONS: dict[str, str] = {
-    "never-archived": "no archive holds it",
-    "blocked": "an archive holds it and does not give it out",
-    "failed": "every archive that holds it failed to deliver it",
-    "out-of-quota": "an archive holds it, and no request was left for it",
-    "rejected": "every capture is an error page, parked, hijacked, redirected away, a login or an anti-bot page",
-    "out-of-range": "no capture in the wanted range of dates",
+REASONS: dict[Reason, str] = {
+    Reason.NEVER_ARCHIVED: "no archive holds it",
+    Reason.BLOCKED: "an archive holds it and does not give it out",
+    Reason.FAILED: "every archive that holds it failed to deliver it",
+    Reason.OUT_OF_QUOTA: "an archive holds it, and no request was left for it",
+    Reason.REJECTED: "every capture is an error, redirects away, or was rejected in a review",
+    Reason.OUT_OF_RANGE: "no capture in the wanted range of dates",
 }
 
 
@@ -75,6 +76,8 @@ class Recovered:
     live: bool = False  # from the live web (--live-fallback), not from an archive
     found_on: str | None = None  # key of the page that first led here
     other_archives: tuple[tuple[str, datetime], ...] = ()
+    suspect: Verdict | None = None  # kept for review: no capture of the page is free of doubt
+    doubt: str = ""  # the reason for `suspect`, in words
 
     @property
     def is_redirect(self) -> bool:
@@ -91,6 +94,7 @@ class Missing:
     detail: str
     kind: Kind = "page"
     found_on: str | None = None
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +114,13 @@ CREATE TABLE IF NOT EXISTS resource (
   found_on TEXT, near TEXT, guess INTEGER NOT NULL DEFAULT 0, reason TEXT, detail TEXT,
   archive TEXT, captured_at TEXT, uri_m TEXT, status INTEGER, headers TEXT, media_type TEXT, charset TEXT,
   content_encoding TEXT, sha1 TEXT, sha256 TEXT, length INTEGER, fetched_at TEXT, redirect_to TEXT,
-  altered INTEGER, live INTEGER, others TEXT
+  altered INTEGER, live INTEGER, others TEXT, verdict TEXT
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS resource_state ON resource (state, kind, number);
 CREATE TABLE IF NOT EXISTS alias (key TEXT PRIMARY KEY, target TEXT NOT NULL, why TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS outside (uri TEXT PRIMARY KEY, page TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS review (sha1 TEXT PRIMARY KEY, decision TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS written (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -136,11 +143,7 @@ class Store:
         store = cls(out_dir, _connect(folder / "journal.db"), writable=True)
         try:
             store._lock()
-            store.db.executescript(_SCHEMA)
-            version = store.meta("schema", SCHEMA_VERSION)
-            if version != SCHEMA_VERSION:
-                raise RecollectError("the journal is of another version", where=str(folder), why=f"schema {version}")
-            store.set_meta("schema", SCHEMA_VERSION)
+            store._upgrade()
             for leftover in (folder / "tmp").iterdir():
                 leftover.unlink(missing_ok=True)
         except BaseException:
@@ -152,7 +155,7 @@ class Store:
     def in_memory(cls) -> Store:
         """A store that leaves nothing behind: for surveys, which fetch no payload."""
         store = cls(Path(), sqlite3.connect(":memory:"), writable=True)
-        store.db.executescript(_SCHEMA)
+        store._upgrade()
         return store
 
     @classmethod
@@ -163,7 +166,38 @@ class Store:
             raise UsageError(
                 "no recovery here", where=str(out_dir), hint=f"recollect recover http://lost.example/ -o {out_dir}"
             )
-        return cls(out_dir, _connect(path), writable=False)
+        store = cls(out_dir, _connect(path), writable=False)
+        try:
+            store._upgrade()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _upgrade(self) -> None:
+        """Bring the tables to this version; a journal of version 1 keeps its words as verdicts."""
+        with self.db:
+            new = not self._columns("meta")
+            version = SCHEMA_VERSION if new else self.meta("schema", 1)
+            if version > SCHEMA_VERSION:
+                why = f"schema {version}, this version reads up to {SCHEMA_VERSION}"
+                raise RecollectError("the journal is of a newer version", where=str(self.folder), why=why)
+            for table in ("resource", "attempt"):
+                columns = self._columns(table)
+                if columns and "verdict" not in columns:
+                    self.db.execute(f"ALTER TABLE {table} ADD COLUMN verdict TEXT")
+                    for verdict, pattern in _OLD_WORDS:
+                        self.db.execute(f"UPDATE {table} SET verdict = ? WHERE detail LIKE ?", (verdict, pattern))
+        if new or version < SCHEMA_VERSION or self.writable:
+            self.db.executescript(_SCHEMA)
+            self.set_meta("schema", SCHEMA_VERSION)
+
+    def _columns(self, table: str) -> set[str]:
+        return {row[1] for row in self.db.execute(f"PRAGMA table_info({table})")}
+
+    def transaction(self) -> contextlib.AbstractContextManager[object]:
+        """A block whose writes are committed together, or not at all when it raises."""
+        return self.db
 
     def __enter__(self) -> Store:
         return self
@@ -204,9 +238,10 @@ class Store:
 
     def missing(self) -> Iterator[Missing]:
         """Everything that was looked for and did not come back, in order of key."""
-        query = "SELECT key, uri, reason, detail, kind, found_on FROM resource WHERE state = 'missing' ORDER BY key"
-        for row in self.db.execute(query):
-            yield Missing(*row)
+        query = """SELECT key, uri, reason, detail, kind, found_on, verdict FROM resource WHERE state = 'missing'
+                   ORDER BY key"""
+        for key, uri, reason, detail, kind, found_on, verdict in self.db.execute(query):
+            yield Missing(key, uri, Reason(reason), detail, kind, found_on, _verdict(verdict))
 
     def queued(self) -> Iterator[tuple[str, str, Kind]]:
         """(key, uri, kind) of what is still to be fetched, in order of key."""
@@ -242,6 +277,27 @@ class Store:
     def aliases(self) -> Iterator[tuple[str, str, str]]:
         """(key, key it stands for, why), in order of key."""
         yield from self.db.execute("SELECT key, target, why FROM alias ORDER BY key")
+
+    def keys(self) -> set[str]:
+        """The visit keys of every resource, whatever its state."""
+        return {key for (key,) in self.db.execute("SELECT key FROM resource")}
+
+    def embedded_keys(self) -> set[str]:
+        """The visit keys of what pages embed: those with a page whose date they should be near."""
+        return {key for (key,) in self.db.execute("SELECT key FROM resource WHERE near IS NOT NULL")}
+
+    def outside(self) -> Iterator[tuple[str, str]]:
+        """(URI, key of a page) of everything that pages embed from outside the scope, in order of URI."""
+        yield from self.db.execute("SELECT uri, page FROM outside ORDER BY uri")
+
+    def reviewed(self) -> dict[str, str]:
+        """Digest of a payload -> what a person decided about it: `accepted` or `rejected`."""
+        return dict(self.db.execute("SELECT sha1, decision FROM review"))
+
+    def written(self) -> dict[str, str]:
+        """File below the output folder -> SHA-256 of what we wrote into it ("" when an older version wrote it)."""
+        found = dict(self.db.execute("SELECT name, sha256 FROM written"))
+        return found or dict.fromkeys(self.meta("files", []), "")
 
     def counts(self) -> dict[tuple[str, str], int]:
         """How many resources are in each (state, kind)."""
@@ -302,7 +358,7 @@ class Store:
             length,
             sha256,
         ) = row[:13]
-        fetched_at, kind, redirect_to, altered, live, found_on, others = row[13:]
+        fetched_at, kind, redirect_to, altered, live, found_on, others, verdict, detail = row[13:]
         return Recovered(
             key=key,
             uri=uri,
@@ -324,6 +380,8 @@ class Store:
             live=bool(live),
             found_on=found_on,
             other_archives=tuple((name, parse_timestamp(at)) for name, at in json.loads(others)),
+            suspect=_verdict(verdict),
+            doubt=detail or "",
         )
 
     # Writing (the crawl, and tests that need a store) --------------------------------------------------------------
@@ -353,6 +411,8 @@ class Store:
                 int(resource.live),
                 resource.found_on,
                 json.dumps([(name, format_timestamp(at)) for name, at in resource.other_archives]),
+                resource.suspect,
+                resource.doubt,
                 self.next_number(),
             ),
         )
@@ -360,9 +420,10 @@ class Store:
     def add_missing(self, missing: Missing) -> None:
         """Record that a resource did not come back; the transaction is the caller's to commit."""
         self.db.execute(
-            """INSERT INTO resource (key, uri, kind, state, number, found_on, reason, detail)
-               VALUES (?, ?, ?, 'missing', ?, ?, ?, ?)
-               ON CONFLICT (key) DO UPDATE SET state = 'missing', reason = excluded.reason, detail = excluded.detail""",
+            """INSERT INTO resource (key, uri, kind, state, number, found_on, reason, detail, verdict)
+               VALUES (?, ?, ?, 'missing', ?, ?, ?, ?, ?)
+               ON CONFLICT (key) DO UPDATE SET state = 'missing', reason = excluded.reason, detail = excluded.detail,
+                 verdict = excluded.verdict""",
             (
                 missing.key,
                 missing.uri,
@@ -371,8 +432,43 @@ class Store:
                 missing.found_on,
                 missing.reason,
                 missing.detail,
+                missing.verdict,
             ),
         )
+
+    def add_outside(self, uri: str, page: str) -> None:
+        """Record that a page embeds something from outside the scope. The caller commits."""
+        self.db.execute("INSERT OR IGNORE INTO outside VALUES (?, ?)", (uri, page))
+
+    def accept(self, resource: Recovered) -> None:
+        """A person says that a suspect is the page."""
+        with self.db:
+            self.db.execute("INSERT OR REPLACE INTO review VALUES (?, 'accepted')", (resource.digest,))
+            self.db.execute("UPDATE resource SET verdict = NULL, detail = NULL WHERE key = ?", (resource.key,))
+
+    def reject(self, resource: Recovered) -> None:
+        """A person says that a suspect is not the page: it is missing, and these bytes are not taken again."""
+        detail = f"dropped in a review ({resource.doubt})" if resource.doubt else "dropped in a review"
+        with self.db:
+            self.db.execute("INSERT OR REPLACE INTO review VALUES (?, 'rejected')", (resource.digest,))
+            self.add_missing(
+                Missing(
+                    resource.key,
+                    resource.uri,
+                    Reason.REJECTED,
+                    detail,
+                    resource.kind,
+                    resource.found_on,
+                    Verdict.DROPPED,
+                )
+            )
+
+    def set_written(self, files: dict[str, str]) -> None:
+        """Replace the record of what we wrote."""
+        with self.db:
+            self.db.execute("DELETE FROM written")
+            self.db.executemany("INSERT INTO written VALUES (?, ?)", sorted(files.items()))
+            self.db.execute("DELETE FROM meta WHERE name = 'files'")
 
     def forget(self, key: str) -> None:
         """Take a resource off the books: nobody linked to it, it was only guessed at. The caller commits."""
@@ -412,14 +508,32 @@ _COLUMNS = [
     "live",
     "found_on",
     "others",
+    "verdict",
+    "detail",
 ]
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM resource"
 # What led to a resource first is kept; everything else is of its last recovery.
 _INSERT_RECOVERED = (
     f"INSERT INTO resource ({', '.join(_COLUMNS)}, number, state) VALUES ({'?, ' * len(_COLUMNS)}?, 'recovered') "
-    "ON CONFLICT (key) DO UPDATE SET state = 'recovered', reason = NULL, detail = NULL, "
+    "ON CONFLICT (key) DO UPDATE SET state = 'recovered', reason = NULL, "
     + ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in ("key", "found_on"))
 )
+
+
+# How journals of version 1 spelled verdicts at the beginning of their sentences; later patterns are more exact.
+_OLD_WORDS: tuple[tuple[Verdict, str], ...] = (
+    *((verdict, f"{verdict}:%") for verdict in Verdict),
+    (Verdict.LEADS_NOWHERE, "redirected-away: it leads to no page of the site%"),
+    (Verdict.AFTER_THE_END, "hijacked: captured only after the site's end%"),
+    (Verdict.ERROR_STATUS, "archived as status %"),
+    (Verdict.ERROR_STATUS, "archived only as an error%"),
+    (Verdict.OTHER_SPELLING, "it only leads to another spelling of itself%"),
+    (Verdict.DIGEST_DIFFERS, "the bytes are not those of the index (digest differs)%"),
+)
+
+
+def _verdict(word: str | None) -> Verdict | None:
+    return Verdict(word) if word else None
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -495,3 +609,26 @@ class PayloadWriter:
     def discard(self) -> None:
         self._file.close()
         self._path.unlink(missing_ok=True)
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@contextlib.contextmanager
+def on_this_disk(out_dir: Path) -> Iterator[None]:
+    """A block that writes below `out_dir`: a full disk is one clear error, and what was committed stays."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise _disk_full(out_dir, error.strerror or str(error)) from error
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            raise
+        raise _disk_full(out_dir, str(error)) from error
+
+
+def _disk_full(out_dir: Path, why: str) -> ResourceError:
+    hint = f"free some space, then go on with: recollect recover --resume {out_dir}"
+    return ResourceError("the disk is full", where=str(out_dir), why=why, hint=hint)

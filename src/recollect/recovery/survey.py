@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
@@ -17,11 +18,22 @@ from recollect.archives.registry import Archive
 from recollect.datetimes import format_iso
 from recollect.recovery.choose import Candidate, in_order, is_content, resolve_revisits
 from recollect.recovery.journal import Journal
+from recollect.recovery.lister import is_front
 from recollect.recovery.meter import quotas_of
 from recollect.recovery.options import Options
 
 KINDS = ("html", "image", "style", "script", "document", "media", "other", "redirect", "error")
 _UNLIMITED = 20.0  # requests a second an archive without a limit is taken to answer
+
+
+class ListingState(StrEnum):
+    """How the listing of one archive went."""
+
+    COMPLETE = "complete"
+    TRUNCATED = "truncated"
+    FAILED = "failed"
+    NO_LISTING = "no listing"  # it lists no sites, only single pages
+    NOT_ASKED = "not asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +42,7 @@ class ArchiveSurvey:
 
     id: str
     name: str
-    state: str  # complete, truncated, failed, no listing, not asked
+    state: ListingState
     detail: str = ""
     captures: int = 0
     resources: int = 0
@@ -60,7 +72,8 @@ class Survey:
     @property
     def complete(self) -> bool:
         """Did every archive that lists answer in full?"""
-        return all(archive.state not in ("failed", "truncated") for archive in self.archives)
+        incomplete = (ListingState.FAILED, ListingState.TRUNCATED)
+        return all(archive.state not in incomplete for archive in self.archives)
 
     def to_json(self) -> dict[str, Any]:
         def iso(moment: datetime | None) -> str | None:
@@ -184,13 +197,14 @@ def _archive(
     archive: Archive, tally: _Tally, journal: Journal, skipped: Mapping[str, str], chosen: int
 ) -> ArchiveSurvey:
     listings = [listing for (name, _), listing in journal.listings().items() if name == archive.id]
-    state, detail = "no listing", ""
+    state, detail = ListingState.NO_LISTING, ""
     if archive.id in skipped:
-        state, detail = "not asked", skipped[archive.id]
+        state, detail = ListingState.NOT_ASKED, skipped[archive.id]
     elif listings:
         worst = min(listings, key=lambda x: ("failed", "part", "truncated", "done").index(x.state))
-        state = {"done": "complete", "part": "failed"}.get(worst.state, worst.state)
-        state = "no listing" if worst.query.startswith("front ") and state == "truncated" else state
+        state = _STATES[worst.state]
+        if is_front(worst.query) and state == ListingState.TRUNCATED:
+            state = ListingState.NO_LISTING
         detail = worst.detail
     return ArchiveSurvey(
         archive.id,
@@ -204,6 +218,14 @@ def _archive(
         tally.last_good or tally.last,
         chosen,
     )
+
+
+_STATES = {
+    "done": ListingState.COMPLETE,
+    "truncated": ListingState.TRUNCATED,
+    "part": ListingState.FAILED,
+    "failed": ListingState.FAILED,
+}
 
 
 def _seconds(archive: Archive, requests: int, options: Options) -> float:

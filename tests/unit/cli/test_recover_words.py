@@ -7,9 +7,9 @@ import pytest
 from recollect.cli.recover import _quota
 from recollect.cli.recoverytalk import _timeline, status_words
 from recollect.errors import UsageError
-from recollect.recovery.crawl import Status
 from recollect.recovery.meter import Quota
 from recollect.recovery.options import Options
+from recollect.recovery.progress import Status
 from recollect.recovery.scope import Scope
 
 

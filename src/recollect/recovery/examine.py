@@ -1,0 +1,81 @@
+"""A received capture against everything known of its site: is it the resource?
+
+Hides: which judgement needs what. Pure over its arguments; `judge` knows pages, this module knows the site they belong
+to: links into it, its front page, its scope, what a person decided.
+"""
+
+from __future__ import annotations
+
+from recollect.errors import BadURI
+from recollect.recovery.canonical import visit_key
+from recollect.recovery.judge import Rejection, judge, judge_redirect
+from recollect.recovery.knowledge import SiteKnowledge
+from recollect.recovery.links import Document
+from recollect.recovery.options import Options
+from recollect.recovery.store import Recovered
+from recollect.recovery.verdicts import Verdict
+
+_SMALL_SITE = 5  # listed resources; a smaller site may well have a front page without links
+
+
+def examine_content(
+    resource: Recovered,
+    document: Document | None,
+    content: bytes,
+    site: SiteKnowledge,
+    options: Options,
+    *,
+    index_digest: str = "",
+    judge_front: bool = True,
+) -> Rejection | None:
+    """None for a good capture. `judge_front` is False when no capture of the front page leads anywhere."""
+    decision = site.reviewed.get(resource.digest)
+    if decision == "rejected":
+        return Rejection(Verdict.DROPPED, "dropped in a review")
+    if decision == "accepted" or options.keep_suspects:
+        return None
+    repeats = site.repeats.get(index_digest, 1) - 1
+    rejection = judge(document, resource.uri, resource.media_type, repeats=repeats, content=content)
+    if rejection is not None or document is None:
+        return rejection
+    if document.refresh and len(document.text) <= 200 and not options.scope.holds(document.refresh):
+        # A page that holds nothing but a refresh to elsewhere is a redirect in disguise.
+        return Rejection(Verdict.REDIRECTED_AWAY, f"it sends on to {document.refresh[:200]}")
+    if judge_front and resource.key in site.front and not _leads_into(document, resource.key, site, options):
+        return Rejection(Verdict.LEADS_NOWHERE, "it leads to no page of the site")
+    return None
+
+
+def _leads_into(document: Document, own: str, site: SiteKnowledge, options: Options) -> bool:
+    """Does a front page link to any page of the site? One that does not is hardly the site's, in any language."""
+    if len(site.listed) < _SMALL_SITE:
+        return True
+    for link in document.links:
+        try:
+            key = visit_key(link.uri, options.rules)
+        except BadURI:
+            continue
+        if key != own and key in site.listed:
+            return True
+    return False
+
+
+def examine_redirect(resource: Recovered, options: Options, *, has_content: bool) -> Rejection | None:
+    """A captured redirect: to where it may lead. `has_content`: the resource has captures with content of its own."""
+    assert resource.redirect_to is not None
+    try:
+        key = visit_key(resource.redirect_to, options.rules)
+    except BadURI:
+        return Rejection(Verdict.REDIRECTED_AWAY, f"to {resource.redirect_to[:100]!r}")
+    if key == resource.key:
+        return Rejection(Verdict.OTHER_SPELLING, "it only leads to another spelling of itself")
+    if options.keep_suspects:
+        return None
+    scope = options.scope
+    return judge_redirect(
+        resource.uri,
+        resource.redirect_to,
+        target_in_scope=scope.holds(resource.redirect_to, embedded=resource.kind == "asset"),
+        target_is_home=scope.is_home(resource.redirect_to) and not scope.is_home(resource.uri),
+        has_content=has_content,
+    )

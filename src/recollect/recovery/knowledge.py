@@ -1,0 +1,30 @@
+"""What the crawl knows of a whole site, handed to whoever gets a single resource: one frozen value.
+
+Hides nothing. A new value is made when something new is learned (a listing, the end of the site); a resource under way
+keeps the one it was begun with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recollect.recovery.lister import SiteQuery
+
+
+@dataclass(frozen=True, slots=True)
+class SiteKnowledge:
+    """The site as far as listings, start pages and reviews tell."""
+
+    complete: tuple[tuple[str, SiteQuery], ...] = ()  # (archive, listing that is complete)
+    empty: frozenset[str] = frozenset()  # archives known to hold nothing of the site
+    repeats: Mapping[str, int] = field(default_factory=dict)  # digest -> resources that share these bytes
+    front: frozenset[str] = frozenset()  # keys of the start pages
+    listed: frozenset[str] = frozenset()  # keys with content in some listing
+    ended_at: datetime | None = None  # from when the start page was parked or somebody else's
+    reviewed: Mapping[str, str] = field(default_factory=dict)  # digest -> accepted or rejected by a person
+
+    def covers(self, archive: str, key: str) -> bool:
+        """Is the archive's listing complete for this key, so that what is not listed is not held?"""
+        return any(name == archive and query.covers(key) for name, query in self.complete)

@@ -1,0 +1,63 @@
+"""Everything that is made of a store: the browsable tree, the WARC and WACZ, the re-hosting kit and the report.
+
+Hides: the order of the outputs and their names. They are made from the store alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recollect.model import ProgressCallback
+from recollect.recovery.rehost import write_kit
+from recollect.recovery.report import Report, make_report, write_report
+from recollect.recovery.restore import MissingLinks, restore
+from recollect.recovery.store import Store
+from recollect.recovery.warcs import write_wacz, write_warc
+
+NAME = "recovered"
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What to make of the store."""
+
+    tree: bool = True
+    warc: bool = True
+    wacz: bool = True
+    kit: bool = True
+    summary: Path | None = None  # where the summary goes, if not into the folder
+    missing: MissingLinks = "neutral"  # links to pages that did not come back: to a local page, or as they were
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tree": self.tree,
+            "warc": self.warc,
+            "wacz": self.wacz,
+            "kit": self.kit,
+            "summary": str(self.summary.resolve()) if self.summary else None,
+            "missing": self.missing,
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Outputs:
+        summary = value.get("summary")
+        flags = {name: bool(value.get(name, True)) for name in ("tree", "warc", "wacz", "kit")}
+        return Outputs(**flags, summary=Path(summary) if summary else None, missing=value.get("missing", "neutral"))
+
+
+def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) -> Report:
+    """The browsable tree, the WARC and WACZ, the re-hosting kit and the report, from the store alone."""
+    folder = store.out_dir
+    names = restore(store, folder, progress=progress).names if outputs.tree else {}
+    if outputs.warc:
+        write_warc(store, folder / f"{NAME}.warc.gz")
+    if outputs.wacz:
+        write_wacz(store, folder / f"{NAME}.wacz", title=", ".join(store.start))
+    if outputs.kit and names:
+        write_kit(store, names, folder / "rehost")
+    report = make_report(store, names)
+    write_report(report, folder, summary=outputs.summary)
+    return report
