@@ -49,6 +49,19 @@ SURTS = [
     b"com,x)",
     b"localhost)/",
 ]
+URLS = [
+    b"http://www.x.com/A/b.html?q=1&B=2&a",
+    b"https://x.com:443/a/?sid=0123456789abcdef0123456789abcdef",
+    b"http://x.com:8080/a/../b//c#frag",
+    b"https://a-b.co.uk",
+    b"http://x.com/(a)/b%20c?d=(e)%26",
+    b"http://1.2.3.4/x?a&a=&a=1",
+    b"http://www12.www.x.org/?",
+    b"x.com/a",
+    b"com,x)/a",
+    b"dns:x.com",
+    b"",
+]
 NOISE = st.sampled_from([bytes((byte,)) for byte in b' \t\r"\\{}:,)/?*#AZaz09-.[]\x00\x7f\xc3\xff'])
 
 
@@ -102,7 +115,7 @@ def compiled(text: bytes, source: Source, piece: int) -> tuple[Seen, Counter[str
     return seen, +left_out, bad
 
 
-@pytest.mark.parametrize(("kind", "base"), [(Kind.CDXJ, CDXJ), (Kind.CDX, CDX), (Kind.SURTS, SURTS)])
+@pytest.mark.parametrize(("kind", "base"), [(Kind.CDXJ, CDXJ), (Kind.CDX, CDX), (Kind.SURTS, SURTS), (Kind.URLS, URLS)])
 def test_both_readers_agree(kind: Kind, base: list[bytes]) -> None:
     @given(texts(base), st.sampled_from([40, 1 << 20]))
     def agree(lines: list[bytes], piece: int) -> None:
