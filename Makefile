@@ -34,7 +34,7 @@ $(KERNEL_STAMP): $(BASE_STAMP) $(KERNELS)
 	touch $@
 
 $(STAMP): $(BASE_STAMP)
-	$(PIP) --no-build-isolation -e '.[dev,spark]'
+	$(PIP) --no-build-isolation -e '.[dev,protect,spark]'
 	touch $@
 
 $(BENCH_STAMP): $(STAMP)

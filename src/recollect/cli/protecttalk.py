@@ -1,0 +1,335 @@
+"""What the commands of protection say: tables, warnings, a plot, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_table, talk
+from recollect.protection import odds
+from recollect.protection.code import MARGIN
+from recollect.protection.keys import fingerprint
+from recollect.protection.secrets import Found, scan
+from recollect.quantities import format_size
+
+if TYPE_CHECKING:
+    from recollect.protection.collect import Standing
+    from recollect.protection.pack import Packing
+    from recollect.protection.site import Applied, Checked
+    from recollect.recovery.coverage import SiteCoverage
+
+_SHOWN = 20  # lines of a list before the rest is only counted
+_ASSUMED = (0.3, 0.5, 0.7, 0.9)  # shares of captured pages, while nothing is known
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything `plan` found out."""
+
+    packings: Sequence[Packing]
+    sizes: Sequence[int]
+    pages: int
+    vault: int
+    need: int  # recommended; 0 when no number is safe
+    seen: odds.Coverage | None
+    coverage: SiteCoverage | None
+    table: Sequence[odds.Choice]
+    secrets: Sequence[Found]
+
+
+def find_secrets(packings: Sequence[Packing]) -> list[Found]:
+    return list(scan((m.name, m.path.read_bytes()) for packing in packings for m in packing.files))
+
+
+def warn_of_secrets(found: Sequence[Found]) -> None:
+    """Loudly, on stderr: what is in the pages is public, for good."""
+    if not found:
+        return
+    click.secho(
+        "WARNING: these files would be published UNENCRYPTED, in pages that archives keep for good:",
+        fg="red",
+        bold=True,
+        err=True,
+    )
+    for one in found[:_SHOWN]:
+        talk(f"  {one}")
+    if len(found) > _SHOWN:
+        talk(f"  … and {len(found) - _SHOWN:,} more")
+    talk("hint: encrypt with --recipient age1… or --passphrase-file FILE, or leave these files out")
+
+
+def show_plan(plan: Plan) -> None:
+    total = sum(plan.sizes)
+    emit_table(
+        ["class", "files", "bytes", "sealed"],
+        [
+            [packing.name, f"{len(packing.files):,}", format_size(packing.size), format_size(size)]
+            for packing, size in zip(plan.packings, plan.sizes, strict=True)
+        ],
+        right=(1, 2, 3),
+    )
+    extra = f" and {plan.vault:,} vault pages" if plan.vault else ""
+    click.echo(f"\n{plan.pages:,} pages{extra} to carry {format_size(total)}")
+    if plan.coverage is not None:
+        _show_coverage(plan.coverage)
+    _show_table(plan)
+    if plan.need:
+        _show_plot(plan)
+        chosen = next(choice for choice in plan.table if choice.need == plan.need)
+        click.echo(
+            f"\nrecommended: --need {plan.need} "
+            f"(any {plan.need + MARGIN:,} of {chosen.pages:,} pages; each page grows by {format_size(chosen.growth)})"
+        )
+    else:
+        click.echo("\ntoo few pages are captured to promise anything: have the site archived first, or use vault pages")
+    warn_of_secrets(plan.secrets)
+
+
+def _show_coverage(found: SiteCoverage) -> None:
+    click.echo(
+        f"{found.captured:,} of {found.pages:,} pages are captured by at least one archive",
+    )
+    if found.median_age_days is not None:
+        click.echo(
+            f"half of the newest captures are at most {found.median_age_days:,.0f} days old; "
+            f"{found.fresh:,} pages were captured in the last 90 days"
+        )
+    for archive, why in found.failed:
+        click.echo(f"unknown, not counted as absent: {archive}: {why}")
+
+
+def _show_table(plan: Plan) -> None:
+    headers = ["need", "pages needed", "of all", "growth a page"]
+    if plan.seen is not None:
+        headers.append("probability")
+    else:
+        headers += [f"if {share:.0%} captured" for share in _ASSUMED]
+    rows = []
+    for choice in plan.table:
+        enough = choice.need + MARGIN
+        row = [f"{choice.need:,}", f"{enough:,}", f"{choice.share:.0%}", format_size(choice.growth)]
+        if choice.chance is not None:
+            row.append(_percent(choice.chance))
+        else:
+            row += [_percent(odds.chance_at_share(choice.pages, enough, share)) for share in _ASSUMED]
+        rows.append([*row, "recommended" if choice.need == plan.need else ""])
+    emit_table([*headers, ""], rows, right=tuple(range(len(headers))))
+
+
+def _percent(value: float) -> str:
+    if 0.999 <= value < 1:
+        return f"{min(value, 0.999999):.4%}".rstrip("0")
+    return f"{value:.1%}"
+
+
+def _show_plot(plan: Plan) -> None:
+    """P(recover) over the share of pages captured, in text."""
+    pages, enough = plan.table[0].pages, plan.need + MARGIN
+    click.echo("\nprobability that everything comes back, by the share of pages that are captured")
+    for tenth in range(21):
+        share = tenth / 20
+        chance = odds.chance_at_share(pages, enough, share)
+        mark = (
+            " ← captured now"
+            if plan.seen and plan.seen.asked and abs(plan.seen.captured / plan.seen.asked - share) <= 0.025
+            else ""
+        )
+        click.echo(f"{share:>5.0%} {'█' * round(chance * 50):<50} {chance:>6.1%}{mark}")
+
+
+def write_plot(path: Path, pages: int, need: int, seen: odds.Coverage | None) -> None:
+    """The same as a picture."""
+    from recollect.formats.containers import atomic_output
+    from recollect.profiles.statistics.charts import Axis, Series, curves, percent
+
+    enough = need + MARGIN
+    points = [(share / 200, odds.chance_at_share(pages, enough, share / 200)) for share in range(201)]
+    series = [Series(f"any {enough} of {pages} pages", points)]
+    if seen is not None and seen.asked:
+        at = seen.captured / seen.asked
+        series.append(Series("captured now", [(at, odds.chance_at_share(pages, enough, at))], marks=True))
+    title = "Probability that everything comes back"
+    svg = curves(
+        series, Axis("share of pages captured", 0, 1, words=percent), Axis("P", 0, 1, words=percent), title=title
+    )
+    svg = svg[: svg.index("</svg>") + 6]  # the legend is HTML; the picture has its titles
+    svg = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(
+        "</title>", f"</title>{_STYLE}", 1
+    )
+    with atomic_output(str(path)) as out:
+        out.write(svg.encode())
+
+
+_STYLE = (
+    "<style>text{font:12px sans-serif;fill:#555}.grid{stroke:#ddd}.axis{stroke:#888}.line{fill:none;stroke:#2166ac;"
+    "stroke-width:2}.dot{fill:#b2182b}@media(prefers-color-scheme:dark){text{fill:#bbb}.grid{stroke:#444}"
+    ".line{stroke:#74add1}}</style>"
+)
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "pages": plan.pages,
+        "vault_pages": plan.vault,
+        "classes": [
+            {"class": packing.name, "files": len(packing.files), "bytes": packing.size, "sealed": size}
+            for packing, size in zip(plan.packings, plan.sizes, strict=True)
+        ],
+        "need": plan.need,
+        "coverage": plan.coverage.to_json() if plan.coverage is not None else None,
+        "table": [
+            {
+                "need": choice.need,
+                "pages_needed": choice.need + MARGIN,
+                "share": round(choice.share, 4),
+                "growth": choice.growth,
+                "probability": choice.chance,
+                "probability_if": {
+                    f"{share:.0%}": odds.chance_at_share(choice.pages, choice.need + MARGIN, share)
+                    for share in _ASSUMED
+                },
+            }
+            for choice in plan.table
+        ],
+        "secrets": [str(one) for one in plan.secrets],
+    }
+
+
+def show_applied(done: Applied, where: Path) -> None:
+    for one in done.classes:
+        state = "unchanged" if one.kept else "new"
+        talk(
+            f"{one.version.name}: {count_of(len(one.packing.files), 'file')}, {format_size(one.packing.size)}, "
+            f"sealed {format_size(one.version.size)}{', encrypted' if one.encrypted else ''}; "
+            f"version {one.version.at} ({state})"
+        )
+    vault = f", {done.spread.vault:,} of them vault pages" if done.spread.vault else ""
+    need = max(one.version.need for one in done.classes)
+    talk(
+        f"{done.spread.pages:,} pages carry a block{vault}; "
+        f"any {min(need + MARGIN, done.spread.pages):,} of them bring everything back; "
+        f"each grows by {format_size(done.growth)}"
+    )
+    talk(f"{done.changed:,} files changed in {where}")
+    if done.changed:
+        talk("hint: update lastmod in your sitemap, so that archives come again")
+    for name, why in done.unfit[:_SHOWN]:
+        talk(f"carries nothing: {name}: {why}")
+    if len(done.unfit) > _SHOWN:
+        talk(f"… and {len(done.unfit) - _SHOWN:,} more pages carry nothing")
+
+
+def applied_json(done: Applied) -> dict[str, Any]:
+    return {
+        "pages": done.spread.pages,
+        "vault_pages": done.spread.vault,
+        "growth": done.growth,
+        "changed": done.changed,
+        "classes": [
+            {
+                "class": one.version.name,
+                "version": one.version.at,
+                "kept": one.kept,
+                "files": len(one.packing.files),
+                "bytes": one.packing.size,
+                "sealed": one.version.size,
+                "encrypted": one.encrypted,
+                "code": one.version.code,
+                "need": one.version.need,
+            }
+            for one in done.classes
+        ],
+        "unfit": [{"page": name, "reason": str(why)} for name, why in done.unfit],
+    }
+
+
+def count_of(number: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def standing_rows(standings: Sequence[Standing], complete: Sequence[Any]) -> list[list[str]]:
+    """Rows of the table of versions: class, version, blocks found of how many, needed, what is missing."""
+    rows = []
+    for one in standings:
+        version = one.version
+        if version in complete:
+            state = "complete"
+        elif one.missing:
+            state = f"{one.missing:,} more needed"
+        else:
+            state = "1 or 2 more needed"
+        rows.append(
+            [
+                version.name,
+                version.at,
+                f"{one.found:,} of {one.pages:,}",
+                f"{version.need:,}",
+                version.code.value,
+                state,
+            ]
+        )
+    return rows
+
+
+STANDING_HEADERS = ["class", "version", "blocks found", "needed", "code", "state"]
+
+
+def show_checked(found: Checked) -> None:
+    if not found.standings:
+        talk(f"no blocks in {found.pages:,} pages")
+    else:
+        newest: dict[str, Any] = {}
+        for one in found.standings:
+            newest.setdefault(one.version.name, one.version)
+        complete = [version for name, version in newest.items() if name in found.restored]
+        emit_table(STANDING_HEADERS, standing_rows(found.standings, complete), right=(2, 3))
+        talk(f"{found.carrying:,} of {found.pages:,} pages carry blocks")
+    for key in found.keys:
+        talk(f"signed by {fingerprint(key)}")
+    _show_list([f"no block: {name}" for name in found.bare])
+    _show_list([f"mixed versions: {page}: its block of {name} is of an older version" for page, name in found.outdated])
+    _show_list([f"refused: {page}: {why}" for page, why in found.refused])
+
+
+def _show_list(lines: Sequence[str]) -> None:
+    for line in lines[:_SHOWN]:
+        talk(line)
+    if len(lines) > _SHOWN:
+        talk(f"… and {len(lines) - _SHOWN:,} more")
+
+
+def checked_json(found: Checked) -> dict[str, Any]:
+    return {
+        "sound": found.is_sound,
+        "pages": found.pages,
+        "carrying": found.carrying,
+        "versions": standings_json(found.standings),
+        "restored": list(found.restored),
+        "bare": list(found.bare),
+        "outdated": [{"page": page, "class": name} for page, name in found.outdated],
+        "refused": [{"page": page, "reason": why} for page, why in found.refused],
+        "refusals": {str(kind): count for kind, count in found.refusals.items()},
+        "keys": [fingerprint(key) for key in found.keys],
+    }
+
+
+def standings_json(standings: Sequence[Standing]) -> list[dict[str, Any]]:
+    return [
+        {
+            "class": one.version.name,
+            "version": one.version.at,
+            "object": one.version.object,
+            "code": one.version.code,
+            "found": one.found,
+            "pages": one.pages,
+            "need": one.version.need,
+            "missing": one.missing,
+            "key": fingerprint(one.version.key),
+        }
+        for one in standings
+    ]

@@ -1,0 +1,119 @@
+"""Encryption by age (age-encryption.org), so that anybody's `age` opens what was sealed.
+
+Hides: pyrage (MIT), imported when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recollect.errors import FormatError, UsageError
+
+_AGE = b"age-encryption.org/v1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Who can open an object: age recipients, or whoever knows a passphrase; neither means everybody."""
+
+    recipients: tuple[str, ...] = ()
+    passphrase: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return not self.recipients and self.passphrase is None
+
+
+def check_lock(lock: Lock) -> None:
+    """Raise UsageError for recipients that age does not know, before any work is done."""
+    if lock.recipients:
+        _recipients(lock.recipients)
+    elif lock.passphrase is not None:
+        _pyrage()
+
+
+def seal(data: bytes, lock: Lock) -> bytes:
+    """Packed bytes, encrypted when there is a lock."""
+    if lock.is_open:
+        return data
+    pyrage = _pyrage()
+    if lock.recipients:
+        return bytes(pyrage.encrypt(data, _recipients(lock.recipients)))
+    return bytes(pyrage.passphrase.encrypt(data, lock.passphrase))
+
+
+def _recipients(texts: Sequence[str]) -> list[object]:
+    pyrage = _pyrage()
+    found: list[object] = []
+    for text in texts:
+        parser = pyrage.ssh.Recipient.from_str if text.startswith("ssh-") else pyrage.x25519.Recipient.from_str
+        try:
+            found.append(parser(text))
+        except pyrage.RecipientError as error:
+            raise UsageError(
+                "not an age recipient", where=text, why=str(error), hint="it begins with age1 or ssh-"
+            ) from error
+    return found
+
+
+def _pyrage() -> Any:
+    try:
+        import pyrage
+    except ImportError as error:
+        raise UsageError(
+            "encryption needs the package pyrage", hint="python -m pip install 'recollect[protect]'"
+        ) from error
+    return pyrage
+
+
+class Locked(FormatError):
+    """An encrypted object that none of the given identities opens."""
+
+
+def is_locked(data: bytes) -> bool:
+    return data.startswith(_AGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """What a person has to open encrypted objects: the text of an identity file (age or SSH), or a passphrase."""
+
+    identities: tuple[str, ...] = ()
+    passphrase: str | None = None
+
+
+def unseal(data: bytes, opener: Opener) -> bytes:
+    """Packed bytes out of a sealed object; raises Locked."""
+    if not is_locked(data):
+        return data
+    pyrage = _pyrage()
+    keys = [key for text in opener.identities for key in _identities(pyrage, text)]
+    failure = "no identity was given"
+    attempts: list[Callable[[], bytes]] = []
+    if keys:
+        attempts.append(lambda: pyrage.decrypt(data, keys))
+    if opener.passphrase is not None:
+        attempts.append(lambda: pyrage.passphrase.decrypt(data, opener.passphrase))
+    for attempt in attempts:
+        try:
+            return bytes(attempt())
+        except pyrage.DecryptError as error:
+            failure = str(error)
+    raise Locked("the object is encrypted", why=failure, hint="give --identity FILE, or --passphrase-file FILE")
+
+
+def _identities(pyrage: Any, text: str) -> list[object]:
+    if text.lstrip().startswith("-----BEGIN"):
+        return [pyrage.ssh.Identity.from_buffer(text.encode())]
+    found = []
+    for line in text.splitlines():
+        if line.strip().startswith("AGE-SECRET-KEY-"):
+            try:
+                found.append(pyrage.x25519.Identity.from_str(line.strip()))
+            except pyrage.IdentityError as error:
+                raise FormatError("not an age identity", why=str(error)) from error
+    if not found:
+        raise FormatError("no identity in the file", why="no line begins with AGE-SECRET-KEY-")
+    return found

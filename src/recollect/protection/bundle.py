@@ -1,0 +1,163 @@
+"""Precomputed blocks of a dynamic site in one file, for the middleware.
+
+Hides: SQLite. One row per path with the text of its blocks, and spare rows for paths that are not in the list: those
+get one by a hash of their path. The file is replaced atomically, so a running server can go on reading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from threading import Lock
+from urllib.parse import urlsplit
+
+from recollect.errors import FormatError, UsageError
+from recollect.model import ProgressCallback
+from recollect.protection.age import check_lock
+from recollect.protection.block import Version
+from recollect.protection.collect import Collector
+from recollect.protection.markup import Style
+from recollect.protection.pack import Packing
+from recollect.protection.sealing import Options, blocks_for, manifest_text, seal_class, spread, with_need
+from recollect.protection.site import Applied
+
+FORMAT = 1
+_SPARE = 4  # one spare block for so many listed paths
+_LEAST_SPARE = 16
+_LOOK_EVERY = 5.0
+_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE page (path TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE spare (number INTEGER PRIMARY KEY, text TEXT NOT NULL);
+"""
+_LOC = re.compile(r"<loc>\s*([^<\s]+)\s*</loc>")
+
+
+def read_paths(source: Path) -> list[str]:
+    """Paths of pages: one per line, as /path or as a URL, or those of a sitemap."""
+    text = source.read_text(encoding="utf-8", errors="replace")
+    lines = _LOC.findall(text) if "<urlset" in text else [line.strip() for line in text.splitlines()]
+    paths = {path_of(line) for line in lines if line and not line.startswith("#")}
+    if not paths:
+        raise UsageError("no paths", where=str(source), hint="one path per line, or a sitemap")
+    return sorted(paths)
+
+
+def path_of(target: str) -> str:
+    """The path of a URL or a request; the query belongs to it."""
+    parts = urlsplit(target if "://" in target else f"http://x/{target.lstrip('/')}")
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+def write(
+    path: Path,
+    pages: Sequence[str],
+    packings: Sequence[Packing],
+    options: Options,
+    *,
+    progress: ProgressCallback = lambda _progress: None,
+) -> Applied:
+    """Write the blocks of these pages into a file; again to bring it up to date."""
+    check_lock(options.lock)
+    known, had = _known(path, options)
+    spares = [f"spare {number}" for number in range(max(_LEAST_SPARE, len(pages) // _SPARE))]
+    sealed = [seal_class(packing, known, options) for packing in packings]
+    plan = spread([one.version.size for one in sealed], len(pages), options.need, options.growth)
+    if plan.vault:
+        raise UsageError(
+            "too few pages",
+            where=f"{len(pages):,}",
+            why=f"{plan.pages:,} are needed",
+            hint="allow more growth, need fewer blocks, or list more paths",
+        )
+    sealed = [with_need(one, plan.need, known, options) for one in sealed]
+    texts = blocks_for(sealed, [*pages, *spares], had, options, progress)
+    listing = manifest_text(sealed, len(pages), options.key)
+    growth = max(len(text) for text in texts.values()) + 50
+    if "/" in texts:
+        texts["/"] += f"\n{listing}"
+    beside = path.with_name(f".{path.name}.part")
+    beside.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(beside)) as db, db:
+        db.executescript(_SCHEMA)
+        db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
+        db.execute("INSERT INTO meta VALUES ('style', ?)", (options.style.value,))
+        digest = hashlib.sha256("".join(texts[name] for name in sorted(texts)).encode()).hexdigest()
+        db.execute("INSERT INTO meta VALUES ('tag', ?)", (digest[:8],))
+        db.executemany("INSERT INTO page VALUES (?, ?)", ((name, texts[name]) for name in pages))
+        db.executemany("INSERT INTO spare VALUES (?, ?)", ((n, texts[name]) for n, name in enumerate(spares)))
+    beside.replace(path)
+    kept = all(one.kept for one in sealed) and len(pages) == len(
+        [name for name in had if not name.startswith("spare ")]
+    )
+    return Applied(tuple(sealed), plan, growth, 0 if kept else len(pages), ())
+
+
+def _known(path: Path, options: Options) -> tuple[Collector, dict[str, dict[Version, int]]]:
+    """The blocks that the file holds now."""
+    known = Collector([options.key.public])
+    had: dict[str, dict[Version, int]] = {}
+    if path.exists():
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+            check_format(db, path)
+            rows = "SELECT path, text FROM page UNION ALL SELECT 'spare ' || number, text FROM spare"
+            for name, text in db.execute(rows):
+                had[name] = {block.version: block.number for block in known.add(name, text.encode())}
+    return known, had
+
+
+def check_format(db: sqlite3.Connection, path: Path) -> str:
+    """The style of the carriers; raises FormatError for a file that is no bundle."""
+    try:
+        meta = dict(db.execute("SELECT name, value FROM meta"))
+    except sqlite3.DatabaseError as error:
+        raise FormatError("not a file of blocks", where=str(path), why=str(error)) from error
+    if meta.get("format") != str(FORMAT):
+        raise FormatError("not a file of blocks", where=str(path), why="another format")
+    return str(meta["style"])
+
+
+class Bundle:
+    """The blocks of a file, by path, for a running server; a new file is taken when there is one."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._identity: tuple[int, int] | None = None
+        self._lock = Lock()
+        self._looked_at = 0.0
+        self.refresh(0.0)
+
+    def refresh(self, now: float) -> None:
+        """Open the file if it is another one than before; looks every few seconds of `now`, a steady clock."""
+        if self._identity is not None and now - self._looked_at < _LOOK_EVERY:
+            return
+        self._looked_at = now
+        try:
+            status = self._path.stat()
+        except OSError as error:
+            if self._identity is not None:
+                return  # it was deleted; the open one is still good
+            raise UsageError("no file of blocks", where=str(self._path), why=error.strerror or "") from error
+        identity = (status.st_ino, status.st_mtime_ns)
+        if identity == self._identity:
+            return
+        db = sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, check_same_thread=False)
+        style = check_format(db, self._path)
+        with self._lock:
+            self._db, self.style, self._identity = db, Style(style), identity
+            (self.tag,) = db.execute("SELECT value FROM meta WHERE name = 'tag'").fetchone()
+            (self._spares,) = db.execute("SELECT count(*) FROM spare").fetchone()
+
+    def text_for(self, path: str) -> str:
+        """The blocks of a page, listed or not."""
+        with self._lock:
+            row = self._db.execute("SELECT text FROM page WHERE path = ?", (path,)).fetchone()
+            if row is None:
+                number = int.from_bytes(hashlib.sha256(path.encode("utf-8", "replace")).digest()[:8], "big")
+                row = self._db.execute("SELECT text FROM spare WHERE number = ?", (number % self._spares,)).fetchone()
+        return str(row[0])

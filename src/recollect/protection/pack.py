@@ -1,0 +1,327 @@
+"""Files to one sealed object and back.
+
+Hides: the archive (tar, USTAR/PAX), compression (xz or zstd) and encryption (age). A sealed object is a plain
+`.tar.xz` or `.tar.zst`, or that in age's format: `age -d`, `xz -d` and `tar -x` open it without this program.
+
+Invariants: the same files give the same packed bytes (names sorted, no owners, no times; the executable bit is kept).
+Unpacking writes below its folder only, makes no links and no devices, overwrites nothing, and stops at a limit of bytes
+and of files, counted while they come.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import tarfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from recollect.errors import FormatError, ResourceError, UsageError
+from recollect.protection.age import is_locked
+from recollect.protection.block import is_class_name
+from recollect.protection.markup import is_page, strip
+
+DEFAULT_CLASS = "files"
+MAX_UNPACKED = 4 << 30
+MAX_FILES = 200_000
+_XZ = b"\xfd7zXZ\x00"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_XZ_MEMORY = 1 << 30  # `xz -9` needs 65 MB to unpack
+
+
+class Compression(StrEnum):
+    XZ = "xz"
+    ZSTD = "zstd"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file to be packed: where it is, and its name in the archive."""
+
+    path: Path
+    name: str
+    size: int
+    executable: bool
+    is_folder: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """What is packed for one class; `skipped` are (name, why) of what is not."""
+
+    name: str
+    members: tuple[Member, ...]
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def files(self) -> tuple[Member, ...]:
+        return tuple(member for member in self.members if not member.is_folder)
+
+    @property
+    def size(self) -> int:
+        return sum(member.size for member in self.members)
+
+
+def gather(sources: Iterable[str]) -> list[Packing]:
+    """The files of `[CLASS=]PATH` arguments, by class in order of name.
+
+    A folder with a slash at its end gives its contents, one without gives itself, as with rsync. All classes are
+    unpacked into one folder, so a name that two sources give is an error.
+    """
+    members: dict[str, dict[str, Member]] = {}
+    skipped: dict[str, list[tuple[str, str]]] = {}
+    owners: dict[str, str] = {}
+    for source in sources:
+        name, path = _split(source)
+        own = members.setdefault(name, {})
+        for member in _walk(path, skipped.setdefault(name, [])):
+            if member.name in owners and not (member.is_folder and member.name in own):
+                raise UsageError(
+                    "two sources give the same file",
+                    where=member.name,
+                    why=f"{owners[member.name]} and {source}",
+                    hint="leave the slash at the end of a folder away to keep the folder's name",
+                )
+            owners.setdefault(member.name, source)
+            own[member.name] = member
+    packings = []
+    for name in sorted(members):
+        if not any(not member.is_folder for member in members[name].values()):
+            raise UsageError("there is nothing to protect", where=name, why="no files")
+        ordered = sorted(members[name].values(), key=lambda member: member.name.encode("utf-8", "surrogateescape"))
+        packings.append(Packing(name, tuple(ordered), tuple(skipped[name])))
+    return packings
+
+
+def _split(source: str) -> tuple[str, str]:
+    name, mark, path = source.partition("=")
+    if not mark or os.path.lexists(source):
+        return DEFAULT_CLASS, source
+    if not is_class_name(name):
+        raise UsageError("not a name of a class", where=name, hint="small letters, digits and -, as in code=app/")
+    return name, path
+
+
+def _walk(source: str, skipped: list[tuple[str, str]]) -> Iterable[Member]:
+    path = Path(source)
+    if not path.exists():
+        raise UsageError("no such file", where=source, hint="check the spelling of --files")
+    if not path.is_dir():
+        yield _member(path, path.name)
+        return
+    keep_name = not source.endswith(("/", os.sep)) and path.name not in ("", ".", "..")
+    prefix = f"{path.name}/" if keep_name else ""
+    if keep_name:
+        yield Member(path, path.name, 0, False, is_folder=True)
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        base = Path(folder)
+        for name in sorted([*folders, *files]):
+            one = base / name
+            inside = prefix + one.relative_to(path).as_posix()
+            if one.is_symlink():
+                skipped.append((inside, "a symbolic link"))
+            elif one.is_dir():
+                yield Member(one, inside, 0, False, is_folder=True)
+            elif one.is_file():
+                yield _member(one, inside)
+            else:
+                skipped.append((inside, "not a regular file"))
+
+
+def _member(path: Path, name: str) -> Member:
+    status = path.stat()
+    with path.open("rb") as handle:
+        page = is_page(name, handle.read(1024))
+    size = len(strip(path.read_bytes())) if page else status.st_size
+    return Member(path, name, size, bool(status.st_mode & 0o100))
+
+
+# Packing -------------------------------------------------------------------------------------------------------------
+
+
+def archive(packing: Packing) -> bytes:
+    """The files as a tar archive that depends on names, contents and executable bits only."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for member in packing.members:
+            info = tarfile.TarInfo(member.name)
+            if member.is_folder:
+                info.type, info.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(info)
+                continue
+            content = strip(member.path.read_bytes())  # pages of the site itself go in without their blocks
+            info.size, info.mode = len(content), 0o755 if member.executable else 0o644
+            tar.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def compress(data: bytes, compression: Compression, level: int | None = None) -> bytes:
+    if compression is Compression.ZSTD:
+        import zstandard
+
+        # The window of level 19 is 8 MB; every decoder takes it.
+        return zstandard.ZstdCompressor(level=level or 19, threads=0, write_content_size=True).compress(data)
+    return lzma.compress(data, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, preset=6 if level is None else level)
+
+
+# Unpacking -----------------------------------------------------------------------------------------------------------
+
+
+def suffix(data: bytes) -> str:
+    """The usual end of the name of a file with these bytes: .tar.xz, .tar.zst or .tar.age."""
+    return ".tar.age" if is_locked(data) else ".tar.zst" if data.startswith(_ZSTD) else ".tar.xz"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is unpacked at most."""
+
+    total_bytes: int = MAX_UNPACKED
+    files: int = MAX_FILES
+
+
+def expand(data: bytes, limits: Limits) -> IO[bytes]:
+    """A stream of the tar archive in packed bytes; reading more than the limit raises."""
+    if data.startswith(_XZ):
+        # The memory limit of lzma counts what an evil header asks for before it is given.
+        raw = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        return cast(IO[bytes], _Expanding(data, raw.decompress, lambda: raw.eof, limits.total_bytes))
+    if data.startswith(_ZSTD):
+        import zstandard
+
+        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(data))
+        return cast(IO[bytes], _Bounded(reader, limits.total_bytes))
+    raise FormatError("not a packed object", why="neither xz nor zstd")
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that refuses to give more than `limit` bytes."""
+
+    def __init__(self, inner: IO[bytes], limit: int) -> None:
+        self._inner = inner
+        self._left = limit + (1 << 20)  # the archive's own headers
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._inner.read(1 << 16 if size < 0 else size)
+        self._left -= len(piece)
+        if self._left < 0:
+            raise too_big()
+        return piece
+
+
+class _Expanding(io.RawIOBase):
+    """xz, expanded piece by piece with a limit."""
+
+    def __init__(
+        self, data: bytes, expand: Callable[[bytes, int], bytes], ended: Callable[[], bool], limit: int
+    ) -> None:
+        self._data, self._expand, self._ended = data, expand, ended
+        self._left = limit + (1 << 20)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if self._ended():
+            return b""
+        piece = self._expand(self._data, 1 << 16 if size < 0 else size)
+        self._data = b""
+        self._left -= len(piece)
+        if self._left < 0:
+            raise too_big()
+        return piece
+
+
+def too_big() -> FormatError:
+    return FormatError("the object unpacks to more than allowed", hint="allow more with --max-size if you trust it")
+
+
+def unpack(data: bytes, folder: Path, limits: Limits = Limits()) -> list[str]:  # noqa: B008 - frozen
+    """Unpack into `folder`; returns the names of the files written. All or nothing is checked before the first write.
+
+    A file that is there with the same bytes is left alone; one with other bytes stops everything (law 8).
+    """
+    try:
+        members = _read_members(data, folder, limits)
+    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
+        raise FormatError("the object cannot be unpacked", why=str(error)) from error
+    except Exception as error:
+        if type(error).__name__ == "ZstdError":
+            raise FormatError("the object cannot be unpacked", why=str(error)) from error
+        raise
+    written = []
+    for name, content, executable in members:
+        path = folder / name
+        if content is None:
+            path.mkdir(parents=True, exist_ok=True)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            _write(path, content, executable)
+        written.append(name)
+    return written
+
+
+def _read_members(data: bytes, folder: Path, limits: Limits) -> list[tuple[str, bytes | None, bool]]:
+    members: list[tuple[str, bytes | None, bool]] = []
+    seen: set[str] = set()
+    total = 0
+    with tarfile.open(fileobj=expand(data, limits), mode="r|") as tar:
+        for info in tar:
+            name = _safe_name(info)
+            if len(members) >= limits.files:
+                raise FormatError("the object holds too many files", why=f"more than {limits.files:,}")
+            if name in seen:
+                raise FormatError("the object holds a file twice", where=name)
+            seen.add(name)
+            if info.isdir():
+                members.append((name, None, False))
+                continue
+            total += info.size
+            if total > limits.total_bytes:
+                raise too_big()
+            opened = tar.extractfile(info)
+            content = opened.read() if opened is not None else b""
+            _check_target(folder, name, content)
+            members.append((name, content, bool(info.mode & 0o100)))
+    return members
+
+
+def _safe_name(info: tarfile.TarInfo) -> str:
+    name = info.name.rstrip("/")
+    parts = PurePosixPath(name).parts
+    evil = not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or ":" in parts[0]
+    if evil or parts[0] == ".recollect":
+        raise FormatError("the object names a file outside its folder", where=repr(info.name))
+    if not (info.isreg() or info.isdir()):
+        raise FormatError("the object holds something that is neither a file nor a folder", where=repr(info.name))
+    return "/".join(parts)
+
+
+def _check_target(folder: Path, name: str, content: bytes) -> None:
+    path = folder
+    for part in PurePosixPath(name).parts:
+        path = path / part
+        if path.is_symlink():
+            raise UsageError("a link is in the way", where=str(path), hint="choose an empty folder with -o")
+    if path.exists() and (path.is_dir() or path.read_bytes() != content):
+        raise UsageError("the file exists and is another one", where=str(path), hint="choose an empty folder with -o")
+
+
+def _write(path: Path, content: bytes, executable: bool) -> None:
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        beside.write_bytes(content)
+        beside.chmod(0o755 if executable else 0o644)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise ResourceError("cannot write", where=str(path), why=error.strerror or str(error)) from error

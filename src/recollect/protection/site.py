@@ -1,0 +1,352 @@
+"""A website as a folder of files: apply, verify, remove.
+
+Hides: which files are pages, and writing them. Invariants: pages are byte-identical outside the inserted run; a file is
+replaced atomically and keeps its mode; in a folder of its own (`-o`), nothing that we did not write, or that was
+changed since, is overwritten.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import os
+import posixpath
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from recollect.errors import UsageError
+from recollect.model import Progress, ProgressCallback
+from recollect.protection import vault
+from recollect.protection.age import check_lock
+from recollect.protection.block import MANIFEST, Refusal, Version
+from recollect.protection.collect import Collector, Standing
+from recollect.protection.markup import Unfit, carry, is_page, is_xml_page, place, strip, vault_link
+from recollect.protection.pack import Packing
+from recollect.protection.sealing import (
+    Options,
+    Sealed,
+    Spread,
+    blocks_for,
+    manifest_text,
+    seal_class,
+    spread,
+    with_need,
+)
+
+_HEAD = 4096
+_NEAR = 20  # pages that carry the manifest beside the root
+_ROOTS = ("index.html", "index.htm", "index.xhtml", "index.shtml", "default.html", "default.htm", "home.html")
+_HREF = re.compile(rb"<a\s[^>]*?href\s*=\s*[\"']?([^\"'\s>#?]+)", re.IGNORECASE)
+RECORD = ".recollect/protect.json"  # in a folder that `apply -o` made: SHA-256 of what was written, by name
+
+
+def page_names(site: Path, exclude: Sequence[str] = ()) -> list[str]:
+    """The site's own pages, in order of name; no links, nothing hidden, no vault pages."""
+    return [name for name in _files(site) if _is_own_page(site, name, exclude)]
+
+
+def _is_own_page(site: Path, name: str, exclude: Sequence[str]) -> bool:
+    path = site / name
+    if path.is_symlink() or any(fnmatch.fnmatchcase(name, pattern) for pattern in exclude):
+        return False
+    with path.open("rb") as handle:
+        head = handle.read(_HEAD)
+    return is_page(name, head) and not vault.is_vault(name, head)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Names of all files below a folder, sorted, without hidden ones."""
+    names = []
+    for base, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".") and not (Path(base) / name).is_symlink()]
+        names += [(Path(base) / name).relative_to(folder).as_posix() for name in files if not name.startswith(".")]
+    return iter(sorted(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What `apply` did."""
+
+    classes: tuple[Sealed, ...]
+    spread: Spread
+    growth: int  # the largest, in bytes, of a page that carries no manifest
+    changed: int
+    unfit: tuple[tuple[str, Unfit], ...]
+
+
+def apply(
+    site: Path,
+    packings: Sequence[Packing],
+    options: Options,
+    *,
+    out: Path | None = None,
+    progress: ProgressCallback = lambda _progress: None,
+) -> Applied:
+    """Put blocks into the pages of a site, in place or in a copy."""
+    check_lock(options.lock)
+    target = out if out is not None else site
+    record = _Record(target) if out is not None else None
+    names, unfit = _fit_pages(site, options.exclude)
+    if not names and not unfit:
+        raise UsageError("no pages", where=str(site), hint="give the folder with the site's HTML files")
+    known = Collector([options.key.public])
+    had = _carried(target, known, progress)
+    sealed = []
+    for done, packing in enumerate(packings):
+        progress(Progress("packing", done, len(packings), "classes"))
+        sealed.append(seal_class(packing, known, options))
+    plan = spread([one.version.size for one in sealed], len(names), options.need, options.growth)
+    sealed = [with_need(one, plan.need, known, options) for one in sealed]
+    vault_names = vault.names(plan.vault)
+    carriers = [*names, *vault_names]
+    texts = blocks_for(sealed, carriers, had, options, progress)
+    growth = max(len(text) for text in texts.values()) + 50
+    root = root_page(names)
+    listing = manifest_text(sealed, len(carriers), options.key)
+    for name in _with_manifest(site, names, root, vault_names):
+        texts[name] = f"{texts[name]}\n{listing}"
+    writer = _Writer(site, target, options, record)
+    if record is not None:
+        writer.copy_others({*names, *vault_names})
+    for done, name in enumerate(names):
+        progress(Progress("writing", done, len(names), "pages"))
+        extra = vault_link(posixpath.relpath(vault.INDEX, posixpath.dirname(name) or ".")) if vault_names else ""
+        writer.page(name, (site / name).read_bytes(), texts[name], extra if name == root else "")
+    for number, name in enumerate(vault_names):
+        writer.page(name, vault.page(number, len(vault_names)), texts[name], "")
+    writer.finish(set(vault_names))
+    return Applied(tuple(sealed), plan, growth, writer.changed, tuple(unfit))
+
+
+def _fit_pages(site: Path, exclude: Sequence[str]) -> tuple[list[str], list[tuple[str, Unfit]]]:
+    names, unfit = [], []
+    for name in page_names(site, exclude):
+        page = strip((site / name).read_bytes())
+        where = place(page, is_xml=is_xml_page(name, page))
+        if isinstance(where, Unfit):
+            unfit.append((name, where))
+        else:
+            names.append(name)
+    return names, unfit
+
+
+def _carried(folder: Path, known: Collector, progress: ProgressCallback) -> dict[str, dict[Version, int]]:
+    """What each page of a folder carries now."""
+    had: dict[str, dict[Version, int]] = {}
+    for done, name in enumerate(_files(folder) if folder.is_dir() else ()):
+        progress(Progress("reading", done, None, "files"))
+        path = folder / name
+        if path.is_symlink() or not is_page(name, _head(path)):
+            continue
+        had[name] = {block.version: block.number for block in known.add(name, path.read_bytes())}
+    return had
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as handle:
+        return handle.read(_HEAD)
+
+
+def root_page(names: Sequence[str]) -> str | None:
+    """The page a visitor sees first."""
+    by_name = {name.lower(): name for name in reversed(names)}
+    for root in _ROOTS:
+        if root in by_name:
+            return by_name[root]
+    return min(names, key=lambda name: (name.count("/"), len(name), name), default=None)
+
+
+def _with_manifest(site: Path, names: Sequence[str], root: str | None, vault_names: Sequence[str]) -> list[str]:
+    """The pages that carry the manifest: the root, pages it links to, and the vault's index."""
+    chosen = list(vault_names[:1])
+    if root is None:
+        return chosen
+    known = set(names)
+    near: list[str] = []
+    for href in _HREF.findall((site / root).read_bytes()):
+        target = unquote(href.decode("utf-8", "replace"))
+        path = posixpath.normpath(posixpath.join("/", posixpath.dirname(root), target)).lstrip("/")
+        for name in (path, posixpath.join(path, "index.html"), f"{path}.html"):
+            if name in known and name != root and name not in near:
+                near.append(name)
+    return [*chosen, root, *near[:_NEAR]]
+
+
+class _Record:
+    """What an earlier `apply -o` wrote into its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / RECORD
+        self.folder = folder
+        self.old: dict[str, str] = {}
+        self.new: dict[str, str] = {}
+        if self._path.exists():
+            self.old = json.loads(self._path.read_text())
+        elif folder.is_dir() and any(folder.iterdir()):
+            raise UsageError("the folder is not empty", where=str(folder), hint="choose a new folder with -o")
+
+    def check(self, name: str, content: bytes) -> None:
+        """Raise UsageError if a file would be overwritten that is not as we wrote it."""
+        path = self.folder / name
+        if not path.exists():
+            return
+        there = path.read_bytes()
+        if there != content and hashlib.sha256(there).hexdigest() != self.old.get(name):
+            raise UsageError(
+                "the file was changed since it was written",
+                where=str(path),
+                hint="move it away, or choose a new folder",
+            )
+
+    def write(self) -> int:
+        """Take away what is not part of the site any more, and remember what is."""
+        gone = 0
+        for name in sorted(set(self.old) - set(self.new)):
+            path = self.folder / name
+            if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == self.old[name]:
+                path.unlink()
+                gone += 1
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_text(json.dumps(self.new, indent=0, sort_keys=True))
+        return gone
+
+
+class _Writer:
+    """Writes pages, in place or into a copy of the site."""
+
+    def __init__(self, site: Path, target: Path, options: Options, record: _Record | None) -> None:
+        self._site, self._target, self._options, self._record = site, target, options, record
+        self.changed = 0
+
+    def page(self, name: str, page: bytes, text: str, extra: str) -> None:
+        content = carry(page, text, self._options.style, extra=extra, is_xml=is_xml_page(name, page))
+        assert not isinstance(content, Unfit), name
+        self._put(name, content, self._site / name)
+
+    def copy_others(self, pages: set[str]) -> None:
+        for name in _all_files(self._site):
+            if name not in pages and name != RECORD:
+                self._put(name, (self._site / name).read_bytes(), self._site / name)
+
+    def _put(self, name: str, content: bytes, like: Path) -> None:
+        path = self._target / name
+        if self._record is not None:
+            self._record.check(name, content)
+            self._record.new[name] = hashlib.sha256(content).hexdigest()
+        if path.exists() and path.read_bytes() == content:
+            return
+        replace_file(path, content, like)
+        self.changed += 1
+
+    def finish(self, vault_names: set[str]) -> None:
+        """Remove vault pages that are not needed any more."""
+        if self._record is not None:
+            self.changed += self._record.write()
+            return
+        self.changed += _drop_vault(self._target, vault_names)
+
+
+def _all_files(folder: Path) -> list[str]:
+    names = []
+    for base, _, files in os.walk(folder):
+        names += [(Path(base) / name).relative_to(folder).as_posix() for name in files]
+    return sorted(names)
+
+
+def replace_file(path: Path, content: bytes, like: Path) -> None:
+    """Write a file beside and rename it into place, with the mode of another."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.recollect")
+    try:
+        beside.write_bytes(content)
+        if like.exists():
+            shutil.copymode(like, beside)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _drop_vault(site: Path, keep: set[str]) -> int:
+    folder = site / vault.FOLDER
+    gone = 0
+    for path in sorted(folder.glob("*.html")) if folder.is_dir() else ():
+        name = path.relative_to(site).as_posix()
+        if name not in keep and vault.is_vault(name, _head(path)):
+            path.unlink()
+            gone += 1
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+    return gone
+
+
+def remove(site: Path) -> tuple[int, int]:
+    """Take all blocks out of a site; (pages changed, vault pages deleted)."""
+    changed = 0
+    for name in _files(site):
+        path = site / name
+        if path.is_symlink() or not is_page(name, _head(path)) or vault.is_vault(name, _head(path)):
+            continue
+        page = path.read_bytes()
+        bare = strip(page)
+        if bare != page:
+            replace_file(path, bare, path)
+            changed += 1
+    return changed, _drop_vault(site, set())
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What `verify` found; `restored` are the classes whose newest version comes back, digest and all."""
+
+    pages: int
+    carrying: int
+    bare: tuple[str, ...]
+    outdated: tuple[tuple[str, str], ...]  # (page, class) with a block of an older version
+    standings: tuple[Standing, ...]
+    restored: tuple[str, ...]
+    refused: tuple[tuple[str, str], ...]
+    refusals: dict[Refusal, int]
+    keys: tuple[bytes, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        names = {standing.version.name for standing in self.standings}
+        return bool(names) and names == set(self.restored) and not self.refusals and not self.outdated
+
+
+def verify(site: Path, trust: Sequence[bytes] = ()) -> Checked:
+    """Read every page of a site as an archive would deliver it, and restore every class in memory."""
+    collector = Collector(trust)
+    carried: dict[str, list[Version]] = {}
+    for name in _files(site):
+        path = site / name
+        if path.is_symlink() or not is_page(name, _head(path)):
+            continue
+        blocks = collector.add(name, path.read_bytes())
+        carried[name] = [block.version for block in blocks if block.version.name != MANIFEST]
+    newest: dict[str, Version] = {}
+    for standing in collector.standings():
+        newest.setdefault(standing.version.name, standing.version)
+    outdated = [(page, v.name) for page, versions in carried.items() for v in versions if v != newest[v.name]]
+    restored = [name for name, version in newest.items() if collector.object_of(version) is not None]
+    return Checked(
+        len(carried),
+        collector.carrying,
+        tuple(name for name, versions in carried.items() if not versions),
+        tuple(outdated),
+        tuple(collector.standings()),
+        tuple(restored),
+        tuple((where, str(refused)) for where, refused in collector.named),
+        dict(collector.refusals),
+        tuple(collector.keys),
+    )
+
+
+def sizes_now(packings: Sequence[Packing], options: Options) -> list[int]:
+    """The sealed size of each class, for a plan."""
+    return [seal_class(packing, Collector(), options).version.size for packing in packings]

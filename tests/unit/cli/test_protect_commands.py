@@ -1,0 +1,227 @@
+"""`recollect protect` and `recollect reclaim` from the shell: exit codes, JSON, warnings, messages."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from protected_sites import contents, write_app, write_site
+from pywb_archive import Capture, write_warc
+from recollect.cli.main import run
+
+SMALL = 3_000
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_site(tmp_path / "site", pages=20)
+    write_app(tmp_path / "app", SMALL)
+    (tmp_path / "dump.sql").write_text("CREATE TABLE pages (id INTEGER);\n")
+    monkeypatch.chdir(tmp_path)
+    assert run(["protect", "keygen", "-o", "site.key"]) == 0
+    return tmp_path
+
+
+def apply(*options: str) -> int:
+    return run(["protect", "apply", "site/", "--files", "app/", "--key", "site.key", *options])
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_keygen_writes_a_pair_once(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (world / "site.key").stat().st_mode & 0o777 == 0o600
+    assert (world / "site.pub").read_text().startswith("recollect-public-key-1 ")
+    assert run(["protect", "keygen", "-o", "site.key"]) == 2
+    assert "the file exists" in capsys.readouterr().err
+
+
+def test_apply_verify_reclaim_remove(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(world / "site")
+    assert apply("--files", "dump.sql", "--json") == 0
+    done = said(capsys)
+    assert done["pages"] == 20 and done["changed"] == 20 and done["classes"][0]["need"] == 8  # type: ignore[index]
+    assert apply("--files", "dump.sql", "--json") == 0
+    assert said(capsys)["changed"] == 0
+    assert run(["protect", "verify", "site/", "--trust", "site.pub"]) == 0
+    assert "20 of 20" in capsys.readouterr().out
+    part = world / "part"
+    part.mkdir()
+    for page in random.Random(1).sample(sorted((world / "site/articles").iterdir()), 10):
+        shutil.copy(page, part)
+    assert run(["reclaim", "part", "-o", "back", "--trust", "site.pub"]) == 0
+    out = capsys.readouterr()
+    assert "10 of 20" in out.out and "5 files of version" in out.err
+    back = contents(world / "back")
+    assert back.pop("dump.sql") == (world / "dump.sql").read_bytes()
+    assert back == contents(world / "app")
+    assert run(["protect", "remove", "site/"]) == 0
+    assert contents(world / "site") == before
+    assert run(["protect", "verify", "site/"]) == 1
+
+
+def test_reclaim_says_what_is_still_needed(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    apply()
+    part = world / "part"
+    part.mkdir()
+    for n in range(1, 6):
+        shutil.copy(world / f"site/articles/{n}.html", part)
+    capsys.readouterr()
+    assert run(["reclaim", "part", "-o", "back"]) == 1
+    out = capsys.readouterr()
+    assert "5 of 20" in out.out and "3 more needed" in out.out and "not enough blocks" in out.err
+    assert not contents(world / "back") if (world / "back").exists() else True
+    assert run(["reclaim", "part", "-o", "back", "--json"]) == 1
+    (version,) = said(capsys)["versions"]  # type: ignore[misc]
+    assert (version["found"], version["pages"], version["need"], version["missing"]) == (5, 20, 8, 3)
+
+
+def test_reclaim_from_warc_and_wacz(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    apply()
+    captures = [
+        Capture(f"http://lost.example/{name}", "20260401000000", page)
+        for name, page in contents(world / "site").items()
+        if name.endswith(".html")
+    ]
+    write_warc(world / "first.warc.gz", captures[:6])
+    write_warc(world / "second.warc.gz", captures[6:12])
+    with zipfile.ZipFile(world / "second.wacz", "w") as package:
+        package.write(world / "second.warc.gz", "archive/data.warc.gz")
+    assert run(["reclaim", "first.warc.gz", "-o", "back"]) == 1
+    assert run(["reclaim", "first.warc.gz", "second.wacz", "-o", "back"]) == 0
+    assert contents(world / "back") == contents(world / "app")
+    whole = (world / "first.warc.gz").read_bytes()
+    (world / "cut.warc.gz").write_bytes(whole[:-400])
+    (world / "damaged.warc.gz").write_bytes(whole + b"no record")
+    capsys.readouterr()
+    assert run(["reclaim", "cut.warc.gz", "second.wacz", "-o", "again"]) == 0
+    assert "truncated" in capsys.readouterr().err
+    assert run(["reclaim", "damaged.warc.gz", "second.wacz", "-o", "again"]) == 0
+    assert "damaged.warc.gz" in capsys.readouterr().err
+
+
+def test_an_older_version_comes_back_by_date(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    apply()
+    shutil.copytree(world / "site", world / "old")
+    (world / "app/main.py").write_text("newer\n")
+    apply()
+    assert run(["reclaim", "old", "site", "-o", "newest"]) == 0
+    assert (world / "newest/main.py").read_text() == "newer\n"
+    capsys.readouterr()
+    assert run(["reclaim", "old", "site", "-o", "x", "--json"]) == 0
+    versions = [one["version"] for one in said(capsys)["versions"]]  # type: ignore[union-attr]
+    assert run(["reclaim", "old", "site", "-o", "older", "--version", versions[-1]]) == 0
+    assert (world / "older/main.py").read_text() == "print('hello')\n"
+
+
+def test_forged_and_foreign_blocks_are_refused_by_name(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    apply()
+    run(["protect", "keygen", "-o", "evil.key"])
+    write_site(world / "evil", pages=20)
+    write_app(world / "payload", SMALL, seed=9)
+    run(["protect", "apply", "evil", "--files", "payload/", "--key", "evil.key", "-q"])
+    page = world / "site/articles/1.html"
+    page.write_bytes(page.read_bytes().replace(b" size=", b" size=1", 1))
+    capsys.readouterr()
+    assert run(["reclaim", "site", "evil", "-o", "back"]) == 2
+    assert "several keys" in capsys.readouterr().err
+    assert run(["reclaim", "site", "evil", "-o", "back", "--trust", "site.pub"]) == 0
+    err = capsys.readouterr().err
+    assert "foreign key" in err and "articles/1.html: " in err
+    assert contents(world / "back") == contents(world / "app")
+
+
+def test_encryption_from_the_shell(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pyrage = pytest.importorskip("pyrage")
+    identity = pyrage.x25519.Identity.generate()
+    (world / "age.key").write_text(f"{identity}\n")
+    assert apply("--recipient", str(identity.to_public()), "--json") == 0
+    assert said(capsys)["classes"][0]["encrypted"] is True  # type: ignore[index]
+    assert run(["reclaim", "site", "-o", "locked"]) == 3
+    assert "files.tar.age" in capsys.readouterr().err and (world / "locked/files.tar.age").exists()
+    assert run(["reclaim", "site", "-o", "back", "--identity", "age.key"]) == 0
+    assert contents(world / "back") == contents(world / "app")
+    (world / "phrase").write_text("correct horse battery\n")
+    assert apply("--passphrase-file", "phrase") == 0
+    assert run(["reclaim", "site", "-o", "again", "--passphrase-file", "phrase"]) == 0
+    assert contents(world / "again") == contents(world / "app")
+
+
+def test_secrets_are_warned_of_loudly_unless_they_are_encrypted(
+    world: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pyrage = pytest.importorskip("pyrage")
+    (world / "app/.env").write_text("TOKEN=1\n")
+    apply("-q")
+    err = capsys.readouterr().err
+    assert "WARNING" in err and "UNENCRYPTED" in err and ".env: credentials" in err
+    run(["protect", "plan", "site", "--files", "app/"])
+    assert "WARNING" in capsys.readouterr().err
+    apply("--recipient", str(pyrage.x25519.Identity.generate().to_public()))
+    assert "WARNING" not in capsys.readouterr().err
+
+
+def test_the_signing_key_is_never_published(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(world / "site.key", world / "app")
+    arguments = ["protect", "apply", "site/", "--files", "app/", "--key", "app/site.key"]
+    assert run(arguments) == 2
+    assert "signing key is among the files" in capsys.readouterr().err
+
+
+def test_plan_shows_costs_and_odds_and_draws_them(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(world)
+    assert (
+        run(["protect", "plan", "site", "--files", "code=app/", "--files", "data=dump.sql", "--plot", "odds.svg"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "growth a page" in out and "recommended: --need 8" in out and "if 70% captured" in out and "█" in out
+    svg = (world / "odds.svg").read_text()
+    assert svg.startswith('<svg xmlns="http://www.w3.org/2000/svg"') and svg.endswith("</svg>")
+    (world / "odds.svg").unlink()
+    assert contents(world) == before, "a plan writes nothing"
+    assert run(["protect", "plan", "site", "--files", "app/", "--growth", "700", "--json"]) == 0
+    plan = said(capsys)
+    assert plan["vault_pages"] > 0  # type: ignore[operator]
+    assert {"need", "pages_needed", "share", "growth", "probability", "probability_if"} == set(plan["table"][0])  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reclaim", "absent", "-o", "x"], "no such source"),
+        (["protect", "apply", "site", "--files", "absent", "--key", "site.key"], "no such file"),
+        (["protect", "apply", "site", "--files", "app", "--key", "site.pub"], "not a key"),
+        (["protect", "apply", "site", "--files", "app", "--key", "site.key", "--need", "95%"], "too large a share"),
+        (["protect", "apply", "site", "--files", "app", "--key", "site.key", "--need", "some"], "not a share"),
+        (["protect", "apply", "dump.sql", "--files", "app", "--key", "site.key"], "missing -o FILE"),
+        (["protect", "verify", "site", "--trust", "nonsense"], "not a public key"),
+    ],
+)
+def test_wrong_usage_is_explained(
+    world: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert run(arguments) in (1, 2)
+    assert message in capsys.readouterr().err
+
+
+def test_missing_packages_have_a_remedy(
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import sys
+
+    from recollect.protection import code
+
+    monkeypatch.setitem(sys.modules, "pyrage", None)
+    assert apply("--recipient", "age1x") == 2
+    assert "recollect[protect]" in capsys.readouterr().err
+    monkeypatch.setattr(code, "find_spec", lambda name: None)
+    assert apply("--json") == 0
+    assert said(capsys)["classes"][0]["code"] == "gf256", "our own code stands in for RaptorQ"  # type: ignore[index]
+    assert apply("--code", "raptorq") == 2
+    assert "recollect[protect]" in capsys.readouterr().err
