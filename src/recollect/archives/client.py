@@ -391,7 +391,9 @@ def _pace(rate: Rate | None) -> Pace | None:
 
 
 def _urls(archive: Archive) -> list[str]:
-    return [url for url in (archive.timemap, archive.timegate, archive.cdx, archive.raw, archive.map) if url]
+    return [
+        url for url in (archive.timemap, archive.timegate, archive.cdx, archive.raw, archive.search, archive.map) if url
+    ]
 
 
 def _reason(error: Exception) -> str:

@@ -18,6 +18,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -35,6 +36,14 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _STAMP = re.compile(r"(/\d{4,14})(?:[a-z]{2}_)?(/)")
 _INDEX_RATES = ("index", "timemap", "timegate", "cdx")
 _REPLAY_RATES = ("replay", "raw")
+
+
+class SearchDialect(StrEnum):
+    """How a full-text search is asked and answers."""
+
+    ARQUIVO = "arquivo"
+    """Arquivo.pt's TextSearch."""
+    SOLRWAYBACK = "solrwayback"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,8 @@ class Archive:
     timegate: str = ""
     cdx: str = ""
     raw: str = ""
+    search: str = ""
+    search_dialect: SearchDialect = SearchDialect.ARQUIVO
     map: str = ""
     index_rate: Rate | None = None
     replay_rate: Rate | None = None
@@ -227,6 +238,7 @@ class _Entry:
             raise self.error("id", "a short name of letters, digits, dots, dashes and underscores is needed")
         self.where += f" ({archive_id})"
         index_rate, replay_rate = self.rates()
+        search, search_dialect = self.search()
         archive = Archive(
             id=archive_id,
             name=self.take("name", str) or archive_id,
@@ -234,6 +246,8 @@ class _Entry:
             timegate=self.address("timegate"),
             cdx=self.address("cdx"),
             raw=self.address("raw", needs=self.raw_needs()),
+            search=search,
+            search_dialect=search_dialect,
             map=self.place("map"),
             index_rate=index_rate,
             replay_rate=replay_rate,
@@ -250,8 +264,8 @@ class _Entry:
         )
         for name in self.entry:
             raise self.error(name, "unknown key", hint="docs/archives.md lists the keys")
-        if not (archive.timemap or archive.timegate or archive.cdx):
-            raise self.error("timemap", "an archive needs a timemap, a timegate or a cdx address")
+        if not (archive.timemap or archive.timegate or archive.cdx or archive.search):
+            raise self.error("timemap", "an archive needs a timemap, a timegate, a cdx or a search address")
         return archive
 
     def take(self, name: str, kind: Callable[[Any], Any], *, at_least: float | None = None) -> Any:
@@ -275,6 +289,26 @@ class _Entry:
             if part not in value:
                 raise self.error(name, f"{part} is missing in {value!r}")
         return value
+
+    def search(self) -> tuple[str, SearchDialect]:
+        """The address of a full-text search and its dialect: `search = "..."`, or a table with `url` and `dialect`."""
+        value = self.entry.pop("search", None)
+        dialect = self.take("search_dialect", str)
+        if isinstance(value, Mapping):
+            unknown = [name for name in value if name not in ("url", "dialect")]
+            if unknown:
+                raise self.error(f"search.{unknown[0]}", "unknown key; known are url, dialect")
+            dialect = value.get("dialect", dialect)
+            value = value.get("url")
+        if value is not None:
+            self.entry["search"] = value
+        address = self.address("search")
+        if dialect is None:
+            return address, SearchDialect.SOLRWAYBACK if "solr" in address.lower() else SearchDialect.ARQUIVO
+        if dialect not in list(SearchDialect):
+            known = ", ".join(SearchDialect)
+            raise self.error("search_dialect", f"expected one of {known}, found {dialect!r}")
+        return address, SearchDialect(dialect)
 
     def raw_needs(self) -> tuple[str, ...]:
         """A memento by its date and URI, or a record by the WARC its listing names (Common Crawl)."""

@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "replay": ("recollect.cli.serve", "replay", "what each way of routing would have cost and found for a log"),
     "report": ("recollect.cli.report", "report", "an archive's holdings on one page, with figures"),
     "route": ("recollect.cli.serve", "route", "explain which archives a lookup would ask"),
+    "sample": ("recollect.cli.sample", "sample", "profile an archive from outside, by asking about samples"),
     "serve": ("recollect.cli.serve", "serve", "Memento for all archives, asking only those that can answer"),
     "stats": ("recollect.cli.stats", "stats", "describe an archive: the papers' tables from your own indexes"),
     "surt": ("recollect.cli.keys", "surt_command", "the sort-friendly keys of URIs"),

@@ -52,6 +52,11 @@ class Header:
         """Whether the map lists absences only, so that a key it lacks is unknown instead of absent."""
         return self.meta.get("scope") == "voids"
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether a key that the map lacks is absent; in a map of voids or of a sample it is unknown."""
+        return self.meta.get("scope") not in ("voids", "sample")
+
     def encode(self) -> bytes:
         """The header lines as they are written."""
         if self.style == "cdxj":

@@ -77,7 +77,7 @@ def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:
     # A key is as long as its line or three bytes longer, a frequency has at most 42 bytes.
     out = np.empty(2 * len(piece) + 64 * count + 64, np.uint8)
     tally = np.zeros(3, np.int64)
-    absent = kernels.UNSURE if opened.header.lists_voids else kernels.NO
+    absent = kernels.NO if opened.header.is_complete else kernels.UNSURE
     size = kernels.write_answers(text.data, text.stop, positions, absent, _WORDS, lines, offsets, sizes, out, tally)
     yes, no, unknown = (int(number) for number in tally)
     return BulkAnswers(out[:size].tobytes(), yes, no, unknown, tuple(bad))

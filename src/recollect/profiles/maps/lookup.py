@@ -76,7 +76,7 @@ class MementoMap:
         self.header = text.header
         self.text: MapText = text
         self._policy = "" if self.header.policy == "HxPx" else self.header.policy
-        self._nothing: Answer = "unknown" if self.header.lists_voids else "no"
+        self._nothing: Answer = "no" if self.header.is_complete else "unknown"
         self._columns = self.header.keys == ("surt",) and self.header.values == ("frequency",)
         if self.header.keys[0] != "surt":
             first = self.header.keys[0]

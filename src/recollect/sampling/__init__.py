@@ -1,0 +1,1 @@
+"""Profiling archives from outside: asking about known URIs, listing prefixes, searching their full text."""
