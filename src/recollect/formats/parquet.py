@@ -9,7 +9,6 @@ warc_record_length, warc_filename, content_languages. A table without a SURT col
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from recollect.errors import FormatError
 from recollect.formats.cdx import Layout
@@ -52,12 +51,10 @@ class ParquetIndex:
         query = f"SELECT {line} || chr(10) AS line FROM read_parquet(?)"
         done = 0
         try:
-            relation: Any = self._database.sql(query, params=[self._path])
-            # DuckDB renamed the method on the way to 2.0.
-            reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            for batch in reader(_ROWS):
-                done += batch.num_rows
-                yield "".join(batch.column(0).to_pylist()).encode(), done
+            result = self._database.execute(query, [self._path])
+            while rows := result.fetchmany(_ROWS):
+                done += len(rows)
+                yield "".join([line for (line,) in rows]).encode(), done
         except self._error as error:
             raise self._broken(error) from error
         finally:

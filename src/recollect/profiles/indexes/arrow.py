@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recollect.errors import UsageError
 from recollect.formats.ukvs import Header, Record, open_map, unquote
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ def table_of(path: str | None, text: bytes | None = None) -> pa.Table:
 
 
 def _table(header: Header, records: list[Record]) -> pa.Table:
-    import pyarrow as pa
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise UsageError("Arrow tables need pyarrow", hint="pip install 'recollect[arrow]'") from None
 
     columns: dict[str, pa.Array] = {"key": pa.array([record.key for record in records], pa.binary())}
     for index, name in enumerate(header.keys[1:]):

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import random
+import sys
 import threading
 import zipfile
 from datetime import UTC, datetime
@@ -192,6 +193,22 @@ def test_what_is_no_web_capture_is_counted_and_left_out_unless_asked_for(tmp_pat
     for policy in POLICIES:
         assert body(profile(file, all_schemes=True, policy=policy))[-1] == "dns:x.com 1/1", policy
     assert stats([file], all_schemes=True).top_hosts == [("com,x", 2), ("dns:x.com", 1)]
+
+
+def test_arrow_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match="pyarrow") as caught:
+        profile(written(tmp_path, line("com,x)/a"))).to_arrow()
+    assert "recollect[arrow]" in caught.value.hint
+
+
+def test_parquet_is_read_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+
+    file = tmp_path / "x.parquet"
+    duckdb.sql("SELECT 'http://x.com/' || i AS url FROM range(70000) t(i)").write_parquet(str(file))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert profile(file).totals.keys == 70000
 
 
 def test_results_as_arrow(tmp_path: Path) -> None:
