@@ -20,7 +20,7 @@ from recollect.aggregator.maps import Maps
 from recollect.aggregator.routing import Candidate, Evidence, route
 from recollect.errors import FormatError
 from recollect.formats.containers import open_input
-from recollect.formats.logs import NoLookup, parse_entry
+from recollect.formats.logs import form_of, lines_with_entries
 from recollect.model import Problem, Progress, ProgressCallback
 
 WAYS = ("broadcast", "maps", "learned", "both")
@@ -67,17 +67,11 @@ class Tally:
 def read_log(path: str | Path, on_problem: Callable[[Problem], None]) -> Iterator[Logged]:
     """The lookups of a log of any kind that `formats.logs` reads."""
     with open_input(path) as stream:
-        for number, raw in enumerate(stream, 1):
-            line = raw.decode("utf-8", "surrogateescape").strip()
-            if not line or line.startswith("#"):
-                continue
-            try:
-                entry = parse_entry(line)
-            except NoLookup:
-                continue
-            except FormatError as error:
-                on_problem(Problem(str(path), number, str(error), line[:120]))
-                continue
+        form = form_of(stream)
+        if form is None:
+            on_problem(Problem(str(path), None, "neither a list of URIs nor a log that is known"))
+            return
+        for line, entry in lines_with_entries(stream, str(path), form, on_problem):
             told = json.loads(line) if line.startswith("{") else {}
             if told.get("endpoint") == "route":
                 continue  # it asked nobody

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import talk
+from recollect.cli.forms import lookups_of, say_notes
 from recollect.cli.types import SHARE, SIZE
 from recollect.errors import UsageError
 from recollect.model import Problem, ProgressCallback
@@ -44,19 +45,19 @@ def by_budget(
     progress: ProgressCallback,
 ) -> dict[str, Any]:
     """Compact within a budget; returns the report."""
-    from recollect.formats.logs import read_lookups
     from recollect.profiles.compaction.budget import compact_by_budget
 
+    lookups = lookups_of(options["lookups"], options["asked"], on_problem)
     result = compact_by_budget(
         source,
         target,
         _budget(options),
-        lookups=read_lookups(options["lookups"], on_problem) if options["lookups"] else None,
+        lookups=lookups,
         threads=options["threads"] or 0,
         on_problem=on_problem,
         progress=progress,
     )
-    return {"by": "budget", **asdict(result), "cost": result.cost}
+    return {"by": "budget", **asdict(result), "cost": result.cost, "notes": lookups.notes() if lookups else []}
 
 
 def _budget(options: dict[str, Any]) -> Budget:
@@ -85,19 +86,19 @@ def budget_on_spark(
     parts: bool,
 ) -> dict[str, Any]:
     """Compact within a budget on Spark; returns the report."""
-    from recollect.formats.logs import read_lookups
     from recollect.spark.budget import compact_by_budget
 
+    lookups = lookups_of(options["lookups"], options["asked"], on_problem)
     result = compact_by_budget(
         source,
         target,
         _budget(options),
-        lookups=read_lookups(options["lookups"], on_problem) if options["lookups"] else None,
+        lookups=lookups,
         cluster=cluster,
         parts=parts,
         progress=progress,
     )
-    return {"by": "budget", **asdict(result), "cost": result.cost}
+    return {"by": "budget", **asdict(result), "cost": result.cost, "notes": lookups.notes() if lookups else []}
 
 
 def summarise_budget(report: dict[str, Any]) -> None:
@@ -111,6 +112,7 @@ def summarise_budget(report: dict[str, Any]) -> None:
             f"expected to answer {1 - report['expected_wrong']:.2%} of lookups like these right "
             f"(of the {report['lookups']:,} in the log itself {1 - report['wrong_in_log']:.2%})"
         )
+    say_notes(report["notes"])
     if report["unusable_lookups"]:
         talk(f"{report['unusable_lookups']:,} lookups are no URIs of the web and were left out")
     if report["rolled_up"]:

@@ -13,6 +13,7 @@ import click
 from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, budget_on_spark, by_budget, summarise_budget
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.engines import engine_options, taken_engine
+from recollect.cli.forms import asked_of, form_options
 from recollect.errors import FormatError, UsageError
 from recollect.model import Problem, ProgressCallback
 from recollect.quantities import format_size
@@ -93,6 +94,7 @@ class Job:
 @click.argument("source", metavar="MAP")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The smaller map; .gz and .zst are compressed.")
 @_options
+@form_options("lookups")
 @click.option("--rollup-tlds", is_flag=True, help="Let top-level domains roll up too (com,*).")
 @click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: the cores there are]")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
@@ -108,9 +110,12 @@ def compact(source: str, output: str, **options: Any) -> int:
     if options["as_json"] and output == "-":
         raise UsageError("the map and the JSON report cannot both go to stdout", hint="give -o FILE")
     from recollect.formats.detect import expect_map
+    from recollect.formats.outputs import refuse_inputs
 
     expect_map(source)
+    refuse_inputs(output, options["lookups"])  # the map itself may be replaced
     problems: list[Problem] = []
+    options["asked"] = asked_of(options)
     cluster, parts = taken_engine(options, output)
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         job = Job(

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
+from recollect.cli.forms import asked_of, form_options, say_notes
 from recollect.cli.types import DATE
 from recollect.datetimes import format_iso
 from recollect.errors import FormatError, UsageError
@@ -67,6 +68,7 @@ class Problems:
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option("--map", "maps", multiple=True, required=True, metavar="MAP", help="A map of the holdings. Repeatable.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The map of voids.")
+@form_options("logs")
 @click.option(
     "-n",
     "--min-requests",
@@ -114,6 +116,7 @@ def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: 
             min_branches=options["min_branches"],
             trust_log=options["trust_log"],
             updated_at=format_iso(options["updated_at"] or datetime.now(UTC)),
+            asked=asked_of(options),
             on_problem=problems.note,
             progress=progress,
         )
@@ -129,6 +132,7 @@ def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: 
                 f"{result.unsure:,} keys were left out because a wildcard of the map may hold them "
                 "(give the complete map, or --trust-log)"
             )
+        say_notes(result.notes)
         problems.tell()
     return 3 if problems.count else 0
 

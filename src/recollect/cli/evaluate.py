@@ -11,6 +11,7 @@ import click
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
 from recollect.cli.derived import Problems
 from recollect.cli.engines import taken_engine, where_options
+from recollect.cli.forms import asked_of, form_options, say_notes
 from recollect.errors import UsageError
 from recollect.quantities import format_size
 
@@ -42,6 +43,7 @@ Exit code: 0, 1 if a map misses anything that is held, 3 if lines could not be r
     help="What is held: indexes, or the map before compaction.",
 )
 @click.option("--lookups", multiple=True, required=True, metavar="LOG", help="What people ask for: a list or a log.")
+@form_options("lookups")
 @click.option(
     "--truth",
     type=click.Choice(["key", "uri"]),
@@ -80,15 +82,23 @@ def evaluate(
                 "maps and logs are read on this machine", where=name, hint="copy it here, and give its path"
             )
         holder = partial(held_on_spark, cluster=cluster)
-    problems = Problems(options["strict"])
+    problems, asked = Problems(options["strict"]), asked_of(options)
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         report = measure(
-            maps, holdings, lookups, truth=truth, holder=holder, on_problem=problems.note, progress=progress
+            maps,
+            holdings,
+            lookups,
+            truth=truth,
+            holder=holder,
+            asked=asked,
+            on_problem=problems.note,
+            progress=progress,
         )
     if options["as_json"]:
         emit_json({**report.as_dict(), **problems.as_dict()})
     else:
         _show(report)
+        say_notes(report.notes)
         problems.tell()
     if report.missed:
         talk(f"{report.missed:,} false negatives: what is held must never be missed")

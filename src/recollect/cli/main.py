@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "filter_command",
         "a profile of hashed keys instead of URLs",
     ),
+    "inspect": ("recollect.cli.inspect", "inspect", "show what files are taken for, without doing anything"),
     "lookup": ("recollect.cli.lookup", "lookup", "what maps say of URIs, and which archives to ask"),
     "measure": ("recollect.cli.measure", "measure", "how much of a lost website came back"),
     "memento": ("recollect.cli.memento", "memento", "find the capture of a page closest to a date, or get it"),

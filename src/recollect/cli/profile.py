@@ -11,6 +11,7 @@ import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk, temp_dir_option
 from recollect.cli.engines import engine_options, taken_engine
+from recollect.cli.forms import form_options
 from recollect.cli.types import DATE, SIZE
 from recollect.datetimes import format_day
 from recollect.errors import UsageError
@@ -27,9 +28,11 @@ Examples:
   recollect profile *.cdxj --status 200 --media-type text/html --exclude robots.txt,sitemap.xml -o html.ukvs
   recollect profile *.cdxj --where "year >= 2010 and url matches '[.]pdf$'" -o pdf.ukvs
   recollect profile *.warc.gz --by year -o by-year.ukvs
+  recollect profile clicks.tsv --columns time,url -o clicked.ukvs
   zcat *.cdx.gz | recollect profile - --policy H3P1 --output-format cdxj -o profile.cdxj
   recollect profile hdfs:///cdx/ -o hdfs:///maps/all/ --engine spark --master yarn
 """
+_SHOWN = 20
 _FILTERS = (
     click.option(
         "--status",
@@ -112,6 +115,7 @@ def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
     show_default=True,
     help="UKVS, or the older CDXJ profile.",
 )
+@form_options("inputs")
 @filter_options
 @click.option(
     "--by",
@@ -124,6 +128,7 @@ def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
 @click.option("--name", default="", help="The archive's name, for the header.")
 @click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header.")
 @click.option("--updated-at", type=DATE, metavar="TIME", help="The time for the header.  [default: now]")
+@click.option("--allow-empty", is_flag=True, help="Write a map even if no capture is left: it says no to everything.")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
 @resource_options
 @engine_options
@@ -133,10 +138,12 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
     """Say what an archive holds: read its indexes, write a map.
 
     INPUT is any number of files, folders, globs, or - for stdin: CDX, CDXJ, ZipNum, SURT and URL lists, WARC, ARC,
-    WACZ, Parquet, access logs, TimeMaps, maps; plain, gzip, bzip2 or zstd; sorted or not. What a file is is told by its
-    content.
+    WACZ, Parquet, access logs, tables of URLs, TimeMaps, maps; plain, gzip, bzip2 or zstd; sorted or not. What a file
+    is is told by its content; `recollect inspect FILE` shows it, --format and --columns override it. Files that are
+    none of these are ignored, and named.
 
-    Exit code 3 means that some input was damaged or could not be read; all of it is named.
+    Exit code 3 means that some input was damaged or could not be read; all of it is named. Exit code 1 means that
+    nothing was written, as for inputs without any capture.
     """
     from recollect.profiles.indexes.options import ProfileOptions
 
@@ -193,8 +200,18 @@ def _summarize(result: ProfileResult, seconds: float) -> None:
         talk(f"  {word:<9}{count:>{width}}  {detail}")
     for problem in tally.problems[:5]:
         talk(f"    {problem}")
-    for problem in tally.damaged:
+    for problem in tally.damaged[:_SHOWN]:
         talk(f"  damaged  {problem}")
+    if len(tally.damaged) > _SHOWN:
+        talk(f"  damaged  {len(tally.damaged) - _SHOWN:,} more; --json lists all")
+    for problem in tally.ignored[:_SHOWN]:
+        talk(f"  ignored  {problem}")
+    if len(tally.ignored) > _SHOWN:
+        talk(f"  ignored  {len(tally.ignored) - _SHOWN:,} more; --json lists all")
+    for source in [source for source in result.sources if source.form is not None][:_SHOWN]:
+        talk(f"  read as  {source.label}: {source.form}")
+    for note in tally.notes[:_SHOWN]:
+        talk(f"  {note}")
 
 
 def _in_bytes(size: int) -> str:
@@ -255,6 +272,8 @@ def _report(map_path: str, result: VerifyResult, quiet: bool) -> None:
         click.echo(f"wrong count: {wrong}")
     for problem in result.problems[:5]:
         talk(f"skipped: {problem}")
+    for problem in result.ignored[:_SHOWN] if not quiet else ():
+        talk(f"ignored: {problem}")
     if quiet:
         return
     looked = f"{_some(result.captures, 'capture')}: {result.uris:,} lookups by key, {result.urls:,} by URL"
@@ -265,3 +284,8 @@ def _report(map_path: str, result: VerifyResult, quiet: bool) -> None:
     if result.counts_skipped:
         counts = f"counts not compared: {result.counts_skipped}"
     talk(f"{map_path}: {looked}, {found}; {counts}")
+    if result.other_keys:
+        talk(
+            f"{result.other_keys:,} URLs have other keys than their lines in the index, under which the map does not "
+            "have them; see `recollect inspect`"
+        )

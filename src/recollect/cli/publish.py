@@ -44,6 +44,8 @@ def publish(map_path: str, folder: str, base_uri: str, page_keys: int, as_json: 
             page_keys=page_keys,
             progress=progress,
         )
+    if not done.index["keys"]:
+        talk("warning: the map is empty: it says that this archive holds nothing, and nobody will ask it")
     if as_json:
         emit_json(done.index)
         return 0

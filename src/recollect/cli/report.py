@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk, temp_dir_option
+from recollect.cli.forms import asked_of, form_options, say_notes
 from recollect.quantities import format_size
 
 _EXAMPLES = """\b
@@ -29,6 +30,7 @@ those of the MementoMap paper (2019), drawn from your own archive.
 @click.option(
     "--accesses", multiple=True, metavar="LOG", help="What people ask for: a log or list of URIs. Repeatable."
 )
+@form_options("accesses")
 @click.option("--replay", default="", metavar="URL", help="Where the archive replays; links of the sample lead there.")
 @click.option("--sample", default=20, show_default=True, type=click.IntRange(0, 1000), help="URIs to pick by chance.")
 @click.option("--seed", default=0, show_default=True, help="Another seed picks other URIs.")
@@ -46,7 +48,13 @@ def report(inputs: tuple[str, ...], output: str, accesses: tuple[str, ...], **gi
     options = ReportOptions(given["name"], given["replay"], given["sample"], given["seed"], given["top"])
     with progress_bar(quiet=given["quiet"] or given["as_json"]) as progress:
         data = write_report(
-            inputs, output, accesses=accesses, options=options, temp_dir=given["temp_dir"], progress=progress
+            inputs,
+            output,
+            accesses=accesses,
+            asked=asked_of(given),
+            options=options,
+            temp_dir=given["temp_dir"],
+            progress=progress,
         )
     found, unread = data.stats, sum(data.stats.skipped.values()) + (data.overlap.unreadable if data.overlap else 0)
     if given["as_json"]:
@@ -55,6 +63,7 @@ def report(inputs: tuple[str, ...], output: str, accesses: tuple[str, ...], **gi
         overview = found.overview
         uris = f" of {overview.uri_rs:,} URI-Rs" if overview.uri_rs is not None else ""
         talk(f"{output}: {overview.captures:,} captures{uris} on {overview.hosts:,} hosts, {_size(output)}")
+        say_notes(data.overlap.notes if data.overlap else ())
         for problem in found.problems[:5]:
             talk(f"skipped: {problem}")
     return 3 if unread else 0

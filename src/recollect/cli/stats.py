@@ -10,6 +10,7 @@ import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk, temp_dir_option
 from recollect.cli.engines import taken_engine, where_options
+from recollect.cli.forms import asked_of, form_options, say_notes
 from recollect.cli.profile import filter_options, resource_options
 from recollect.datetimes import format_day
 from recollect.errors import UsageError
@@ -32,6 +33,7 @@ _MEDIA_ROWS = 15
 
 @click.command("stats", epilog=_EXAMPLES)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@form_options("inputs")
 @filter_options
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of the top lists.")
 @resource_options
@@ -49,7 +51,11 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
     describe = _described_here if cluster is None else partial(_described_on_spark, cluster)
     names = ("statuses", "media_types", "since", "until", "exclude", "where")
     chosen = selection(**{name: options.pop(name) for name in names})
-    as_json = options.pop("as_json")
+    as_json, asked = options.pop("as_json"), asked_of(options)
+    if cluster is None:
+        options["asked"] = asked
+    elif asked.format or asked.columns:
+        raise UsageError("--format and --columns are for --engine embedded", hint="leave out --engine spark")
     with progress_bar(quiet=as_json) as progress:
         found = describe(inputs, chosen=chosen, progress=progress, **options)
     if as_json:
@@ -252,13 +258,14 @@ Examples:
 @click.option(
     "--accesses", required=True, multiple=True, metavar="LOG", help="An access log or list of URIs. Repeatable."
 )
+@form_options("accesses")
 @temp_dir_option
 @json_option
-def overlap(holdings: str, accesses: tuple[str, ...], temp_dir: str | None, as_json: bool) -> int:
+def overlap(holdings: str, accesses: tuple[str, ...], temp_dir: str | None, as_json: bool, **options: Any) -> int:
     """Show what is archived against what is asked for: how many URIs with so many mementos were asked for so often."""
     from recollect.profiles.statistics.overlap import overlap as compare
 
-    found = compare(holdings, accesses, temp_dir=temp_dir)
+    found = compare(holdings, accesses, asked=asked_of(options), temp_dir=temp_dir)
     if as_json:
         emit_json(found.as_dict())
     else:
@@ -270,6 +277,7 @@ def overlap(holdings: str, accesses: tuple[str, ...], temp_dir: str | None, as_j
             f"{found.accesses:,} accesses of {found.accessed_keys:,} {what}, of which {found.accessed_and_held:,} "
             f"({share:.2f}%) are held; {found.held_keys:,} held in all"
         )
+        say_notes(found.notes)
     for problem in found.problems[:5]:
         talk(f"skipped: {problem}")
     return 3 if found.unreadable else 0

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
+from recollect.cli.forms import asked_of, form_options, lookups_of, say_notes
 from recollect.errors import FormatError, UsageError
 from recollect.model import Problem
 
@@ -29,6 +30,7 @@ a log, maps learn from one half of it and are judged by the other. MAP must not 
 @click.argument("source", metavar="MAP")
 @click.option("-o", "--output", metavar="FILE", help="A file that ends in .svg, .html or .json.")
 @click.option("--lookups", multiple=True, metavar="LOG", help="What people ask for; repeatable.  [default: a guess]")
+@form_options("lookups")
 @click.option("--sizes", type=click.IntRange(3, 1000), default=40, show_default=True, help="How many budgets to try.")
 @click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: the cores there are]")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
@@ -43,17 +45,19 @@ def tradeoff(source: str, output: str | None, **options: Any) -> int:
         raise UsageError("nowhere to draw", hint="give -o tradeoff.svg, or --json")
     from recollect.formats.containers import atomic_output
     from recollect.formats.detect import expect_map
-    from recollect.formats.logs import read_lookups
+    from recollect.formats.outputs import refuse_inputs
     from recollect.profiles.compaction import tradeoff as measure
     from recollect.profiles.compaction import tradeoffplot
 
+    refuse_inputs(output, (source, *options["lookups"]))
     expect_map(source)
     problems: list[Problem] = []
     on_problem = _stop_at_once if options["strict"] else problems.append
+    lookups = lookups_of(options["lookups"], asked_of(options), on_problem)
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         result = measure.tradeoff(
             source,
-            lookups=read_lookups(options["lookups"], on_problem) if options["lookups"] else None,
+            lookups=lookups,
             sizes=options["sizes"],
             threads=options["threads"] or 0,
             on_problem=on_problem,
@@ -73,6 +77,7 @@ def tradeoff(source: str, output: str | None, **options: Any) -> int:
         emit_json(numbers)
     elif not options["quiet"]:
         talk(tradeoffplot.sentence(result))
+        say_notes(lookups.notes() if lookups is not None else ())
         for problem in problems[:5]:
             talk(f"skipped: {problem}")
     return 3 if problems else 0

@@ -6,24 +6,30 @@ Hides the formats behind one stream of `Capture`. What is no capture goes to `on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from recollect.datetimes import format_timestamp
 from recollect.errors import BadURI, UsageError
 from recollect.formats.cdx import Capture, what_it_is
 from recollect.formats.containers import BOM, InputStream, open_input
 from recollect.formats.detect import Kind, Source
-from recollect.formats.logs import read_lines
+from recollect.formats.forms import Form, Style
+from recollect.formats.logs import LogEntry, form_of, outweighs, read_lines
 from recollect.formats.timemap import parse_timemap
 from recollect.formats.warc import OnOther, OnProblem, read_arc, read_wacz, read_warc
 from recollect.model import Problem
 from recollect.uris import is_surt, surt
 
-_KINDS = (Kind.EMPTY, Kind.LOG, Kind.WARC, Kind.ARC, Kind.WACZ, Kind.TIMEMAP)
+_KINDS = (Kind.EMPTY, Kind.LOG, Kind.TABLE, Kind.WARC, Kind.ARC, Kind.WACZ, Kind.TIMEMAP)
 
 
 def read_captures(
-    source: Source, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False
+    source: Source,
+    on_problem: OnProblem,
+    on_other: OnOther,
+    *,
+    all_schemes: bool = False,
+    on_note: Callable[[str], None] = lambda _note: None,
 ) -> Iterator[Capture]:
     """The captures of one source."""
     if source.kind not in _KINDS:
@@ -36,8 +42,8 @@ def read_captures(
             stream.read()  # or damage that leaves nothing at all would go untold
         elif source.kind is Kind.TIMEMAP:
             yield from _timemap(stream, source, on_problem)
-        elif source.kind is Kind.LOG:
-            yield from _log(stream, source, on_problem, on_other, all_schemes)
+        elif source.kind in (Kind.LOG, Kind.TABLE):
+            yield from _log(stream, source, on_problem, on_other, on_note, all_schemes)
         elif source.kind in (Kind.WARC, Kind.ARC):
             read = read_arc if source.kind is Kind.ARC else read_warc
             yield from read(stream, source.label, on_problem, on_other, all_schemes=all_schemes)
@@ -64,10 +70,18 @@ def _timemap(stream: InputStream, source: Source, on_problem: OnProblem) -> Iter
 
 
 def _log(
-    stream: InputStream, source: Source, on_problem: OnProblem, on_other: OnOther, all_schemes: bool
+    stream: InputStream,
+    source: Source,
+    on_problem: OnProblem,
+    on_other: OnOther,
+    on_note: Callable[[str], None],
+    all_schemes: bool,
 ) -> Iterator[Capture]:
     """Lookups that were answered, as captures; failed ones say nothing about holdings."""
-    for entry in read_lines(stream, source.label, on_problem, lambda: on_other("no lookup")):
+    form = source.form or form_of(stream) or Form(Style.LOG)
+    total = 0
+    heaviest: LogEntry | None = None
+    for entry in read_lines(stream, source.label, form, on_problem, lambda: on_other("no lookup")):
         if entry.status is not None and entry.status >= 400:
             on_other("failed lookup")
             continue
@@ -81,4 +95,8 @@ def _log(
             on_problem(Problem(source.label, None, str(error), entry.uri[:120]))
             continue
         moment = format_timestamp(entry.at) if entry.at else ""
+        total += entry.count
+        heaviest = entry if heaviest is None or entry.count > heaviest.count else heaviest
         yield Capture(key, moment, entry.uri, entry.status, count=entry.count)
+    if note := outweighs(heaviest, total):
+        on_note(f"{source.label}: {note}")

@@ -25,6 +25,7 @@ import stat
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,6 +74,11 @@ class InputStream(io.BufferedReader):
         """Bytes of the file (compressed as it is) that have been read, for progress."""
         return self._source.consumed
 
+    def preview(self, size: int, lines: int = 1) -> bytes:
+        """The first bytes, without taking them out: at least `size`, and more until `lines` lines are whole, as far as
+        there are any and no line is longer than `LONGEST_LINE`. Only before anything has been read."""
+        return self._source.preview(size, lines)
+
     def close(self) -> None:
         """Close the file; raises FormatError if it is damaged and nobody has been told."""
         try:
@@ -92,6 +98,7 @@ class _Raw(io.RawIOBase):
         self._told = False
         self._ended = False
         self._piece = memoryview(b"")
+        self._held: deque[bytes] = deque()
         self.label = label
         self.damage = ""
         head = handle.read(PIECE)
@@ -106,6 +113,21 @@ class _Raw(io.RawIOBase):
     def consumed(self) -> int:
         return self._meter.consumed
 
+    def preview(self, size: int, lines: int) -> bytes:
+        """The first bytes; see `InputStream.preview`. What ends the stream is kept for whoever reads on."""
+        held = sum(map(len, self._held))
+        newlines = sum(piece.count(b"\n") for piece in self._held)
+        while held < size or (newlines < lines and held < size + LONGEST_LINE):
+            try:
+                piece = next(self._pieces)
+            except (StopIteration, _Damage) as end:
+                self._pieces = _ending(end)
+                break
+            self._held.append(piece)
+            held += len(piece)
+            newlines += piece.count(b"\n")
+        return b"".join(self._held)
+
     def readable(self) -> bool:
         return True
 
@@ -115,7 +137,7 @@ class _Raw(io.RawIOBase):
             return 0
         while not self._piece:
             try:
-                self._piece = memoryview(next(self._pieces))
+                self._piece = memoryview(self._held.popleft() if self._held else next(self._pieces))
             except StopIteration:
                 self._ended = True
                 return 0
@@ -154,6 +176,13 @@ class _Raw(io.RawIOBase):
             if self._owned:
                 self._handle.close()
         super().close()
+
+
+def _ending(end: Exception) -> Iterator[bytes]:
+    """Nothing, and then this end."""
+    if isinstance(end, _Damage):
+        raise end
+    yield from ()
 
 
 class _Damage(Exception):

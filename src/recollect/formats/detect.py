@@ -1,8 +1,8 @@
 """What an input is, told by its content: the kinds of files that say what an archive holds, and where they are.
 
 Hides: names and suffixes, which lie; folders and globs; ZipNum clusters (a `.idx` that names compressed shards); the
-difference between nine kinds of text. A file is judged by its first lines, by majority, so one broken line at the top
-does not mislead.
+difference between nine kinds of text. A file is judged by its first lines, by majority, so one broken line at the top,
+however long, does not mislead.
 
 Invariants: sources come in the order they were named, folders sorted by name, no file twice; a ZipNum index stands for
 its shards; nothing is read beyond the head of a file.
@@ -25,14 +25,17 @@ from pathlib import Path
 from recollect.errors import FormatError, UsageError
 from recollect.formats.cdx import Layout, parse_layout, usual_layout
 from recollect.formats.containers import BOM, InputStream, open_input
-from recollect.formats.lists import uri_of_line
+from recollect.formats.forms import Asked, Form, Style, is_epoch, is_time
+from recollect.formats.logs import SAMPLE_BYTES, sample_lines
 from recollect.formats.parts import is_parted, parted_size
+from recollect.formats.strangers import describe, is_binary, is_checksums, is_locations
+from recollect.formats.warc import is_other_zip
 from recollect.formats.zipnum import lacks_newlines
 from recollect.model import Problem
 from recollect.uris import is_surt
 
 HEAD = 1 << 16
-_SAMPLE = 40
+SAMPLE = 40
 _USUAL_LAYOUT = Layout()
 _SHARD_SUFFIXES = (".gz", ".cdx.gz", ".cdxj.gz")
 _TIME = re.compile(r"\d{4,20}", re.ASCII)
@@ -49,6 +52,7 @@ class Kind(StrEnum):
     SURTS = "SURT list"
     URLS = "URL list"
     LOG = "access log"
+    TABLE = "table of URLs"
     WARC = "WARC"
     ARC = "ARC"
     WACZ = "WACZ"
@@ -66,7 +70,7 @@ class Source:
     """One input file (`-` is stdin) and what it is; `container` is plain, gzip, bzip2, zstd or blocks (see `zipnum`).
 
     `stream` is open for what can be read only once: stdin and pipes. `name` is what people call it, where that is not
-    its path.
+    its path. `form` is that of a list, log or table; `what` says in words what a file of no known kind is.
     """
 
     path: str
@@ -76,6 +80,8 @@ class Source:
     layout: Layout = _USUAL_LAYOUT
     stream: InputStream | None = None
     name: str = ""
+    form: Form | None = None
+    what: str = ""
 
     @property
     def label(self) -> str:
@@ -87,19 +93,35 @@ _INDEXES = (Kind.CDXJ, Kind.WARC, Kind.ARC, Kind.WACZ, Kind.PARQUET)
 # What is not read from its beginning to its end.
 _NEEDS_A_FILE = (Kind.PARQUET, Kind.WACZ, Kind.MAP, Kind.PROFILE)
 _TELLING = (Kind.CDX, Kind.CDXJ, Kind.ZIPNUM)
+# Kinds whose lines are told apart by all lines together; see `forms`.
+_LISTS = (Kind.URLS, Kind.LOG)
+_KINDS_ASKED = {
+    "cdx": Kind.CDX,
+    "cdxj": Kind.CDXJ,
+    "warc": Kind.WARC,
+    "arc": Kind.ARC,
+    "wacz": Kind.WACZ,
+    "parquet": Kind.PARQUET,
+    "timemap": Kind.TIMEMAP,
+    "map": Kind.MAP,
+}
 
 
 def find_sources(
-    paths: Iterable[str | os.PathLike[str]], on_problem: Callable[[Problem], None] | None = None
+    paths: Iterable[str | os.PathLike[str]],
+    on_problem: Callable[[Problem], None] | None = None,
+    *,
+    asked: Asked | None = None,
+    on_ignored: Callable[[Problem], None] | None = None,
 ) -> list[Source]:
-    """The files behind these names, each with its kind.
+    """The files behind these names, each with its kind, or the kind that was `asked` for.
 
-    Files that are of no known kind, and shards that a ZipNum index names but that are not there, go to `on_problem`, or
-    raise.
+    Shards that a ZipNum index names but that are not there go to `on_problem`, or raise. Files that are of no known
+    kind (what lies beside indexes: a README, checksums) go to `on_ignored`, or else to `on_problem`.
     """
     found: dict[str, Source] = {}
     for name in files_of(paths):
-        for source in _resolved(name, on_problem):
+        for source in _resolved(name, on_problem, on_ignored or on_problem, asked or Asked()):
             identity = source.path if source.path == "-" else os.path.realpath(source.path)
             found.setdefault(identity, source)
     return list(found.values())
@@ -139,11 +161,16 @@ def _has_index(files: list[str]) -> bool:
     return any(file.endswith(".idx") for file in files)
 
 
-def _resolved(name: str, on_problem: Callable[[Problem], None] | None) -> list[Source]:
-    source = inspect(name)
+def _resolved(
+    name: str,
+    on_problem: Callable[[Problem], None] | None,
+    on_ignored: Callable[[Problem], None] | None,
+    asked: Asked,
+) -> list[Source]:
+    source = inspect(name, asked)
     if source.kind is Kind.UNKNOWN:
-        problem = Problem(source.label, None, "no index, list, log, map or archive file that is known")
-        return _refused(problem, on_problem, "see `recollect profile --help` for the kinds of input")
+        hint = f"recollect inspect {name}, or say what it is: --format, --columns time,url"
+        return _refused(Problem(source.label, None, source.what), on_ignored, hint)
     if source.kind is not Kind.ZIPNUM:
         return [source]
     shards = []
@@ -152,7 +179,7 @@ def _resolved(name: str, on_problem: Callable[[Problem], None] | None) -> list[S
             problem = Problem(name, None, f"its shard {shard!r} is not beside it")
             _refused(problem, on_problem, "put the shards in the folder of the .idx file, or name them in a .loc file")
         else:
-            shards.append(inspect(path))
+            shards.append(inspect(path, asked))
     return shards
 
 
@@ -168,7 +195,7 @@ def expect_map(path: str) -> None:
     if path == "-" or not Path(path).is_file():
         return
     with open_input(path, lambda _damage: None) as stream:
-        head = stream.peek(HEAD)
+        head = stream.preview(HEAD, SAMPLE)
     kind, layout = kind_of_text(head)
     if b"!fields" not in head and (kind in _INDEXES or (kind is Kind.CDX and len(layout.letters) >= 9)):
         hint = f"recollect profile {path} -o map.ukvs"
@@ -196,27 +223,47 @@ def on_disk(
         yield settled
 
 
-def inspect(path: str) -> Source:
-    """The kind of one file."""
+def inspect(path: str, asked: Asked | None = None) -> Source:
+    """The kind of one file, or the one that was `asked` for."""
     if path == "-" or Path(path).is_fifo():
         stream = open_input(path, lambda _damage: None)
-        return replace(inspect_stream(stream, path), stream=stream)
+        return replace(inspect_stream(stream, path, asked=asked), stream=stream)
     if is_parted(Path(path)):
         with open_input(path) as stream:
             return inspect_stream(stream, path, parted_size(Path(path)))
     size = Path(path).stat().st_size
     with open_input(path, lambda _damage: None) as stream:
-        source = inspect_stream(stream, path, size)
+        source = inspect_stream(stream, path, size, asked)
     if source.container == "gzip" and source.kind in (Kind.CDX, Kind.CDXJ) and lacks_newlines(path):
         return replace(source, container="blocks")
+    if source.kind is Kind.WACZ and is_other_zip(path):
+        return replace(source, kind=Kind.UNKNOWN, what=describe(b"PK\x03\x04", []))
     return source
 
 
-def inspect_stream(stream: InputStream, path: str, size: int | None = None) -> Source:
+def inspect_stream(stream: InputStream, path: str, size: int | None = None, asked: Asked | None = None) -> Source:
     """The kind of what an open stream holds, without taking anything out of it."""
-    head = stream.peek(HEAD)
-    kind, layout = kind_of_text(head)
-    return Source(path, kind, stream.kind, size, layout)
+    head = stream.preview(HEAD, SAMPLE)
+    asked = asked or Asked()
+    kind, layout = kind_of_text(head) if not asked.is_lookups else (Kind.UNKNOWN, Layout())
+    if asked.format and not asked.is_lookups:
+        kind = _KINDS_ASKED[asked.format]
+        layout = layout if layout != Layout() else _vote(_sample(head))[1]
+        return Source(path, kind, stream.kind, size, layout)
+    if kind not in (Kind.UNKNOWN, *_LISTS):
+        return Source(path, kind, stream.kind, size, layout)
+    lines = _sample(head)
+    if not asked.is_lookups and (is_checksums(lines) or is_locations(lines)):
+        return Source(path, Kind.UNKNOWN, stream.kind, size, what=describe(head, lines))
+    form = asked.form(sample_lines(stream.preview(SAMPLE_BYTES)) or lines)
+    if form is None or (not asked.is_lookups and is_binary(head)):
+        return Source(path, Kind.UNKNOWN, stream.kind, size, what=describe(head, lines))
+    if form.style is Style.LIST:
+        surts = sum(is_surt(line) for line in lines)
+        kind = Kind.SURTS if 2 * surts > len(lines) else Kind.URLS
+    else:
+        kind = Kind.LOG if form.style is Style.LOG else Kind.TABLE
+    return Source(path, kind, stream.kind, size, form=form)
 
 
 def kind_of_text(head: bytes) -> tuple[Kind, Layout]:
@@ -230,25 +277,33 @@ def kind_of_text(head: bytes) -> tuple[Kind, Layout]:
         return Kind.WARC, Layout()
     if head.startswith(b"filedesc:"):
         return Kind.ARC, Layout()
-    text = head.decode("utf-8", "surrogateescape")
-    if not text.strip():
+    if not head.strip():
         return Kind.EMPTY, Layout()
-    lines = [line for line in text.splitlines()[: _SAMPLE + 1] if line.strip()]
-    if len(lines) > 1 and len(text) >= HEAD // 2 and not text.endswith("\n"):
-        lines.pop()
-    whole = _kind_of_document(text)
+    whole = _kind_of_document(head[:HEAD].decode("utf-8", "surrogateescape"))
     if whole is not None:
         return whole, Layout()
+    lines = _sample(head)
     layout = next((found for line in lines if (found := parse_layout(line)) is not None), None)
     if layout is not None:
         return Kind.CDX, layout
     return _vote(lines)
 
 
+def _sample(head: bytes) -> list[str]:
+    """The first lines of a file; the last of a long head may be incomplete, and says nothing where there are others."""
+    text = head.removeprefix(BOM).decode("utf-8", "surrogateescape")
+    lines = [line for line in text.splitlines()[: SAMPLE + 1] if line.strip()]
+    if len(lines) > 1 and len(head) >= HEAD // 2 and not text.endswith("\n"):
+        lines.pop()
+    # One line that is longer than all that are looked at says less than any other.
+    usual = [line for line in lines if len(line) <= HEAD]
+    return usual or [line[:HEAD] for line in lines]
+
+
 def _kind_of_document(text: str) -> Kind | None:
     """Kinds that are one document: TimeMaps; and those whose headers tell."""
     start = text.lstrip()[:4000]
-    if start.startswith("<") and re.search(r"\brel\s*=", start):
+    if re.match(r"<[^<>]*>\s*;", start) and re.search(r"\brel\s*=", start):
         return Kind.TIMEMAP
     if start.startswith(("{", "[")) and re.search(r'"(?:original_uri|mementos|timemap_uri)"\s*:', start):
         return Kind.TIMEMAP
@@ -278,7 +333,7 @@ def _kind_of_line(line: str) -> tuple[Kind, Layout | None]:
         return Kind.ZIPNUM, None
     words = line.split(None, 2)
     if line.startswith("{"):
-        return (Kind.CDXJ if '"urlkey"' in line and '"timestamp"' in line else _lookup_kind(line)), None
+        return (Kind.CDXJ if '"urlkey"' in line and '"timestamp"' in line else Kind.LOG), None
     if len(words) >= 3 and _CDXJ_TIME.fullmatch(words[1]) and _BLOCK.match(words[2]):
         return Kind.CDXJ, None
     if len(words) >= 2 and words[1].startswith("{"):
@@ -291,8 +346,7 @@ def _kind_of_line(line: str) -> tuple[Kind, Layout | None]:
             return Kind.CDX, layout
     if len(words) == 2 and _FREQUENCY.fullmatch(words[1]) and re.search(r"[),*]", words[0]):
         return Kind.MAP, None
-    alone = uri_of_line(line)
-    return (_lookup_kind(line) if alone is None else _kind_of_word(alone)), None
+    return Kind.URLS, None  # or any list, log or table, or none; all lines together tell
 
 
 def _layout_of(fields: list[str], delimiter: str) -> Layout | None:
@@ -300,30 +354,10 @@ def _layout_of(fields: list[str], delimiter: str) -> Layout | None:
     if len(fields) < 2 or not _TIME.fullmatch(fields[1]) or not re.search(r"[.),]", fields[0]):
         return None
     usual = usual_layout(len(fields), delimiter)
-    # With few fields a short number may as well be a frequency.
-    if usual is None and len(fields) < 9 and len(fields[1]) >= 8:
+    # With few fields a number may as well be a frequency, an epoch or an identifier.
+    if usual is None and len(fields) < 9 and len(fields[1]) >= 8 and is_time(fields[1]) and not is_epoch(fields[1]):
         return Layout("NbamskrM"[: len(fields)], delimiter)
     return usual
-
-
-def _kind_of_word(word: str) -> Kind:
-    if is_surt(word):
-        return Kind.SURTS
-    # Invisible characters, such as soft hyphens, are in URLs, too; bytes that are no text, and controls, are not.
-    text = not re.search(r"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufffd]", word)
-    return Kind.URLS if text and re.search(r"[^.]\.[^.]|://", word) else Kind.UNKNOWN
-
-
-def _lookup_kind(line: str) -> Kind:
-    from recollect.formats.logs import NoLookup, parse_entry
-
-    try:
-        parse_entry(line)
-    except NoLookup:
-        return Kind.LOG
-    except FormatError:
-        return Kind.UNKNOWN
-    return Kind.LOG
 
 
 def _shards(index: str) -> Iterator[tuple[str, str | None]]:

@@ -1,12 +1,12 @@
 r"""Lookups that people made: access logs and lists of URIs, one stream of `LogEntry`.
 
-Hides how the many kinds of logs spell one thing: somebody asked for this URI, then, so many times, and this was the
-answer. Each line is read for itself, so files of mixed kinds work. What is understood:
+Hides how the many kinds of logs spell one thing: somebody asked for this URI, then, this often, and this was the
+answer. The form of a file is decided for the whole file from its first lines (see `forms`). What is understood:
 
     http://example.com/a                      a URL list; also without scheme, with spaces, and SURTs (`com,example)/a`)
-    12 http://example.com/a                   `count url` or `url count`, by tabs or by spaces (as `uniq -c` writes)
+    12 http://example.com/a                   tables of url and time, status or count, by tabs, commas, semicolons, bars
+    1356998400,http://example.com/a           or blanks (as `uniq -c` writes), with or without a line naming the columns
     {"uri": "...", "at": "...", "status": 200}   JSON lines, as our own access log writes them
-    at <TAB> uri <TAB> status <TAB> count     TSV, with or without a line naming the columns
     1.2.3.4 - - [10/Oct/2019:13:55:36 -0700] "GET /web/2016/http://a.b/ HTTP/1.1" 200 12 ...
                                               Common or Combined log, also with a virtual host in front
     INFO: 2019/01/16 12:00:00.000000 Aggregating Mementos for http://a.b/      MemGator's log
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,8 @@ from urllib.parse import parse_qsl, unquote
 
 from recollect.datetimes import parse_any
 from recollect.errors import FormatError
-from recollect.formats.containers import BOM, open_input
+from recollect.formats.containers import BOM, InputStream, open_input
+from recollect.formats.forms import COLUMN_OF, Asked, Form, Style, decide, looks_like_uri, moment_of
 from recollect.formats.lists import uri_of_line
 from recollect.model import Problem
 
@@ -62,7 +63,6 @@ _MEMGATOR = re.compile(
     r"(?:INFO|ERROR|FATAL|BENCHMARK|WARNING): (\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(?:\.\d+)? (.*)"
 )
 _MEMGATOR_LOOKUP = re.compile(r"Aggregating Mementos for (\S.*)")
-_COUNTED = re.compile(r"(?:(\d+)\s+(\S+)|(\S+)\s+(\d+))")
 # Where a path of an archive or aggregator holds the original URI. A URI after a time may lack its scheme (people
 # type it so); elsewhere one must be seen, or every page of the service would look like a lookup.
 _IN_PATH = (
@@ -77,49 +77,124 @@ _IN_PATH = (
 _SCHEME = re.compile(r"(?:https?|ftp):/+", re.IGNORECASE)
 # Without a scheme, what stands before a port would be taken for one.
 _HOST_AND_PORT = re.compile(r"[^:/?#(),]+:\d+(?:[/?#]|$)")
-_COLUMNS = {
-    "uri": ("uri", "url", "uri_r", "surt", "original", "urir"),
-    "at": ("at", "time", "datetime", "date", "timestamp", "ts"),
-    "status": ("status", "status_code", "code"),
-    "count": ("count", "hits", "requests", "n", "frequency"),
-}
+# Lines of a file that its form is told from, and the bytes they may take.
+SAMPLE_LINES = 1000
+SAMPLE_BYTES = 1 << 18
+
+
+class Lookups(Iterator[LogEntry]):
+    """The lookups of files, one after the other; what was read so far: the form of each file, and the weights."""
+
+    def __init__(self, files: Iterable[str], on_problem: Callable[[Problem], None] | None, asked: Asked) -> None:
+        self.forms: dict[str, Form] = {}
+        self.total = 0
+        self.heaviest: LogEntry | None = None
+        self._asked = asked
+        self._entries = self._read(files, on_problem)
+
+    def __next__(self) -> LogEntry:
+        entry = next(self._entries)
+        self.total += entry.count
+        if self.heaviest is None or entry.count > self.heaviest.count:
+            self.heaviest = entry
+        return entry
+
+    def _read(self, files: Iterable[str], on_problem: Callable[[Problem], None] | None) -> Iterator[LogEntry]:
+        for path in files:
+            with open_input(path, on_problem) as stream:
+                form = form_of(stream, self._asked)
+                if form is None:
+                    if stream.preview(1).strip():
+                        _refuse(stream.label, on_problem)
+                    continue
+                self.forms[stream.label] = form
+                yield from read_lines(stream, stream.label, form, on_problem)
+
+    def notes(self) -> list[str]:
+        """What a person should know of what was read: the forms, and a lookup that outweighs all others."""
+        said = [f"{name}: {form}" for name, form in self.forms.items()]
+        return said + ([dominant] if (dominant := outweighs(self.heaviest, self.total)) else [])
+
+
+def outweighs(entry: LogEntry | None, total: int) -> str:
+    """A warning if one line is more than half of all lookups; empty otherwise."""
+    if entry is None or entry.count == 1 or 2 * entry.count <= total or entry.count == total:
+        return ""
+    return (
+        f"warning: one line is {entry.count / total:.1%} of all lookups: {entry.uri[:120]} ×{entry.count:,}; "
+        "if that number is not a count, say what the columns are, as --columns url,-"
+    )
+
+
+def _refuse(label: str, on_problem: Callable[[Problem], None] | None) -> None:
+    reason = "neither a list of URIs nor a log that is known"
+    if on_problem is None:
+        raise FormatError(
+            reason, where=label, hint=f"recollect inspect {label}, or say it: --format, --columns time,url"
+        )
+    on_problem(Problem(label, None, reason))
 
 
 def read_lookups(
-    paths: str | Path | Iterable[str | Path], on_problem: Callable[[Problem], None] | None = None
-) -> Iterator[LogEntry]:
+    paths: str | Path | Iterable[str | Path],
+    on_problem: Callable[[Problem], None] | None = None,
+    asked: Asked | None = None,
+) -> Lookups:
     """Every lookup in these files, folders and globs (`-` is stdin; gzip, bzip2 and zstd by content).
 
     `on_problem` hears of each line that cannot be read, and of damage; without it the first raises FormatError.
+    `asked` says what form the files have; without it each file tells.
     """
     # It loads the readers of indexes, which readers of a log may do without.
     from recollect.formats.detect import files_of
 
-    for path in files_of([paths] if isinstance(paths, str | Path) else paths):
-        with open_input(path, on_problem) as stream:
-            yield from read_lines(stream, stream.label, on_problem)
+    return Lookups(files_of([paths] if isinstance(paths, str | Path) else paths), on_problem, asked or Asked())
+
+
+def form_of(stream: InputStream, asked: Asked | None = None) -> Form | None:
+    """The form of what an open stream holds, without taking anything out of it."""
+    return (asked or Asked()).form(sample_lines(stream.preview(SAMPLE_BYTES)))
+
+
+def sample_lines(head: bytes) -> list[str]:
+    """The first lines that are not empty or comments; the last of a long head may be incomplete and is left out."""
+    text = head.removeprefix(BOM).decode("utf-8", "surrogateescape")
+    lines = [line.strip("\r ") for line in text.split("\n")]
+    if len(head) >= SAMPLE_BYTES and len(lines) > 1:
+        lines.pop()
+    return [line for line in lines if line.strip() and not line.startswith("#")][:SAMPLE_LINES]
 
 
 def read_lines(
     lines: Iterable[bytes],
     name: str,
+    form: Form,
     on_problem: Callable[[Problem], None] | None = None,
     on_other: Callable[[], None] = lambda: None,
 ) -> Iterator[LogEntry]:
     """The lookups in lines of bytes; `name` is what problems call the file, `on_other` hears of lines without one."""
-    columns: dict[str, int] | None = None
+    return (entry for _, entry in lines_with_entries(lines, name, form, on_problem, on_other))
+
+
+def lines_with_entries(
+    lines: Iterable[bytes],
+    name: str,
+    form: Form,
+    on_problem: Callable[[Problem], None] | None = None,
+    on_other: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[str, LogEntry]]:
+    """Each line with its lookup; see `read_lines`."""
+    named = form.named
     for number, raw in enumerate(lines, 1):
         text = raw.removeprefix(BOM) if number == 1 else raw
         line = text.decode("utf-8", "surrogateescape").strip("\r\n ")
         if not line.strip() or line.startswith("#"):
             continue
-        if "\t" in line:
-            named = _named_columns(line)
-            if named is not None:
-                columns = named
-                continue
+        if named:  # the first line with anything in it
+            named = False
+            continue
         try:
-            yield parse_entry(line, columns)
+            yield line, parse_entry(line, form)
         except NoLookup:
             on_other()
         except FormatError as error:
@@ -129,26 +204,38 @@ def read_lines(
             on_problem(problem)
 
 
-def parse_entry(line: str, columns: Mapping[str, int] | None = None) -> LogEntry:
-    """The lookup of one line, whatever its kind; raises NoLookup for a line that asks for nothing, else FormatError."""
+def parse_entry(line: str, form: Form | None = None) -> LogEntry:
+    """The lookup of one line of a file of this form (of any, if the line is all there is); raises NoLookup for a line
+    that asks for nothing, else FormatError."""
+    form = form or decide([line])
+    if form is None:
+        raise FormatError("neither a URI nor a line of a log that is known")
+    if form.style is Style.TABLE:
+        return _from_cells(form.cells(line), form)
+    if form.style is Style.LIST:
+        alone = uri_of_line(line)
+        if alone is None:
+            raise FormatError("more than a URI in a line of a list")
+        return LogEntry(_checked(alone))
     if line.startswith("{"):
         return _from_json(line)
     memgator = _MEMGATOR.fullmatch(line)
     if memgator:
         return _from_memgator(memgator)
-    if "\t" in line:
-        return _from_tsv(line.split("\t"), columns)
     access = _CLF.match(line)
     if access:
         return _from_access(access)
-    counted = _COUNTED.fullmatch(line)
-    if counted:
-        before, after, uri, count = counted.groups()
-        return LogEntry(_checked(after or uri), count=_positive(before or count))
     alone = uri_of_line(line)
-    if alone is not None:
+    if alone is not None and looks_like_uri(alone):
         return LogEntry(_checked(alone))
-    raise FormatError("neither a URI nor a line of a log that is known")
+    raise FormatError("not a line of a log that is known")
+
+
+def _from_cells(cells: Sequence[str], form: Form) -> LogEntry:
+    if len(cells) != len(form.columns):
+        # Of a table by blanks the URL may hold some; of others a cell more or less is a broken line.
+        raise FormatError(f"{len(cells)} columns instead of {len(form.columns)}")
+    return _entry({column: cell for column, cell in zip(form.columns, cells, strict=True) if column})
 
 
 def uri_of_request(target: str) -> str:
@@ -198,54 +285,25 @@ def _from_json(line: str) -> LogEntry:
         raise FormatError("broken JSON", why=str(error)) from error
     if not isinstance(record, dict):
         raise FormatError("broken JSON", why="not an object")
-    fields = {
-        field: next((record[name] for name in names if name in record), None) for field, names in _COLUMNS.items()
-    }
-    if not isinstance(fields["uri"], str):
+    fields: dict[str, Any] = {}
+    for name, value in record.items():
+        fields.setdefault(COLUMN_OF.get(name, ""), value)
+    if not isinstance(fields.get("url"), str):
         raise NoLookup("the record names no URI")
     return _entry(fields)
 
 
-def _from_tsv(cells: list[str], columns: Mapping[str, int] | None) -> LogEntry:
-    if columns is not None:
-        return _entry({field: cells[at] for field, at in columns.items() if at < len(cells)})
-    fields: dict[str, Any] = {}
-    for cell in (cell.strip() for cell in cells):
-        if "uri" not in fields and re.search(r"[a-z)][.)/:]", cell, re.IGNORECASE) and not re.match(r"\d{4}-", cell):
-            fields["uri"] = cell
-        elif cell.isdigit() and len(cells) == 2:
-            fields["count"] = cell
-        elif re.fullmatch(r"[1-5]\d\d", cell) and "status" not in fields:
-            fields["status"] = cell
-        elif re.fullmatch(r"\d{1,9}", cell):
-            fields["count"] = cell
-        elif "at" not in fields and re.match(r"\d{4}", cell):
-            fields["at"] = cell
-    if "uri" not in fields:
-        raise FormatError("no column holds a URI")
-    return _entry(fields)
-
-
-def _named_columns(line: str) -> dict[str, int] | None:
-    """Field -> column, when the line names columns and holds no data."""
-    cells = [cell.strip().lower() for cell in line.split("\t")]
-    known = {name: field for field, names in _COLUMNS.items() for name in names}
-    found = {known[cell]: index for index, cell in enumerate(cells) if cell in known}
-    return found if "uri" in found else None
-
-
 def _entry(fields: Mapping[str, Any]) -> LogEntry:
-    at, status, count = fields.get("at"), fields.get("status"), fields.get("count")
-    try:
-        moment = parse_any(str(at)) if at not in (None, "", "-") else None
-    except FormatError as error:
-        raise FormatError("not a datetime", where=repr(at)) from error
+    at, status, count = fields.get("time"), fields.get("status"), fields.get("count")
+    moment = moment_of(str(at)) if at not in (None, "", "-") else None
+    if moment is None and at not in (None, "", "-"):
+        raise FormatError("not a datetime", where=repr(at))
     try:
         code = int(status) if status not in (None, "", "-") else None
         times = _positive(str(count)) if count not in (None, "", "-") else 1
     except ValueError as error:
         raise FormatError("not a number", why=str(error)) from error
-    return LogEntry(_checked(str(fields.get("uri", ""))), moment, code, times)
+    return LogEntry(_checked(str(fields.get("url", ""))), moment, code, times)
 
 
 def _from_memgator(match: re.Match[str]) -> LogEntry:

@@ -204,6 +204,15 @@ def read_wacz(path: str, on_problem: OnProblem, on_other: OnOther, *, all_scheme
         on_problem(Problem(path, None, f"damaged zip file: {error}"))
 
 
+def is_other_zip(path: str) -> bool:
+    """Whether a zip file is in order but has nothing in it that a WACZ has."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return not any(name.startswith(("indexes/", "archive/")) for name in archive.namelist())
+    except (zipfile.BadZipFile, OSError, EOFError):
+        return False
+
+
 def _is_index(name: str) -> bool:
     return name.removesuffix(".gz").endswith((".cdx", ".cdxj"))
 

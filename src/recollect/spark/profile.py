@@ -26,6 +26,7 @@ from recollect.profiles.indexes.profile import (
     ProfileResult,
     as_cdxj,
     header_of,
+    refuse_empty,
     usable,
 )
 from recollect.profiles.indexes.runs import RunStore
@@ -89,6 +90,7 @@ class _Job:
             with reading(spark, inputs, Sinks(options), options.all_schemes, self._sizes, self._progress) as read:
                 tally = read.tally(found, strict=options.strict)
                 totals, seams = self._write(read, target)
+            refuse_empty(options, totals.captures, tally)
             header = header_of(options, sources, totals, tally)
             text = None
             if output is None:

@@ -206,7 +206,7 @@ def test_stats_in_words_and_as_json(index: Path, tmp_path: Path, capsys: pytest.
 
 def test_overlap_shows_the_matrix(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log"
-    log.write_text("http://x.com/a\n11 http://nowhere.org/\n")
+    log.write_text("1 http://x.com/a\n11 http://nowhere.org/\n")
     assert run(["overlap", "--holdings", str(index), "--accesses", str(log), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["rows"], found["columns"]) == (["Zero", "Ones"], ["Zero", "Ones", "Tens"])

@@ -39,7 +39,7 @@ CDXJ = 'com,x)/ 20140103030321 {"url": "http://x.com/"}\n'
         ("com,x)/ 20140103030321\tshard\t0\t275\t1\n", Kind.ZIPNUM),
         ('1.2.3.4 - - [16/Jan/2019:05:00:00 -0700] "GET /web/2016/http://x.com/ HTTP/1.1" 200 12\n', Kind.LOG),
         ("INFO: 2019/01/16 12:00:00.123456 Aggregating Mementos for http://x.com/\n", Kind.LOG),
-        ("7 http://x.com/\n", Kind.LOG),
+        ("7 http://x.com/\n", Kind.TABLE),
         ('<http://x.com/>; rel="original",\n', Kind.TIMEMAP),
         ('{"original_uri": "http://x.com/", "mementos": {}}', Kind.TIMEMAP),
         ('!meta {"original_uri": "http://x.com/"}\n20140103030321 {"uri": "http://a/"}\n', Kind.TIMEMAP),

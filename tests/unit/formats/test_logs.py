@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import FormatError
+from recollect.formats.forms import Form, Style
 from recollect.formats.logs import LogEntry, NoLookup, parse_entry, read_lookups, uri_of_request
 from recollect.model import Problem
 
@@ -84,7 +85,7 @@ def test_pages_of_the_archive_itself_are_no_lookups(target: str) -> None:
         "BENCHMARK: 2019/01/16 12:00:00.000000 123 {}",
         "INFO: 2019/01/16 12:00:00.000000 web.archive.org => Success: 12 mementos",
         '1.2.3.4 - - [16/Jan/2019:12:00:00 +0000] "-" 408 -',
-        '{"event": "start"}',
+        '{"event": "start", "url": null}',
         "0 http://example.com/",
     ],
 )
@@ -99,7 +100,6 @@ def test_lines_that_ask_for_nothing_are_passed_over(line: str) -> None:
         "word",
         "two words",
         "{broken",
-        "2019-13-45\thttp://a.b/\t200",
         "1\t2\t3",
         "INFO: 2019/13/45 12:00:00 Aggregating Mementos for http://a.b/",
     ],
@@ -108,6 +108,13 @@ def test_lines_that_cannot_be_read_raise(line: str) -> None:
     with pytest.raises(FormatError) as caught:
         parse_entry(line)
     assert not isinstance(caught.value, NoLookup)
+
+
+def test_a_cell_that_its_column_does_not_allow_raises() -> None:
+    form = Form(Style.TABLE, "\t", ("time", "url", "count"))
+    for line in ("2019-13-45\thttp://a.b/\t200", "2019\thttp://a.b/\tmany", "2019\tword\t1", "2019\thttp://a.b/"):
+        with pytest.raises(FormatError):
+            parse_entry(line, form)
 
 
 def test_problems_are_told_with_file_and_line_and_the_rest_is_read(tmp_path: Path) -> None:

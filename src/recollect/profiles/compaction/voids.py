@@ -17,7 +17,7 @@ spellings of the same URI (`uris.spellings`) are looked up too. Memory: one entr
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Literal
@@ -27,8 +27,10 @@ from numpy.typing import NDArray
 
 from recollect.errors import BadURI, UsageError
 from recollect.formats.containers import OnProblem
+from recollect.formats.forms import Asked
 from recollect.formats.frequency import VOID, Frequency
-from recollect.formats.logs import read_lookups
+from recollect.formats.logs import LogEntry, read_lookups
+from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header, Record, Writer
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.compaction import treekernels as kernels
@@ -53,6 +55,7 @@ class VoidsResult:
     covered_requests: int
     held: int
     unsure: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -75,18 +78,21 @@ def make_voids(
     min_branches: int = 2,
     trust_log: bool = False,
     updated_at: str = "",
+    asked: Asked | None = None,
     on_problem: OnProblem | None = None,
     progress: ProgressCallback | None = None,
 ) -> VoidsResult:
     """Write a map of voids (`"scope": "voids"`) for what logs ask for and maps do not hold."""
     if min_requests < 1 or min_branches < 1:
         raise UsageError("at least one request and one branch are needed for a void")
+    refuse_inputs(target, (*logs, *maps))
     tell = progress or (lambda _progress: None)
     with ExitStack() as stack:
         known = [stack.enter_context(MementoMap.open(path)) for path in maps]
         if any(one.header.policy != "HxPx" for one in known):
             raise UsageError("voids need a map of whole keys", why="its policy is another than HxPx")
-        seen = _read(logs, on_problem, tell)
+        log = read_lookups([os.fspath(path) for path in logs], on_problem, asked)
+        seen = _read(log, ", ".join(map(str, logs)), on_problem, tell)
         census = _Census(known, seen, min_requests, trust_log)
         census.judge(tell)
         voids = list(_voids(census, min_requests, min_branches))
@@ -102,14 +108,15 @@ def make_voids(
         covered_requests=sum(count for _, count in voids),
         held=census.held,
         unsure=census.unsure,
+        notes=tuple(log.notes()),
     )
 
 
 def _read(
-    logs: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None, tell: ProgressCallback
+    log: Iterable[LogEntry], name: str, on_problem: OnProblem | None, tell: ProgressCallback
 ) -> dict[bytes, _Seen]:
     seen: dict[bytes, _Seen] = {}
-    for number, entry in enumerate(read_lookups([os.fspath(path) for path in logs], on_problem)):
+    for number, entry in enumerate(log):
         if not number % _STEP:
             tell(Progress("reading requests", number, None, "lines"))
         try:
@@ -127,7 +134,7 @@ def _read(
         elif 200 <= entry.status < 400:
             one.found = True
     if not seen:
-        raise UsageError("no requests", where=", ".join(map(str, logs)), why="the logs name no URI")
+        raise UsageError("no requests", where=name, why="the logs name no URI", hint=f"recollect inspect {name}")
     return seen
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from recollect.datetimes import format_iso
 from recollect.errors import UsageError
+from recollect.formats.forms import Asked
 from recollect.profiles.indexes.scan import PIECE
 from recollect.profiles.indexes.select import Selection, selection
 from recollect.uris import parse_policy
@@ -31,7 +32,9 @@ class ProfileOptions:
 
     Any sequence, or one text, may be given where tuples are declared. `statuses` to `where` choose captures (see
     `select`), `by` is any of year, month, status, media-type and language. `updated_at` goes into the header as it is;
-    without it the header has no time. `threads` and `memory_limit` (bytes) of None stand for what the machine has.
+    without it the header has no time. `input_format` and `columns` say what the inputs are where their content does
+    not (see `forms`). A profile without captures is an error unless `allow_empty`. `threads` and `memory_limit` (bytes)
+    of None stand for what the machine has.
     """
 
     policy: str = "HxPx"
@@ -45,6 +48,9 @@ class ProfileOptions:
     by: tuple[str, ...] = ()
     by_columns: bool = False
     all_schemes: bool = False
+    allow_empty: bool = False
+    input_format: str = ""
+    columns: str = ""
     name: str = ""
     archive_id: str = ""
     updated_at: datetime | None = None
@@ -63,6 +69,7 @@ class ProfileOptions:
             exclude=self.exclude,
             where=self.where,
         )
+        Asked.of(self.input_format, self.columns)
         by = tuple(_one_of(dimension, tuple(DIMENSIONS), "decomposition") for dimension in _listed(self.by))
         if self.by_columns and not by:
             raise UsageError("no decomposition to put into columns", hint="add --by year, for example")
@@ -93,6 +100,11 @@ class ProfileOptions:
             exclude=self.exclude,
             where=self.where,
         )
+
+    @property
+    def asked(self) -> Asked:
+        """What was said of the form of the inputs."""
+        return Asked.of(self.input_format, self.columns)
 
     @property
     def workers(self) -> int:

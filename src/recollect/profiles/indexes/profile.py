@@ -16,6 +16,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,11 @@ from typing import TYPE_CHECKING, Any
 import recollect
 from recollect.errors import FormatError, NotSorted, ResourceError, UsageError
 from recollect.formats.containers import atomic_output, check_output
-from recollect.formats.detect import Kind, Source, find_sources, on_disk
+from recollect.formats.detect import Kind, Source, find_sources, inspect, on_disk
+from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, Progress, ProgressCallback
+from recollect.profiles.indexes.inspection import key_notes
 from recollect.profiles.indexes.options import DIMENSIONS, ProfileOptions
 from recollect.profiles.indexes.scan import LINE_KINDS, ScanOptions, scan
 from recollect.profiles.indexes.select import Filter
@@ -48,7 +51,8 @@ _EXPANSION = 12
 
 @dataclass(slots=True)
 class Tally:
-    """What happened to the lines of the input."""
+    """What happened to the lines of the input. `ignored` are files that are no inputs (a README beside indexes);
+    `notes` are what a person should know of what was read."""
 
     lines: int = 0
     filtered: Counter[str] = field(default_factory=Counter)
@@ -56,6 +60,8 @@ class Tally:
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     damaged: list[Problem] = field(default_factory=list)
+    ignored: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     first_time: int = 0
     last_time: int = 0
 
@@ -114,10 +120,14 @@ class ProfileResult:
             "skipped": dict(tally.skipped),
             "problems": [str(problem) for problem in tally.problems],
             "damaged": [str(problem) for problem in tally.damaged],
+            "ignored": [str(problem) for problem in tally.ignored],
+            "notes": list(tally.notes),
             "first_capture": str(tally.first_time) if tally.first_time else None,
             "last_capture": str(tally.last_time) if tally.last_time else None,
             "sources": [
-                {"name": source.label, "kind": source.kind.value, "bytes": source.size} for source in self.sources
+                {"name": source.label, "kind": source.kind.value, "bytes": source.size}
+                | ({} if source.form is None else {"form": str(source.form)})
+                for source in self.sources
             ],
             "sorted_input": self.was_sorted,
             "spilled_bytes": self.spilled,
@@ -142,9 +152,18 @@ def profile(
     if target is not None:
         check_output(target)
     found: list[Problem] = []
-    sources = usable(find_sources(_listed(paths), None if chosen.strict else found.append), target, found)
+    tally = Tally()
+    names = _listed(paths)
+    on_problem = None if chosen.strict else found.append
+    sources = find_sources(names, on_problem, asked=chosen.asked, on_ignored=tally.ignored.append)
+    sources = usable(sources, target, [*found, *tally.ignored])
+    if target is not None and not _is_earlier_map(target, sources):
+        refuse_inputs(target, names)
     with on_disk(sources, chosen.temp_dir, found.append) as settled:
-        return _Job(settled, chosen, found, progress or (lambda _progress: None)).run(target)
+        for problem in found:
+            tally.note(problem)
+        tally.notes += key_notes(settled)
+        return _Job(settled, chosen, tally, progress or (lambda _progress: None)).run(target)
 
 
 def usable(sources: list[Source], target: str | None, found: Sequence[Problem]) -> list[Source]:
@@ -152,12 +171,20 @@ def usable(sources: list[Source], target: str | None, found: Sequence[Problem]) 
     if there are only problems."""
     if found and not sources:
         # A map of nothing would say that the archive holds nothing, perhaps in the place of one that knows better.
-        hint = "see `recollect profile --help` for the kinds of input"
+        hint = f"recollect inspect {found[0].file}, or say what it is: --format, --columns time,url"
         raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason, hint=hint)
-    if target in (None, "-") or all(source.kind in _MAPS for source in sources):
-        return sources
-    place = os.path.realpath(str(target))
-    return [source for source in sources if source.kind not in _MAPS or os.path.realpath(source.path) != place]
+    if target not in (None, "-") and not all(source.kind in _MAPS for source in sources):
+        place = os.path.realpath(str(target))
+        sources = [source for source in sources if source.kind not in _MAPS or os.path.realpath(source.path) != place]
+    refuse_inputs(target, (source.path for source in sources))
+    return sources
+
+
+def _is_earlier_map(target: str, sources: Sequence[Source]) -> bool:
+    """Whether the target is a map that is not one of the sources: it was in a folder of indexes, and is replaced."""
+    if target == "-" or not Path(target).is_file():
+        return False
+    return inspect(target).kind in _MAPS and all(source.kind not in _MAPS for source in sources)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -168,11 +195,11 @@ class _Job:
     """One run of `profile`."""
 
     def __init__(
-        self, sources: list[Source], options: ProfileOptions, found: list[Problem], progress: ProgressCallback
+        self, sources: list[Source], options: ProfileOptions, tally: Tally, progress: ProgressCallback
     ) -> None:
         self._sources = sources
         self._options = options
-        self._found = found
+        self._found = tally
         self._progress = progress
 
     def run(self, output: str | None) -> ProfileResult:
@@ -224,12 +251,11 @@ class _Job:
             raise UsageError(
                 "the spread of several maps", hint="profile each as CDXJ, then: recollect merge PROFILE... -o OUT"
             )
-        tally = Tally()
-        for problem in self._found:
-            tally.note(problem)
+        tally = deepcopy(self._found)
         with closing(MapKeys(options.policy, options.temp_dir)) as keys:
             totals = keys.read([source.path for source in self._sources], tally.note)
             tally.lines = keys.records
+            refuse_empty(options, totals.keys, tally)
             header = header_of(self._options, self._sources, totals, tally)
             text = _write(output, header, keys.lines())
         return ProfileResult(totals, tally, tuple(self._sources), header, output, text, False, 0)
@@ -248,6 +274,7 @@ class _Job:
             tally = self._read(sink)
             sink.finish()
             totals = sink.totals()
+            refuse_empty(self._options, totals.captures, tally)
             header = header_of(self._options, self._sources, totals, tally)
             text = _write(output, header, sink.lines())
         spilled = 0 if store is None else store.spilled
@@ -255,14 +282,13 @@ class _Job:
 
     def _read(self, sink: Sink) -> Tally:
         options = self._options
-        tally = Tally()
-        for problem in self._found:
-            tally.note(problem)
+        tally = deepcopy(self._found)  # of a run that starts again nothing is kept
         how = ScanOptions(options.workers, options.piece, all_schemes=options.all_schemes, strict=options.strict)
         meter = _Meter(self._sources, self._progress)
         for piece in scan(self._sources, sink.work, how):
             tally.lines += piece.lines
             tally.left_out.update(piece.left_out)
+            tally.notes += piece.notes
             for problem in piece.problems:
                 tally.note(problem)
             for result in piece.results:
@@ -291,6 +317,22 @@ class _Job:
             )
 
 
+def refuse_empty(options: ProfileOptions, amount: int, tally: Tally) -> None:
+    """Raise if there is nothing in a profile: its map would say no to every question."""
+    if amount or options.allow_empty:
+        return
+    why = f"{tally.lines:,} lines read"
+    for word, counter in (("filtered", tally.filtered), ("left out", tally.left_out), ("unreadable", tally.skipped)):
+        if counter:
+            named = ", ".join(f"{name} ×{count:,}" for name, count in counter.most_common(5))
+            why += f", {counter.total():,} {word} ({named})"
+    if tally.damaged:
+        why += f"; {tally.damaged[0]}"
+    hint = "change the filters; `recollect inspect FILE` shows what an index has" if tally.filtered else ""
+    hint = hint or "`recollect inspect FILE` shows what a file is taken for"
+    raise FormatError("no captures", why=why, hint=f"{hint}; --allow-empty writes a map that says no to everything")
+
+
 def header_of(options: ProfileOptions, sources: Sequence[Source], totals: Totals, tally: Tally) -> Header:
     """The header of a profile."""
     described: dict[str, Any] = dict(options.as_meta())
@@ -315,6 +357,9 @@ def header_of(options: ProfileOptions, sources: Sequence[Source], totals: Totals
         meta["filters"] = options.chosen.as_meta()
     if options.all_schemes:
         meta["all_schemes"] = True
+    said = {"format": options.input_format, "columns": options.columns}
+    if any(said.values()):
+        meta["inputs"] = {name: value for name, value in said.items() if value}
     names = [DIMENSIONS[dimension] for dimension in options.by] if options.by_columns else []
     return Header(
         keys=("surt", *names),

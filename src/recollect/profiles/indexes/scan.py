@@ -62,6 +62,7 @@ class Piece(Generic[T]):
     lines: int = 0
     problems: list[Problem] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
     consumed: int = 0
     first_line: int = 0  # lines of the source that stand before the piece
 
@@ -271,18 +272,23 @@ class _Reader(Generic[T]):
 
         problems: list[Problem] = []
         left_out: Counter[str] = Counter()
+        notes: list[str] = []
         gathered: list[Capture] = []
 
         def flush() -> Callable[[], Piece[T]]:
-            piece: Piece[T] = Piece(source, [], 0, problems.copy(), left_out.copy())
+            piece: Piece[T] = Piece(source, [], 0, problems.copy(), left_out.copy(), notes.copy())
             task = partial(self._gathered_piece, piece, gathered.copy())
             problems.clear()
             left_out.clear()
+            notes.clear()
             gathered.clear()
             return task
 
         other = partial(_count, left_out)
-        for capture in read_captures(source, problems.append, other, all_schemes=self._options.all_schemes):
+        reading = read_captures(
+            source, problems.append, other, all_schemes=self._options.all_schemes, on_note=notes.append
+        )
+        for capture in reading:
             gathered.append(capture)
             if len(gathered) >= _GATHERED:
                 yield flush()

@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from recollect.errors import BadURI, FormatError, RecollectError, UsageError
 from recollect.formats.containers import OnProblem, atomic_output, open_input
 from recollect.formats.detect import Kind, inspect
+from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header, open_map
 from recollect.formats.ukvs.periods import Period
 from recollect.model import Progress, ProgressCallback
@@ -87,6 +88,7 @@ def make_filter(
     if len(salt) > 64:
         raise UsageError("a salt of more than 64 bytes")
     given = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    refuse_inputs(target, given)
     with ExitStack() as stack:
         if len(given) == 1 and given[0] != "-" and Path(given[0]).is_file() and inspect(given[0]).kind is Kind.MAP:
             source = given[0]

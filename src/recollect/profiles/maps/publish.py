@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from recollect.errors import NotSorted, RecollectError
+from recollect.errors import NotSorted, RecollectError, UsageError
 from recollect.formats.containers import atomic_output
+from recollect.formats.outputs import refuse_inputs
 from recollect.formats.parts import is_parted, parted_size
 from recollect.formats.ukvs.header import MEDIA_TYPE, Header
 from recollect.formats.ukvs.reader import MapFile
@@ -62,6 +63,11 @@ def publish(
 ) -> Published:
     """Write the tree for the map at `path` below `folder`; `updated_at` stands in for a date the map does not say."""
     target = folder / FOLDER
+    try:
+        refuse_inputs(path, [place for place in (target, (folder / WELL_KNOWN).parent) if place.is_dir()])
+    except UsageError as error:
+        hint = "copy it to another folder, and publish the copy"
+        raise UsageError("the map is one of the files that are published", where=path, hint=hint) from error
     target.mkdir(parents=True, exist_ok=True)
     (folder / WELL_KNOWN).parent.mkdir(parents=True, exist_ok=True)
     header, pages, digest = _survey(path, page_keys, progress)

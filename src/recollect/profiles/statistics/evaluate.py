@@ -20,7 +20,7 @@ Pure functions over arrays come first (`judge`), the command's work with files a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from math import sqrt
 from pathlib import Path
@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from recollect.errors import BadURI, UsageError
 from recollect.formats.containers import OnProblem, open_input
 from recollect.formats.detect import Kind, inspect
-from recollect.formats.logs import read_lookups
+from recollect.formats.forms import Asked
+from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.ukvs import open_map as open_records
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.profile import Tally
@@ -214,6 +215,7 @@ class Report:
     requests: int
     held: int
     maps: tuple[Evaluation, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def missed(self) -> int:
@@ -230,6 +232,7 @@ class Report:
             "requests": self.requests,
             "held": self.held,
             "maps": [one.as_dict() for one in self.maps],
+            "notes": list(self.notes),
         }
 
 
@@ -240,15 +243,18 @@ def evaluate(
     *,
     truth: Literal["key", "uri"] = "key",
     holder: Holder | None = None,
+    asked: Asked | None = None,
     on_problem: OnProblem | None = None,
     progress: ProgressCallback | None = None,
 ) -> Report:
     """Evaluate maps and filters: `holdings` are indexes (or one uncompacted map), `logs` lists or logs of lookups.
 
-    `holder` says which lookups indexes hold, if they are not to be profiled here.
+    `holder` says which lookups indexes hold, if they are not to be profiled here; `asked` what form the logs have, if
+    their content does not tell.
     """
     tell = progress or (lambda _progress: None)
-    lookups = gather([os.fspath(path) for path in logs], on_problem, tell)
+    log = read_lookups([os.fspath(path) for path in logs], on_problem, asked)
+    lookups = gather(log, ", ".join(map(str, logs)), on_problem, tell)
     names = [os.fspath(path) for path in holdings]
     if truth == "key" and len(names) == 1 and Path(names[0]).is_file() and inspect(names[0]).kind is Kind.MAP:
         known = _held_by_map(names[0], lookups, tell)
@@ -269,13 +275,14 @@ def evaluate(
         int(lookups.counts.sum()),
         int(np.count_nonzero(held)),
         results,
+        tuple(log.notes()),
     )
 
 
-def gather(logs: Sequence[str], on_problem: OnProblem | None, tell: ProgressCallback) -> Lookups:
+def gather(log: Iterable[LogEntry], name: str, on_problem: OnProblem | None, tell: ProgressCallback) -> Lookups:
     """The different URIs of logs. Spellings with the same SURT are one URI."""
     found: dict[str, tuple[str, int]] = {}
-    for number, entry in enumerate(read_lookups(logs, on_problem)):
+    for number, entry in enumerate(log):
         if not number % _STEP:
             tell(Progress("reading lookups", number, None, "lines"))
         try:
@@ -289,7 +296,7 @@ def gather(logs: Sequence[str], on_problem: OnProblem | None, tell: ProgressCall
         first, count = found.get(canonical, (entry.uri, 0))
         found[canonical] = first, count + entry.count
     if not found:
-        raise UsageError("no lookups", where=", ".join(logs), why="the logs name no URI")
+        raise UsageError("no lookups", where=name, why="the logs name no URI", hint=f"recollect inspect {name}")
     return Lookups.of([uri for uri, _ in found.values()], [count for _, count in found.values()])
 
 
@@ -312,7 +319,7 @@ def _held_here(names: Sequence[str], policy: str, lookups: Lookups, tell: Progre
 
     with TemporaryDirectory(prefix="recollect-") as folder:
         target = str(Path(folder) / "holdings.ukvs")
-        made = profile(names, target, policy=policy, progress=tell)
+        made = profile(names, target, policy=policy, allow_empty=True, progress=tell)
         tell(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
         with MementoMap.open(target) as known:
             return Known(asked_by(known, lookups), made.totals.keys, made.totals.uri_rs, made.tally)

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from recollect.errors import BadURI, UsageError
 from recollect.formats.detect import Kind, find_sources
-from recollect.formats.logs import read_lookups
+from recollect.formats.forms import Asked
+from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.ukvs import Record
 from recollect.formats.ukvs import open_map as open_records
 from recollect.model import Problem
@@ -64,6 +65,7 @@ class Overlap:
     accessed_and_held: int = 0
     problems: list[Problem] = field(default_factory=list)
     unreadable: int = 0
+    notes: list[str] = field(default_factory=list)
 
     def add(self, row: str, column: str, count: int = 1) -> None:
         """Count keys in a cell."""
@@ -99,6 +101,7 @@ class Overlap:
             "accessed_and_held": self.accessed_and_held,
             "unreadable_lines": self.unreadable,
             "problems": [str(problem) for problem in self.problems],
+            "notes": self.notes,
         }
 
 
@@ -111,6 +114,7 @@ def overlap(
     holdings: str | os.PathLike[str],
     accesses: Iterable[str | os.PathLike[str]],
     *,
+    asked: Asked | None = None,
     temp_dir: str | os.PathLike[str] | None = None,
 ) -> Overlap:
     """Compare a map (or indexes, which are counted by URI-R) with the lookups of access logs."""
@@ -119,8 +123,9 @@ def overlap(
         path = os.fspath(holdings)
         if path == "-" or Path(path).is_fifo():
             raise UsageError("holdings from a pipe", why="they are read twice", hint="save them to a file first")
-        if any(source.kind not in _MAPS for source in find_sources([path], result.note)):
-            made = profile(path, Path(folder, "holdings.ukvs"), policy="URIR", temp_dir=temp_dir)
+        sources = find_sources([path], result.note, on_ignored=lambda _problem: None)
+        if any(source.kind not in _MAPS for source in sources):
+            made = profile(path, Path(folder, "holdings.ukvs"), policy="URIR", temp_dir=temp_dir, allow_empty=True)
             path = str(made.output)
             for problem in (*made.tally.damaged, *made.tally.problems):
                 result.note(problem)
@@ -128,15 +133,17 @@ def overlap(
         try:
             result.policy = opened.header.policy
             with LineSorter(temp_dir) as sorter:
-                _sort_lookups(accesses, result, sorter)
+                log = read_lookups([os.fspath(path) for path in accesses], result.note, asked)
+                _sort_lookups(log, result, sorter)
+                result.notes += log.notes()
                 _join(path, opened, _counted(sorter), result)
         finally:
             opened.close()
     return result
 
 
-def _sort_lookups(accesses: Iterable[str | os.PathLike[str]], result: Overlap, sorter: LineSorter) -> None:
-    for entry in read_lookups([os.fspath(path) for path in accesses], result.note):
+def _sort_lookups(log: Iterable[LogEntry], result: Overlap, sorter: LineSorter) -> None:
+    for entry in log:
         result.accesses += entry.count
         try:
             spelled = entry.uri if is_surt(entry.uri) else surt(entry.uri)

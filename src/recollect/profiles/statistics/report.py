@@ -17,7 +17,9 @@ from tempfile import TemporaryDirectory
 from recollect import __version__
 from recollect.formats.containers import atomic_output
 from recollect.formats.detect import Kind, find_sources
+from recollect.formats.forms import Asked
 from recollect.formats.logs import read_lookups
+from recollect.formats.outputs import refuse_inputs
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.compaction.tradeoff import Tradeoff, tradeoff
 from recollect.profiles.indexes.profile import profile
@@ -56,30 +58,31 @@ def collect(
     paths: Iterable[str | os.PathLike[str]],
     *,
     accesses: Sequence[str | os.PathLike[str]] = (),
+    asked: Asked | None = None,
     options: ReportOptions | None = None,
     temp_dir: str | os.PathLike[str] | None = None,
     progress: ProgressCallback | None = None,
 ) -> ReportData:
-    """Count everything a report shows."""
+    """Count everything a report shows; `asked` is what is said of the form of `accesses`."""
     chosen = options or ReportOptions()
     inputs = [os.fspath(path) for path in paths]
-    is_map = any(source.kind in _MAPS for source in find_sources(inputs))
+    is_map = any(source.kind in _MAPS for source in find_sources(inputs, on_ignored=_pass_over))
     found = stats(inputs, top=chosen.top, sample=chosen.sample, seed=chosen.seed, temp_dir=temp_dir, progress=progress)
     with TemporaryDirectory(dir=temp_dir) as folder:
         keys = by_uri = inputs[0]
         if not is_map:
             keys, by_uri = str(Path(folder, "keys.ukvs")), str(Path(folder, "uris.ukvs"))
             _tell(progress, "making the map")
-            profile(inputs, keys, temp_dir=temp_dir)
+            profile(inputs, keys, temp_dir=temp_dir, allow_empty=True)
             if accesses:
-                profile(inputs, by_uri, policy="URIR", temp_dir=temp_dir)
+                profile(inputs, by_uri, policy="URIR", temp_dir=temp_dir, allow_empty=True)
         curve = None
         if 0 < found.overview.keys <= TREE_KEYS:
             # What cannot be read of the log is counted by `overlap`.
-            lookups = read_lookups([os.fspath(path) for path in accesses], _pass_over) if accesses else None
+            lookups = read_lookups([os.fspath(path) for path in accesses], _pass_over, asked) if accesses else None
             curve = tradeoff(keys, lookups=lookups, on_problem=_pass_over, progress=progress)
         _tell(progress, "comparing with accesses")
-        matrix = overlap(by_uri, accesses, temp_dir=temp_dir) if accesses else None
+        matrix = overlap(by_uri, accesses, asked=asked, temp_dir=temp_dir) if accesses else None
     return ReportData(found, tuple(inputs), curve, matrix, is_map)
 
 
@@ -118,12 +121,15 @@ def write_report(
     output: str | os.PathLike[str],
     *,
     accesses: Sequence[str | os.PathLike[str]] = (),
+    asked: Asked | None = None,
     options: ReportOptions | None = None,
     temp_dir: str | os.PathLike[str] | None = None,
     progress: ProgressCallback | None = None,
 ) -> ReportData:
     """Count, lay out and write the page, all at once."""
-    data = collect(paths, accesses=accesses, options=options, temp_dir=temp_dir, progress=progress)
+    paths = list(paths)
+    refuse_inputs(output, (*paths, *accesses))
+    data = collect(paths, accesses=accesses, asked=asked, options=options, temp_dir=temp_dir, progress=progress)
     with atomic_output(output) as stream:
         stream.write(page_of(data, options).encode("utf-8", "replace"))
     return data

@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from recollect.errors import UsageError
+from recollect.errors import FormatError, UsageError
 from recollect.formats.cdx import MAX_KEY
 from recollect.formats.containers import OnProblem
 from recollect.formats.detect import Kind, Source, find_sources, on_disk
+from recollect.formats.forms import Asked
 from recollect.formats.ukvs import open_map
 from recollect.model import ProgressCallback
 from recollect.profiles.compaction.fit import fit_heaps, fit_power_law
@@ -123,6 +124,7 @@ def stats(
     *,
     chosen: Selection | None = None,
     all_schemes: bool = False,
+    asked: Asked | None = None,
     top: int = 10,
     sample: int = 0,
     seed: int = 0,
@@ -134,7 +136,11 @@ def stats(
     """The tables of the papers for indexes, or as many as possible for one map; with a sample of SURTs by chance."""
     check_top(top)
     tally = Tally()
-    sources = find_sources([paths] if isinstance(paths, str | os.PathLike) else paths, tally.note)
+    names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    sources = find_sources(names, tally.note, asked=asked, on_ignored=tally.ignored.append)
+    if not sources and tally.ignored:
+        first = tally.ignored[0]
+        raise FormatError("nothing to read", where=first.file, why=first.reason, hint=f"recollect inspect {first.file}")
     folder = None if temp_dir is None else os.fspath(temp_dir)
     seen = SortedSurts(top, Sample(sample, seed))
     with on_disk(sources, folder, tally.note) as settled:

@@ -23,10 +23,12 @@ from recollect.errors import UsageError
 from recollect.formats.cdx import what_it_is
 from recollect.formats.containers import open_input, whole_lines
 from recollect.formats.detect import Kind, Source, expect_map, find_sources
+from recollect.formats.forms import Asked
 from recollect.formats.frequency import Count, Frequency
 from recollect.formats.ukvs import open_map as open_records
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.batch import Batch
+from recollect.profiles.indexes.inspection import differs
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.indexes.scan import ScanOptions, scan
 from recollect.profiles.indexes.select import Filter, Selection
@@ -51,7 +53,9 @@ class VerifyResult:
     counts_skipped: str = ""
     at_least: bool = False
     skipped: int = 0
+    other_keys: int = 0
     problems: list[Problem] = field(default_factory=list)
+    ignored: list[Problem] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -73,7 +77,9 @@ class VerifyResult:
             "counts_skipped": self.counts_skipped or None,
             "at_least": self.at_least,
             "skipped_lines": self.skipped,
+            "urls_with_other_keys": self.other_keys,
             "problems": [str(problem) for problem in self.problems],
+            "ignored": [str(problem) for problem in self.ignored],
         }
 
 
@@ -93,7 +99,8 @@ def verify(
     named = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     if any(name == "-" or Path(name).is_fifo() for name in (os.fspath(map_path), *named)):
         raise UsageError("cannot verify a pipe", why="map and input are read twice", hint="save it to a file first")
-    sources = find_sources(named, result.problems.append)
+    said = _said_of_inputs(map_path)
+    sources = find_sources(named, result.problems.append, asked=said, on_ignored=result.ignored.append)
     maps = [source.label for source in sources if source.kind in (Kind.MAP, Kind.PROFILE)]
     if maps:
         hint = "give the indexes the map was made from; `recollect diff OLD NEW` compares maps"
@@ -112,8 +119,18 @@ def verify(
     if not result.counts_skipped:
         options: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "temp_dir": temp_dir}
         result.at_least = partial or not _same_sources(meta.get("sources"), sources)
-        _compare(map_path, [source.path for source in sources], chosen, policy, all_schemes, options, result)
+        _compare(map_path, [source.path for source in sources], chosen, policy, all_schemes, said, options, result)
     return result
+
+
+def _said_of_inputs(map_path: str | os.PathLike[str]) -> Asked:
+    """What was said of the form of the inputs when the map was made: they are read as they were then."""
+    expect_map(os.fspath(map_path))
+    holdings = open_map(map_path)
+    meta = holdings.header.meta.get("inputs")
+    holdings.close()
+    found = meta if isinstance(meta, dict) else {}
+    return Asked.of(str(found.get("format", "")), str(found.get("columns", "")))
 
 
 def _why_not_counts(holdings: Holdings, wanted: bool) -> str:
@@ -140,6 +157,7 @@ class _Looked:
     uris: int
     urls: int
     misses: list[tuple[int, str, str]]
+    other_keys: int
 
 
 def _look_up(
@@ -162,7 +180,9 @@ def _look_up(
             for (line, text), answer in zip(asked, found, strict=True)
             if answer.answer != "yes"
         ]
-        return _Looked(int(keep.sum()), len(surts), len(asked) - len(surts), misses)
+        # The map was made of keys: a URL that has another key than its line is not what was profiled.
+        kept = [miss for miss in misses if not _has_another_key(batch, miss)]
+        return _Looked(int(keep.sum()), len(surts), len(asked) - len(surts), kept, len(misses) - len(kept))
 
     total = sum(source.size or 0 for source in sources)
     for piece in scan(sources, work, how):
@@ -173,10 +193,17 @@ def _look_up(
             result.uris += looked.uris
             result.urls += looked.urls
             result.missed += len(looked.misses)
+            result.other_keys += looked.other_keys
             for line, text, why in looked.misses[: MAX_EXAMPLES - len(result.misses)]:
                 result.misses.append(Problem(piece.source.label, piece.first_line + line + 1, why, text))
         if progress is not None:
             progress(Progress("looking up", piece.consumed, total if len(sources) == 1 else None, "bytes"))
+
+
+def _has_another_key(batch: Batch, miss: tuple[int, str, str]) -> bool:
+    line, text, _ = miss
+    run = int(batch.run_of[line - batch.offset])
+    return not is_surt(text) and differs(batch.surt(run), text)
 
 
 def _surts(batch: Batch, runs: list[int], firsts: list[int]) -> Iterator[tuple[int, str]]:
@@ -204,6 +231,7 @@ def _compare(
     chosen: Selection,
     policy: str,
     all_schemes: bool,
+    said: Asked,
     options: dict[str, Any],
     result: VerifyResult,
 ) -> None:
@@ -219,11 +247,12 @@ def _compare(
         exact = str(Path(folder, "exact.ukvs"))
         profile(
             paths, exact, policy=policy, statuses=chosen.statuses, media_types=chosen.media_types, since=chosen.since,
-            until=chosen.until, exclude=chosen.exclude, where=chosen.where, all_schemes=all_schemes, **options,
+            until=chosen.until, exclude=chosen.exclude, where=chosen.where, all_schemes=all_schemes,
+            allow_empty=True, input_format=said.format, columns=",".join(said.columns), **options,
         )  # fmt: skip
-        for key, said, m, r in _joined(map_path, exact, wild):
+        for key, frequency, m, r in _joined(map_path, exact, wild):
             result.keys_compared += 1
-            _judge(key, said, m, r, result)
+            _judge(key, frequency, m, r, result)
     for key, (m, r) in wild.items():
         result.keys_compared += 1
         _judge(key, wanted[key], m, r, result)

@@ -32,7 +32,7 @@ def test_the_matrix_of_a_map(tmp_path: Path) -> None:
     holdings.write_text("com,a)/ 5/1\ncom,b)/ 12/1\ncom,c)/* 300/9\ncom,d)/ 0\ncom,w,www)/ 7/1\ncom,z)/ 1/1\n")
     log = tmp_path / "log"
     log.write_text(
-        "http://a.com/\n12 http://b.com/?q\nhttp://c.com/x\nhttp://d.com/\nhttp://no.com/\n3 http://no.com/\nhttp://www.w.com/\nword\n"
+        "1 http://a.com/\n12 http://b.com/?q\n1 http://c.com/x\n1 http://d.com/\n1 http://no.com/\n3 http://no.com/\n1 http://www.w.com/\nword\n"
     )
     found = overlap(holdings, [log])
     assert found.cells == {

@@ -1,0 +1,56 @@
+"""`--format` and `--columns`: what files are, where their content does not tell; and what they were taken for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import talk
+
+if TYPE_CHECKING:
+    from recollect.formats.forms import Asked
+    from recollect.formats.logs import Lookups
+    from recollect.model import Problem
+
+_COLUMNS = "Columns of a table of URLs, like time,url or url,count; - for others.  [default: the file tells]"
+
+
+def form_options(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """--format and --columns, for a command that reads `what` (inputs, lookups)."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        formats = "list, log, table, tsv, csv, words (by blanks)" + (
+            "" if what != "inputs" else ", cdx, cdxj, warc, ..."
+        )
+        command = click.option("--columns", default="", metavar="NAMES", help=_COLUMNS)(command)
+        return click.option(
+            "--format",
+            "input_format",
+            default="",
+            metavar="FORMAT",
+            help=f"What the {what} are: {formats}.  [default: each file tells]",
+        )(command)
+
+    return decorate
+
+
+def asked_of(options: dict[str, Any]) -> Asked:
+    """Take what was said out of a command's options."""
+    from recollect.formats.forms import Asked
+
+    return Asked.of(options.pop("input_format"), options.pop("columns"))
+
+
+def lookups_of(paths: Sequence[str], asked: Asked, on_problem: Callable[[Problem], None] | None) -> Lookups | None:
+    """The lookups of --lookups; None if there is no such option."""
+    from recollect.formats.logs import read_lookups
+
+    return read_lookups(paths, on_problem, asked) if paths else None
+
+
+def say_notes(notes: Sequence[str]) -> None:
+    """The form each log was taken for, and what is odd about it (see `Lookups.notes`)."""
+    for note in notes:
+        talk(note if note.startswith("warning") else f"lookups: {note}")

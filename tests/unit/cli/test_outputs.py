@@ -1,0 +1,102 @@
+"""No command destroys what it reads: an output that is one of the inputs is refused, and nothing is written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from recollect.cli.main import run
+from recollect.errors import UsageError
+from recollect.formats.outputs import refuse_inputs
+
+CDXJ = 'com,x)/ 20140103030321 {"url": "http://x.com/", "mime": "text/html", "status": "200"}\n'
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An index, a map, a list of URLs, and links to the index."""
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    Path("in/x.cdxj").write_text(CDXJ)
+    Path("in/urls.txt").write_text("http://x.com/\nhttp://x.com/a\n")
+    Path("in/README.txt").write_text("What these files are, in many words.\n")
+    assert run(["profile", "in/x.cdxj", "-o", "map.svg", "-q"]) == 0
+    Path("soft").symlink_to("in/x.cdxj")
+    os.link("in/x.cdxj", "hard")
+    Path("folder-link").symlink_to("in")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "profile in/x.cdxj -o in/x.cdxj",
+        "profile in/x.cdxj -o ./in/../in/x.cdxj",
+        "profile in/x.cdxj -o soft",
+        "profile soft -o in/x.cdxj",
+        "profile in/x.cdxj -o hard",
+        "profile in -o in/x.cdxj",
+        "profile in -o in/README.txt",
+        "profile folder-link -o in/x.cdxj",
+        "profile in -o soft",
+        "profile in/*.cdxj -o in/x.cdxj",
+        "profile map.svg -o map.svg",
+        "profile in/x.cdxj -o in/x.cdxj --policy H1P0 --output-format cdxj",
+        "report in/x.cdxj -o in/x.cdxj",
+        "report in -o hard",
+        "report map.svg -o r.html --accesses in/urls.txt -o in/urls.txt",
+        "filter in/x.cdxj -o in/x.cdxj",
+        "filter map.svg -o map.svg",
+        "tradeoff map.svg -o map.svg",
+        "voids in/urls.txt --map map.svg -o in/urls.txt",
+        "voids in/urls.txt --map map.svg -o map.svg",
+        "compact map.svg -o in/urls.txt --lookups in/urls.txt --max-keys 5",
+    ],
+)
+def test_an_output_that_is_an_input_is_refused(world: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    before = {path: path.read_bytes() for path in world.rglob("*") if path.is_file()}
+    assert run(command.split()) == 2
+    said = capsys.readouterr().err
+    assert "the output is one of the inputs" in said and "write to another file" in said
+    assert {path: path.read_bytes() for path in world.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compact map.svg -o map.svg",
+        "merge map.svg map.svg -o map.svg",
+        "profile in -o in/map.ukvs",
+        "profile hard -o new.ukvs",
+    ],
+)
+def test_commands_that_work_in_place_do_and_new_files_may_lie_beside_inputs(world: Path, command: str) -> None:
+    assert run([*command.split(), "-q"]) == 0
+    # The map of an earlier run in a folder of indexes is not one of them.
+    assert run([*command.split(), "-q"]) == 0
+
+
+def test_the_published_files_are_not_published_onto_themselves(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["publish", "map.svg", "--to", "public"]) == 0
+    published = Path("public/mementomap/map.ukvs.gz").read_bytes()
+    assert run(["publish", "public/mementomap/map.ukvs.gz", "--to", "public"]) == 2
+    assert "one of the files that are published" in capsys.readouterr().err
+    assert Path("public/mementomap/map.ukvs.gz").read_bytes() == published
+
+
+def test_stdout_sent_to_an_input_is_refused(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("in/x.cdxj").open("a") as out:
+        monkeypatch.setattr("sys.stdout", out)
+        with pytest.raises(UsageError, match="standard output"):
+            refuse_inputs("-", ["in"])
+    with Path("other").open("w") as out:
+        monkeypatch.setattr("sys.stdout", out)
+        refuse_inputs("-", ["in"])
+
+
+def test_what_is_no_file_is_no_input(world: Path) -> None:
+    refuse_inputs("new", ["in"])
+    refuse_inputs("/dev/null", ["/dev/null", "-", "hdfs://host/x"])
+    refuse_inputs(None, ["in"])
