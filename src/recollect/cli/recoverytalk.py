@@ -247,6 +247,12 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
         talk(known_words(report))
     if report.outside:
         talk(outside_words(report))
+    if report.protected is not None:
+        classes = f" ({', '.join(report.protected.classes)})" if report.protected.classes else ""
+        talk(
+            f"the pages carry the server's own files{classes}, protected with recollect: "
+            f"recollect reclaim {report.start[0]} -o app/"
+        )
     if report.suspects:
         talk(
             f"{len(report.suspects):,} pages look doubtful and were kept, marked (login, error, another trade ...): "

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from recollect.errors import FormatError, UsageError
 from recollect.model import ProgressCallback
@@ -34,6 +34,7 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE page (path TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE spare (number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 """
+_ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
 _LOC = re.compile(r"<loc>\s*([^<\s]+)\s*</loc>")
 
 
@@ -48,9 +49,10 @@ def read_paths(source: Path) -> list[str]:
 
 
 def path_of(target: str) -> str:
-    """The path of a URL or a request; the query belongs to it."""
+    """The path of a URL or a request; the query belongs to it. Escapes are spelled in one way."""
     parts = urlsplit(target if "://" in target else f"http://x/{target.lstrip('/')}")
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return _ESCAPE.sub(lambda match: match[0].upper(), quote(path, safe="/:@!$&'()*+,;=~-._%?"))
 
 
 def write(

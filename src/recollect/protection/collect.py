@@ -193,7 +193,11 @@ def notice(pages: Iterable[tuple[str, bytes]]) -> Notice | None:
     """Are there blocks in these (URI, content) pairs? None when there are none."""
     collector = Collector()
     for where, page in pages:
-        collector.add(where, page)
+        if mentions(page):
+            try:
+                collector.add(where, page)
+            except UsageError:  # no library for signatures: that there are blocks is worth saying all the same
+                return Notice(1, (), ())
     if not collector.carrying:
         return None
     complete = tuple(name for name in collector.classes() if collector.restore(name) is not None)

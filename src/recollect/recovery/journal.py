@@ -7,6 +7,7 @@ goes on from its last step; a request is counted before it is sent, so a quota i
     capture  (key, archive, uri, at)  one line of a listing, under its visit key
     listing  (archive, query)         state done | part | failed, cursor for the next page
     attempt  key, archive, uri, at    what came of a fetch or a question
+    held     (archive, uri, at)       a payload that was fetched for its blocks, whatever was recovered
     usage    archive                  requests of the current period, and in all, by kind
 """
 
@@ -41,6 +42,9 @@ CREATE TABLE IF NOT EXISTS attempt (
   number INTEGER PRIMARY KEY, key TEXT NOT NULL, archive TEXT NOT NULL, uri TEXT NOT NULL, at TEXT,
   outcome TEXT NOT NULL, detail TEXT NOT NULL, digest TEXT NOT NULL, verdict TEXT);
 CREATE INDEX IF NOT EXISTS attempt_key ON attempt (key);
+CREATE TABLE IF NOT EXISTS held (
+  archive TEXT NOT NULL, uri TEXT NOT NULL, at TEXT NOT NULL, encoding TEXT NOT NULL, sha256 TEXT NOT NULL,
+  PRIMARY KEY (archive, uri, at)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS usage (
   archive TEXT PRIMARY KEY, period_began REAL NOT NULL, in_period INTEGER NOT NULL, listed INTEGER NOT NULL,
   fetched INTEGER NOT NULL) WITHOUT ROWID;
@@ -69,6 +73,16 @@ class Listing:
     cursor: str = ""
     captures: int = 0
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A payload in the store that was fetched for its blocks; `encoding` is its content encoding."""
+
+    uri: str
+    captured_at: datetime
+    encoding: str
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +272,27 @@ class Journal:
             for archive, uri, at, outcome, detail, digest, verdict in self.db.execute(query, (key,))
         ]
 
+    # Captures that were fetched for their blocks ----------------------------------------------------------------------
+
+    def hold_capture(self, candidate: Candidate, encoding: str, sha256: str) -> None:
+        """Remember the payload of a capture, which is in the store."""
+        at = format_timestamp(candidate.captured_at)
+        with self.db:
+            row = (candidate.archive, candidate.uri, at, encoding, sha256)
+            self.db.execute("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?, ?)", row)
+
+    def held_capture(self, candidate: Candidate) -> Held | None:
+        at = format_timestamp(candidate.captured_at)
+        query = "SELECT uri, at, encoding, sha256 FROM held WHERE archive = ? AND uri = ? AND at = ?"
+        row = self.db.execute(query, (candidate.archive, candidate.uri, at)).fetchone()
+        return _held(row) if row else None
+
+    def held_captures(self) -> Iterator[Held]:
+        """Every such payload, newest first; none in a journal from before there were any."""
+        if self.db.execute("SELECT name FROM sqlite_master WHERE name = 'held'").fetchone():
+            query = "SELECT uri, at, encoding, sha256 FROM held ORDER BY at DESC, uri, archive"
+            yield from map(_held, self.db.execute(query))
+
     # Usage ---------------------------------------------------------------------------------------------------------
 
     def usage(self, archive: str) -> Usage:
@@ -314,6 +349,10 @@ def _candidate(row: tuple[Any, ...]) -> Candidate:
     return Candidate(
         archive, uri, parse_timestamp(at), status, media_type, digest, length, bool(revisit), bool(altered), locator
     )
+
+
+def _held(row: tuple[str, str, str, str]) -> Held:
+    return Held(row[0], parse_timestamp(row[1]), row[2], row[3])
 
 
 def _stamp(moment: datetime | None) -> str | None:

@@ -35,9 +35,6 @@ from recollect.recovery.store import FOLDER, Store
 TIMEOUT = 120.0
 _AT_ONCE = 8
 _MAX_PAGES = 20_000  # of archives that list nothing, asked page by page
-_SCHEMA = """CREATE TABLE IF NOT EXISTS reclaimed (
-  archive TEXT NOT NULL, uri TEXT NOT NULL, at TEXT NOT NULL, encoding TEXT NOT NULL, sha256 TEXT NOT NULL,
-  PRIMARY KEY (archive, uri, at)) WITHOUT ROWID"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +66,9 @@ def stored_pages(folder: Path) -> Iterator[tuple[str, bytes]]:
     with Store.open(folder) as store:
         for resource in store.recovered(redirects=False):
             yield f"{resource.uri} {format_timestamp(resource.captured_at)}", store.content(resource)
-        known = store.db.execute("SELECT name FROM sqlite_master WHERE name = 'reclaimed'").fetchone()
-        rows = (
-            store.db.execute("SELECT uri, at, encoding, sha256 FROM reclaimed ORDER BY at DESC, uri") if known else ()
-        )
-        for uri, at, encoding, sha256 in rows:
-            yield f"{uri} {at}", decoded(store.payload_path(sha256).read_bytes(), encoding)
+        for held in Journal(store).held_captures():
+            content = decoded(store.payload_path(held.sha256).read_bytes(), held.encoding)
+            yield f"{held.uri} {format_timestamp(held.captured_at)}", content
 
 
 def search_archives(
@@ -98,7 +92,6 @@ def search_archives(
             return await _Search(store, client, archives, Options(scope), collector, until, on_step).run()
 
     with Store.create(folder) as store:
-        store.db.execute(_SCHEMA)
         return asyncio.run(run(store))
 
 
@@ -209,12 +202,9 @@ class _Search:
             self._pages.update(link.uri for link in document.links if link.kind == "page" and not link.guess)
 
     def _stored(self, candidate: Candidate) -> bytes | None:
-        row = self._store.db.execute(
-            "SELECT encoding, sha256 FROM reclaimed WHERE archive = ? AND uri = ? AND at = ?",
-            (candidate.archive, candidate.uri, format_timestamp(candidate.captured_at)),
-        ).fetchone()
-        path = self._store.payload_path(row[1]) if row else None
-        return decoded(path.read_bytes(), row[0]) if path is not None and path.exists() else None
+        held = self._journal.held_capture(candidate)
+        path = self._store.payload_path(held.sha256) if held is not None else None
+        return decoded(path.read_bytes(), held.encoding) if held and path is not None and path.exists() else None
 
     async def _receive(self, archive: Archive, candidate: Candidate) -> bytes:
         wanted = Wanted(candidate.uri, candidate.captured_at, candidate.locator)
@@ -225,12 +215,7 @@ class _Search:
             encoding = effective_encoding(replay.header("content-encoding"), incoming.peek(65536))
             content = decoded(incoming.peek(), encoding)
             payload = incoming.keep()
-        at = format_timestamp(candidate.captured_at)
-        with self._store.db:
-            self._store.db.execute(
-                "INSERT OR REPLACE INTO reclaimed VALUES (?, ?, ?, ?, ?)",
-                (candidate.archive, candidate.uri, at, encoding, payload.sha256),
-            )
+        self._journal.hold_capture(candidate, encoding, payload.sha256)
         return content
 
     async def _ask_page_by_page(self) -> None:

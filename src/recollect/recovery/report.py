@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from recollect import __version__
 from recollect.datetimes import format_iso, parse_timestamp
 from recollect.formats.containers import atomic_output
+from recollect.protection.collect import Notice, notice
 from recollect.recovery.diagram import diagram_svg
 from recollect.recovery.journal import Journal
 from recollect.recovery.measure import Difference
@@ -61,6 +62,7 @@ class Report:
     outside: tuple[tuple[str, str], ...] = ()  # (URI, page) of what pages embed from outside the scope
     neutral: Mapping[str, str] = field(default_factory=dict)  # embedded and not there -> a page that embeds it
     kept: Mapping[str, str] = field(default_factory=dict)  # a person's file -> the new version beside it
+    protected: Notice | None = None  # blocks of the server's own files in the recovered pages
 
     @property
     def suspects(self) -> tuple[Recovered, ...]:
@@ -133,6 +135,7 @@ def make_report(
         outside=tuple((uri, page) for uri, page in store.outside() if store.find(uri) is None),
         neutral=neutral or {},
         kept=kept or {},
+        protected=notice((r.uri, store.content(r)) for r in resources if r.kind == "page"),
     )
 
 
@@ -183,6 +186,9 @@ def to_json(report: Report) -> dict[str, Any]:
         "start": list(report.start),
         "finished_at": format_iso(report.finished_at) if report.finished_at else None,
         "ended_at": format_iso(report.ended_at) if report.ended_at else None,
+        "protected": (
+            {"pages": report.protected.pages, "classes": list(report.protected.classes)} if report.protected else None
+        ),
         "totals": {
             "recovered": len(report.resources),
             "pages": sum(resource.kind == "page" for resource in report.resources),
