@@ -16,6 +16,7 @@ import click
 from recollect import errors
 from recollect.cli.main import COMMANDS, cli
 from recollect.config import Settings
+from recollect.service.settings import DeskSettings
 from recollect.web.openapi import description
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
@@ -68,7 +69,7 @@ def _settings() -> Iterator[str]:
         "where each value came from.\n\nDurations are `500ms`, `10`, `10m`, `2h`, `1d`; sizes `64MB`, `1.5GB`.\n\n"
         "| setting | environment | flag | default | meaning |\n| --- | --- | --- | --- | --- |\n"
     )
-    flags = _flags_of_serve()
+    flags = _flags_of("serve")
     for one in fields(Settings):
         default = (
             "" if one.default in (None, "") else f"`{str(one.default).lower() if one.type == 'bool' else one.default}`"
@@ -76,9 +77,19 @@ def _settings() -> Iterator[str]:
         variable = f"`RECOLLECT_{one.name.upper()}`"
         yield f"| `{one.name}` | {variable} | {flags.get(one.name, '')} | {default} | {one.metadata['help']} |\n"
 
+    yield (
+        "\n## Settings of the desk\n\nIn a TOML file (`--config`), in the environment, or by a flag of `recollect desk`.\n\n"
+        "| setting | environment | flag | default | meaning |\n| --- | --- | --- | --- | --- |\n"
+    )
+    flags = _flags_of("desk")
+    for one in fields(DeskSettings):
+        default = "" if one.default in (None, "") else f"`{one.default}`"
+        variable = f"`RECOLLECT_DESK_{one.name.upper()}`"
+        yield f"| `{one.name}` | {variable} | {flags.get(one.name, '')} | {default} | {one.metadata['help']} |\n"
 
-def _flags_of_serve() -> dict[str, str]:
-    serve = cli.get_command(click.Context(cli), "serve")
+
+def _flags_of(command: str) -> dict[str, str]:
+    serve = cli.get_command(click.Context(cli), command)
     assert serve is not None
     flags: dict[str, str] = {}
     for parameter in serve.params:

@@ -18,12 +18,14 @@ from typing import Any
 
 from recollect.errors import UsageError
 from recollect.quantities import parse_duration, parse_share, parse_size
+from recollect.service.settings import DeskSettings
 
 _PREFIX = "RECOLLECT_"
+_DESK_PREFIX = "RECOLLECT_DESK_"
 _WORDS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 # Of the environment, but no settings: the file itself, and names other parts of the program use.
 _HINT = "`recollect config show` lists all settings"
-_OTHER_VARIABLES = frozenset({"RECOLLECT_CONFIG"})
+_OTHER_VARIABLES = frozenset({"RECOLLECT_CONFIG", "RECOLLECT_JOBS_DESK"})
 
 
 def _setting(default: Any, kind: str, meaning: str, *, secret: bool = False) -> Any:
@@ -88,10 +90,45 @@ def load_settings(
 ) -> Loaded:
     """Merge file, environment and flags. Flags that are None were not given."""
     env = os.environ if environment is None else environment
-    known = {one.name: one for one in fields(Settings)}
+    own = {name: text for name, text in env.items() if not name.startswith(_DESK_PREFIX)}
+    values, sources = _merged(Settings, _PREFIX, flags, _config_file(config, env), own)
+    settings = Settings(**values)
+    if settings.discover and not settings.maps:
+        raise UsageError("nowhere to keep discovered maps", hint="give a directory: --maps DIR")
+    return Loaded(settings, sources)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedDesk:
+    """Settings of the desk, and for each the place its value came from."""
+
+    settings: DeskSettings
+    sources: Mapping[str, str]
+
+
+def load_desk_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    config: str | Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> LoadedDesk:
+    """The same for the recovery desk: its file is only ever named, its variables begin with RECOLLECT_DESK_."""
+    env = os.environ if environment is None else environment
+    file = Path(config) if config else None
+    values, sources = _merged(DeskSettings, _DESK_PREFIX, flags, file, env)
+    return LoadedDesk(DeskSettings(**values), sources)
+
+
+def _merged(
+    kind: type[Settings] | type[DeskSettings],
+    prefix: str,
+    flags: Mapping[str, Any] | None,
+    file: Path | None,
+    env: Mapping[str, str],
+) -> tuple[dict[str, Any], dict[str, str]]:
+    known = {one.name: one for one in fields(kind)}
     values: dict[str, Any] = {}
     sources = dict.fromkeys(known, "default")
-    file = _config_file(config, env)
     if file is not None:
         for name, value in _read(file).items():
             if name not in known:
@@ -99,23 +136,18 @@ def load_settings(
             values[name] = _value(known[name], value, f"{file}: {name}")
             sources[name] = str(file)
     for variable, text in env.items():
-        if not variable.startswith(_PREFIX) or variable in _OTHER_VARIABLES:
+        if not variable.startswith(prefix) or variable in _OTHER_VARIABLES:
             continue
-        name = variable.removeprefix(_PREFIX).lower()
+        name = variable.removeprefix(prefix).lower()
         if name not in known:
-            raise UsageError(
-                "unknown setting", where=f"environment: {variable}", hint="`recollect config show` lists all"
-            )
+            raise UsageError("unknown setting", where=f"environment: {variable}", hint=_HINT)
         values[name] = _value(known[name], text, variable)
         sources[name] = variable
     for name, value in (flags or {}).items():
         if value is not None:
             values[name] = _value(known[name], value, f"--{name.replace('_', '-')}")
             sources[name] = f"--{name.replace('_', '-')}"
-    settings = Settings(**values)
-    if settings.discover and not settings.maps:
-        raise UsageError("nowhere to keep discovered maps", hint="give a directory: --maps DIR")
-    return Loaded(settings, sources)
+    return values, sources
 
 
 def _config_file(config: str | Path | None, env: Mapping[str, str]) -> Path | None:
@@ -158,6 +190,12 @@ def _count(value: Any) -> int:
     return int(value)
 
 
+def _amount(value: Any) -> int:
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,12}", str(value)):
+        raise ValueError("expected a whole number, at least 0")
+    return int(value)
+
+
 def _port(value: Any) -> int:
     if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,5}", str(value)) or int(value) > 65535:
         raise ValueError("expected a port, 0 to 65535")
@@ -176,6 +214,7 @@ def _switch(value: Any) -> bool:
 _KINDS: dict[str, Any] = {
     "text": _text,
     "count": _count,
+    "amount": _amount,
     "port": _port,
     "duration": parse_duration,
     "size": partial(parse_size, least=0),

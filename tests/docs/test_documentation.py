@@ -22,6 +22,7 @@ import pytest
 from docs_world import docs_world, write_files
 from recollect.cli.main import COMMANDS, cli
 from recollect.config import Settings
+from recollect.service.settings import DeskSettings
 from recollect.web.endpoints import ENDPOINTS
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +53,7 @@ def test_every_command_has_help_with_examples_and_every_option_a_meaning(name: s
 
 def test_every_setting_and_every_endpoint_is_documented() -> None:
     settings = (DOCS / "reference" / "settings.md").read_text()
-    missing = [one.name for one in fields(Settings) if f"| `{one.name}` |" not in settings]
+    missing = [one.name for one in (*fields(Settings), *fields(DeskSettings)) if f"| `{one.name}` |" not in settings]
     http = (DOCS / "reference" / "http.md").read_text()
     missing += [
         word for word in ENDPOINTS if word not in UNLISTED and not re.search(rf"`(GET|POST) /{re.escape(word)}\b", http)
@@ -134,14 +135,16 @@ def test_the_commands_of_the_tutorials_run(page: Path, world: Path) -> None:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "RECOLLECT_PORT": str(port),
         "XDG_CONFIG_HOME": str(world),
+        "XDG_STATE_HOME": str(world),
         "COLUMNS": "120",
     }
     with _servers() as running:
         for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-            block = block.replace("127.0.0.1:1208", f"127.0.0.1:{port}")
+            block = block.replace("127.0.0.1:1208", f"127.0.0.1:{port}").replace("127.0.0.1:1209", f"127.0.0.1:{port}")
+            block = block.replace("--port 1209", f"--port {port}")
             if "curl " in block and shutil.which("curl") is None:
                 continue
-            if block.startswith("recollect serve"):
+            if block.startswith(("recollect serve", "recollect desk --data desk/ --archives")):
                 running.append(subprocess.Popen(["bash", "-c", f"exec {block}"], cwd=world, env=environment))
                 _wait_for(port)
                 continue

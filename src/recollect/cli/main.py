@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "compact": ("recollect.cli.compact", "compact", "make a map smaller; nothing held is missed"),
     "completion": ("recollect.cli.completion", "completion", "print a script that completes commands in your shell"),
     "config": ("recollect.cli.serve", "config", "show the server's settings and where each comes from"),
+    "desk": ("recollect.cli.desk", "desk", "run a recovery service: a form, a queue, mails, workers"),
     "diff": ("recollect.cli.maps", "diff", "what changed between two maps"),
     "discover": ("recollect.cli.discover", "discover", "find and install the maps that archives publish"),
     "evaluate": ("recollect.cli.evaluate", "evaluate", "how well maps answer the lookups people make"),
@@ -43,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "a profile of hashed keys instead of URLs",
     ),
     "inspect": ("recollect.cli.inspect", "inspect", "show what files are taken for, without doing anything"),
+    "jobs": ("recollect.cli.jobs", "jobs", "submit, watch and fetch recoveries of a desk; manage its queue"),
     "lookup": ("recollect.cli.lookup", "lookup", "what maps say of URIs, and which archives to ask"),
     "measure": ("recollect.cli.measure", "measure", "how much of a lost website came back"),
     "memento": ("recollect.cli.memento", "memento", "find the capture of a page closest to a date, or get it"),
@@ -67,6 +69,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "validate": ("recollect.cli.maps", "validate", "name every fault of a map"),
     "verify": ("recollect.cli.profile", "verify", "prove that a map holds everything in the indexes"),
     "voids": ("recollect.cli.derived", "voids", "state what is asked for and not held, so that nobody asks"),
+    "worker": ("recollect.cli.desk", "worker", "recover sites for a desk, on this machine"),
 }
 
 EPILOG = """\b

@@ -70,7 +70,7 @@ class Submitted:
     token: str
 
 
-def _recipient(row: Row) -> Recipient:
+def recipient_of(row: Row) -> Recipient:
     return Recipient(
         row["id"], row["job"], row["email"], row["name"] or "", row["created"], row["confirmed_at"],
         row["picked_up_at"], row["left_at"], bool(row["tell_more"]),
@@ -101,7 +101,7 @@ def by_token(c: Connection, token: str, purpose: Purpose) -> Recipient:
     )  # fmt: skip
     if row is None:
         raise BadToken("this link is not valid", hint="check that it was copied whole, or ask again")
-    return _recipient(row)
+    return recipient_of(row)
 
 
 # Submitting ----------------------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def announce(c: Connection, job: Job, now: float, settings: DeskSettings) -> Non
 def recipients(c: Connection, job: str) -> list[Recipient]:
     """Who wants a job and has not left it."""
     rows = c.rows("SELECT * FROM recipient WHERE job = ? AND left_at IS NULL ORDER BY created, id", job)
-    return [_recipient(row) for row in rows]
+    return [recipient_of(row) for row in rows]
 
 
 def leave(c: Connection, person: Recipient, now: float) -> Job:

@@ -19,6 +19,7 @@ from recollect.service.database import Connection, Row, Value, one
 from recollect.service.jobs import Job, job_of
 from recollect.service.settings import DeskSettings
 from recollect.service.states import CLAIMED, Action, BadTransition, State, after
+from recollect.service.statistics import facts_of
 
 TYPICAL_SECONDS = 120.0
 """A site of the size Brass recovered on average, at the Internet Archive's rate."""
@@ -73,7 +74,7 @@ def record(
     """Add one event to the history."""
     c.change(
         "INSERT INTO event (at, job, action, before, after, actor, detail) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        now, job, action, before.value if before else None, state.value, actor, detail[:1000],
+        now, job, action, before.value if before else None, state.value, actor, detail[:20_000],
     )  # fmt: skip
 
 
@@ -145,8 +146,9 @@ def deliver(c: Connection, lease: Lease, now: float, settings: DeskSettings, res
     """The result is with the desk."""
     job = held(c, lease, now)
     step(
-        c, job, Action.DELIVER, now, f"worker {lease.worker}", result=json.dumps(result), progress=1.0, reason="",
-        ready_at=now, expires_at=now + settings.keep_for, relist_at=now + settings.relist_after,
+        c, job, Action.DELIVER, now, f"worker {lease.worker}", facts_of(job.options, result.get("summary", {})),
+        result=json.dumps(result), progress=1.0, reason="", ready_at=now, expires_at=now + settings.keep_for,
+        relist_at=now + settings.relist_after,
     )  # fmt: skip
     return get(c, job.id)
 
@@ -154,7 +156,8 @@ def deliver(c: Connection, lease: Lease, now: float, settings: DeskSettings, res
 def find_nothing(c: Connection, lease: Lease, now: float, result: Mapping[str, Any]) -> Job:
     """The archives hold nothing of it."""
     job = held(c, lease, now)
-    step(c, job, Action.FIND_NOTHING, now, f"worker {lease.worker}", result=json.dumps(result), progress=1.0)
+    facts = facts_of(job.options, result.get("summary", {}))
+    step(c, job, Action.FIND_NOTHING, now, f"worker {lease.worker}", facts, result=json.dumps(result), progress=1.0)
     return get(c, job.id)
 
 

@@ -49,14 +49,15 @@ class DeskSettings:
     listings_for: float = _setting(7 * DAY, "duration", "how long listings are shared between jobs")
     relist_after: float = _setting(30 * DAY, "duration", "when archives are asked again for who wants to know of more")
     relist_gain: float = _setting(0.05, "share", "gain in resources from which a mail about more is written")
-    per_address: int = _setting(5, "count", "submissions of one e-mail address a day")
-    per_network: int = _setting(20, "count", "submissions of one network (IPv4 /24, IPv6 /48) a day")
-    per_site: int = _setting(10, "count", "submissions for one site a day")
+    per_address: int = _setting(20, "count", "submissions of one e-mail address a day")
+    per_network: int = _setting(60, "count", "submissions of one network (IPv4 /24, IPv6 /48) a day")
+    per_site: int = _setting(30, "count", "submissions for one site a day")
     surveys_per_network: int = _setting(60, "count", "surveys of one network an hour")
     max_queue: int = _setting(10_000, "count", "jobs in the queue until new ones are refused")
     max_resources: int = _setting(200_000, "count", "resources of one recovery")
     max_bytes: int = _setting(20 * 10**9, "size", "size of one recovery")
     min_free: int = _setting(10**9, "size", "free disk space under which no new work is taken")
+    pictures: int = _setting(3, "amount", "pictures of recovered pages, where Chromium is installed")
     drain: float = _setting(10.0, "duration", "time that requests under way have when the desk stops")
 
     @property

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from html import escape
-from importlib.resources import files
 from urllib.parse import urlsplit
 
 from recollect import __version__
@@ -24,27 +22,10 @@ from recollect.errors import RecollectError
 from recollect.formats.timemap import MEDIA_TYPES, Mementos, Place
 from recollect.web.timeline import COLOURS, MONTHS, day, in_order, timeline
 
-HEADERS = {
-    "Content-Type": "text/html; charset=utf-8",
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
-ASSET_TYPES = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
-ASSET_TYPES["icon.svg"] = "image/svg+xml"
 LISTED_PER_YEAR = 60
 """Captures listed under one year; the TimeMap has them all."""
 UNFOLDED = 20
 """Captures up to which all years are open."""
-
-
-@cache
-def asset(name: str) -> bytes:
-    """A style sheet, script or picture of the pages; names are those of `ASSET_TYPES`."""
-    return (files("recollect.web") / "static" / name).read_bytes()
 
 
 def home_page(archives: Sequence[Archive], root: str = "") -> str:
@@ -246,7 +227,8 @@ def _head(title: str, root: str, form: str = "", extra: str = "") -> str:
         f"<title>{escape(title)}</title>{extra}"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><link rel="icon" href="{root}/_/icon.svg">'
-        f'<link rel="stylesheet" href="{root}/_/page.css"><script src="{root}/_/page.js" defer></script></head><body>'
+        f'<link rel="stylesheet" href="{root}/_/look.css"><link rel="stylesheet" href="{root}/_/page.css">'
+        f'<script src="{root}/_/page.js" defer></script></head><body>'
         f'<header><a class="name" href="{root}/">Recollect</a>{form}</header>'
     )
 

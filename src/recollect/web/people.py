@@ -15,7 +15,8 @@ from recollect.aggregator.service import Lookup
 from recollect.errors import RecollectError
 from recollect.formats.timemap import Place
 from recollect.web.app import Context, Seen, via
-from recollect.web.pages import ASSET_TYPES, HEADERS, asset, captures_page, home_page, onward_page, problem_page
+from recollect.web.look import ASSET_TYPES, HEADERS, asset
+from recollect.web.pages import captures_page, home_page, onward_page, problem_page
 from recollect.web.published import LINK
 from recollect.web.replies import SERVER, error_reply, reply
 from recollect.web.target import clean_uri

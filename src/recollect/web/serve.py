@@ -35,11 +35,11 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     world = load_world(settings)  # what cannot work must fail here, before anybody hears that we serve
     if settings.publish and not Path(settings.publish).is_dir():
         raise ResourceError("no folder of published maps", where=settings.publish, hint="recollect publish makes one")
-    listener = _bind(settings.host, settings.port)
-    admin = _bind("127.0.0.1", settings.admin_port) if settings.admin_port is not None else None
+    listener = bind(settings.host, settings.port)
+    admin = bind("127.0.0.1", settings.admin_port) if settings.admin_port is not None else None
     token = settings.admin_token or secrets.token_urlsafe(24)
     instance = secrets.token_hex(6)
-    address = _address(listener)
+    address = address_of(listener)
     learned = open_learned(settings, world)  # before any fork, so that all workers share it
 
     def worker(number: int, ready: Callable[[], None], shared: Path | None = None) -> None:
@@ -75,7 +75,7 @@ def _run(main: object) -> None:
         uvloop.run(main)  # type: ignore[arg-type]
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         listener = socket.socket(family, socket.SOCK_STREAM)
@@ -90,7 +90,7 @@ def _bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _address(listener: socket.socket) -> str:
+def address_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = socket.gethostname()

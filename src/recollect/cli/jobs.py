@@ -1,0 +1,412 @@
+"""`recollect jobs`: a desk from the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.request import Request, urlopen
+
+import click
+
+from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, talk
+from recollect.errors import RecollectError, UsageError
+from recollect.quantities import format_duration, format_size
+
+_EPILOG = """\b
+Examples:
+  recollect jobs submit http://lost.example/ --email anna@mail.example --desk https://desk.example.org
+  recollect jobs watch ID                                     until it is ready
+  recollect jobs fetch ID -o lost.zip
+  recollect jobs list --data desk/                            for the operator: the token is in the desk's folder
+  recollect jobs move ID 1 --data desk/
+
+\b
+The desk is --desk URL, or RECOLLECT_JOBS_DESK, or http://127.0.0.1:1209. Jobs submitted from here are remembered with
+their tokens in ~/.local/state/recollect/jobs.json; a status link can be given in place of an ID. What only an operator
+may do needs --token-file desk/operator.token or --data desk/.
+"""
+_FINAL = frozenset(("ready", "picked-up", "expired", "failed", "cancelled", "nothing-found"))
+
+
+class DeskRefused(RecollectError):
+    """The desk answered with an error."""
+
+
+class _Client:
+    """The desk over HTTP."""
+
+    def __init__(self, base: str, token: str) -> None:
+        self.base = base.rstrip("/")
+        self.token = token
+
+    def call(self, method: str, path: str, body: Any = None, timeout: float = 60.0) -> Any:
+        with self.open(method, path, body, timeout) as answer:
+            data = answer.read()
+            return json.loads(data) if data.strip() else None
+
+    @contextmanager
+    def open(self, method: str, path: str, body: Any = None, timeout: float = 60.0, **headers: str) -> Iterator[Any]:
+        fields = {"Accept": "application/json", **headers}
+        if self.token:
+            fields["Authorization"] = f"Bearer {self.token}"
+        data = None if body is None else json.dumps(body).encode()
+        if data is not None:
+            fields["Content-Type"] = "application/json"
+        request = Request(f"{self.base}{path}", data, fields, method=method)
+        try:
+            with urlopen(request, timeout=timeout) as answer:
+                yield answer
+        except HTTPError as error:
+            raise _refused(error) from error
+        except (URLError, OSError) as error:
+            why = str(getattr(error, "reason", error))
+            raise DeskRefused("the desk does not answer", where=self.base, why=why, hint="--desk URL") from error
+
+
+def _refused(error: HTTPError) -> RecollectError:
+    try:
+        told = json.loads(error.read())["error"]
+        what = ": ".join(part for part in (told["message"], told.get("field"), told.get("why")) if part)
+        return DeskRefused(what, hint=told.get("hint", ""))
+    except (ValueError, KeyError, TypeError):
+        return DeskRefused("the desk answered with an error", why=f"status {error.code}")
+
+
+def _desk_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = [
+        click.option("--desk", metavar="URL", help="Address of the desk.  [http://127.0.0.1:1209]"),
+        click.option(
+            "--token-file", type=click.Path(exists=True, dir_okay=False), help="File with the operator's token."
+        ),
+        click.option(
+            "--data", type=click.Path(exists=True, file_okay=False), help="Folder of the desk, for its operator."
+        ),
+        json_option,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _client(desk: str | None, token_file: str | None, data: str | None) -> _Client:
+    base = desk or os.environ.get("RECOLLECT_JOBS_DESK")
+    place = Path(token_file) if token_file else Path(data) / "operator.token" if data else None
+    if base is None and data is not None and (Path(data) / "desk.url").is_file():
+        base = (Path(data) / "desk.url").read_text().strip()
+    token = place.read_text().strip() if place is not None and place.is_file() else ""
+    return _Client(base or "http://127.0.0.1:1209", token)
+
+
+# Tokens of jobs that were submitted here -----------------------------------------------------------------------------
+
+
+def _memory() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "recollect" / "jobs.json"
+
+
+def _remembered() -> dict[str, str]:
+    try:
+        value = json.loads(_memory().read_text())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _remember(job: str, status_url: str) -> None:
+    path = _memory()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        new = path.with_suffix(".new")
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            json.dump({**_remembered(), job: status_url}, file, indent=1)
+        new.replace(path)
+    except OSError as error:
+        talk(f"the token is not kept: {error}")
+
+
+def _job(client: _Client, name: str) -> str:
+    """The path of a job's API; its token comes from a status link, from memory, or is the operator's."""
+    link = name if "://" in name else _remembered().get(name, "")
+    if link and (not client.token or "://" in name):
+        parts = urlsplit(link)
+        client.token = parse_qs(parts.query).get("token", [""])[0]
+        if "://" in name:
+            client.base = f"{parts.scheme}://{parts.netloc}"
+            name = parts.path.rpartition("/")[2]
+    return f"/api/jobs/{quote(name)}"
+
+
+# Commands ------------------------------------------------------------------------------------------------------------
+
+
+@click.group("jobs", epilog=_EPILOG)
+def jobs() -> None:
+    """Submit recoveries to a desk, watch and fetch them; for its operator: the queue, workers, history."""
+
+
+@jobs.command("submit", epilog=_EPILOG)
+@click.argument("uri")
+@click.option("--email", required=True, help="Where the mails go.")
+@click.option("--name", default="", help="Your name.")
+@click.option("--scope", type=click.Choice(["site", "page"]), default="site", show_default=True, help="How much of it.")
+@click.option("--archives", default="", metavar="IDS", help="Only these archives (ia,arquivo).")
+@click.option("--at", metavar="DATE", help="Copies nearest to this date.")
+@click.option("--from", "since", metavar="DATE", help="No copies before this date.")
+@click.option("--to", "until", metavar="DATE", help="No copies after this date.")
+@click.option("--windows-names", is_flag=True, help="The download is explained for Windows.")
+@_desk_options
+def submit(
+    uri: str,
+    email: str,
+    name: str,
+    scope: str,
+    archives: str,
+    at: str | None,
+    since: str | None,
+    until: str | None,
+    windows_names: bool,
+    desk: str | None,
+    token_file: str | None,
+    data: str | None,
+    as_json: bool,
+) -> int:
+    """Ask for a recovery. It begins when the link in the mail is confirmed; the operator's own begin at once."""
+    client = _client(desk, token_file, data)
+    wanted = [part.strip() for part in archives.split(",") if part.strip()]
+    body = {
+        "uri": uri,
+        "email": email,
+        "name": name,
+        "scope": scope,
+        "archives": wanted,
+        "windows_names": windows_names,
+    }
+    body |= {key: value for key, value in (("at", at), ("from", since), ("to", until)) if value}
+    told = client.call("POST", "/api/jobs", body)
+    _remember(told["id"], told["status_url"])
+    if as_json:
+        emit_json(told)
+    else:
+        click.echo(told["id"])
+        talk(f"{told['state']}; status: {told['status_url']}")
+        if told["state"] == "pending":
+            talk(f"confirm it by the link in the mail to {email}")
+    return 0
+
+
+@jobs.command("list", epilog=_EPILOG)
+@click.option("--state", default="", help="Only jobs in this state.")
+@click.option("--limit", default=200, show_default=True, help="At most N jobs.")
+@_desk_options
+def list_jobs(state: str, limit: int, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
+    """All jobs of the desk (operator)."""
+    told = _client(desk, token_file, data).call("GET", f"/api/jobs?{urlencode({'state': state, 'limit': limit})}")
+    if as_json:
+        emit_json(told)
+        return 0
+    rows = [
+        (
+            j["id"],
+            j["state"],
+            j["rank"] or "",
+            f"{j['progress']:.0%}",
+            format_duration(j["age"]),
+            j["worker"] or "",
+            j["uri"],
+            j["reason"],
+        )
+        for j in told["jobs"]
+    ]
+    emit_table(("job", "state", "rank", "progress", "age", "worker", "site", "reason"), rows, right=(2, 3))
+    return 0
+
+
+@jobs.command("show", epilog=_EPILOG)
+@click.argument("job")
+@_desk_options
+def show(job: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
+    """The state of one job."""
+    client = _client(desk, token_file, data)
+    told = client.call("GET", _job(client, job))
+    if as_json:
+        emit_json(told)
+    else:
+        _show(told)
+    return 0
+
+
+def _show(told: dict[str, Any]) -> None:
+    counts = {name: sum(told["counts"][name].values()) for name in ("recovered", "queued", "missing")}
+    rows: list[tuple[str, Any]] = [("job", told["id"]), ("site", told["uri"]), ("state", told["state"])]
+    rows += [(name, told[name]) for name in ("rank", "reason") if told.get(name)]
+    rows += [("progress", f"{told['progress']:.0%}"), *counts.items()]
+    if estimate := told.get("estimate"):
+        waiting, working = format_duration(estimate["waiting"]), format_duration(estimate["working"])
+        rows.append(("estimate", f"waiting {waiting}, working {working}"))
+    rows += [("waits for", one["archive"]) for one in told.get("waiting_for", [])]
+    rows += [(name, url) for name, url in told.get("result", {}).items() if isinstance(url, str)]
+    emit_table(("", ""), rows)
+
+
+@jobs.command("watch", epilog=_EPILOG)
+@click.argument("job")
+@_desk_options
+def watch(job: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
+    """Follow a job until it ends. Exit code: 0 ready, 1 not."""
+    client = _client(desk, token_file, data)
+    path = _job(client, job)
+    last: dict[str, Any] = {}
+    for told in _events(client, path):
+        last = told
+        if as_json:
+            emit_json_line(told)
+            sys.stdout.flush()
+        else:
+            counts = {name: sum(told["counts"][name].values()) for name in ("recovered", "queued", "missing")}
+            words = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+            rank = f", rank {told['rank']}" if told.get("rank") else ""
+            talk(f"{told['state']}{rank}: {told['progress']:.0%}{' of what is known, ' + words if words else ''}")
+    return 0 if last.get("state") in ("ready", "picked-up") else 1
+
+
+def _events(client: _Client, path: str) -> Iterator[dict[str, Any]]:
+    """Statuses as they come; a line that breaks is taken up again."""
+    while True:
+        try:
+            with client.open("GET", f"{path}/events", timeout=60) as stream:
+                for told in _sse(stream):
+                    yield told
+                    if told["state"] in _FINAL:
+                        return
+        except (TimeoutError, ConnectionError):
+            pass
+        time.sleep(1.0)
+
+
+def _sse(stream: IO[bytes]) -> Iterator[dict[str, Any]]:
+    for line in stream:
+        if line.startswith(b"data: "):
+            yield json.loads(line[6:])
+
+
+@jobs.command("fetch", epilog=_EPILOG)
+@click.argument("job")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="File to write; ends in .zip, .tar.gz, .wacz or .html.",
+)
+@_desk_options
+def fetch(job: str, output: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
+    """Download a result; an interrupted download goes on where it stopped. Its checksum is checked."""
+    client = _client(desk, token_file, data)
+    path = _job(client, job)
+    kinds = {".zip": "result.zip", ".tar.gz": "result.tar.gz", ".wacz": "result.wacz", ".html": "report.html"}
+    name = next((file for ending, file in kinds.items() if output.endswith(ending)), None)
+    if name is None:
+        raise UsageError("the name must end in .zip, .tar.gz, .wacz or .html", where=output)
+    target = Path(output)
+    part = target.with_name(target.name + ".part")
+    digest = _download(client, f"{path}/{name}", part)
+    if digest:
+        part.unlink()
+        raise DeskRefused("the file did not arrive whole", where=output, why=digest, hint="fetch it again")
+    part.replace(target)
+    size = target.stat().st_size
+    emit_json({"file": str(target), "bytes": size}) if as_json else talk(f"{target}: {format_size(size)}")
+    return 0
+
+
+def _download(client: _Client, path: str, part: Path) -> str:
+    import hashlib
+
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Range": f"bytes={have}-"} if have else {}
+    with client.open("GET", path, timeout=300, **headers) as answer:
+        expected = answer.headers.get("X-Checksum-Sha256", "")
+        with part.open("ab" if answer.status == 206 else "wb") as file:
+            while piece := answer.read(1 << 20):
+                file.write(piece)
+    digest = hashlib.sha256()
+    with part.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return "" if digest.hexdigest() == expected else f"expected {expected}, found {digest.hexdigest()}"
+
+
+def _change(action: str, help_text: str) -> None:
+    @jobs.command(action, help=help_text, epilog=_EPILOG)
+    @click.argument("job")
+    @_desk_options
+    def change(job: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
+        client = _client(desk, token_file, data)
+        told = client.call("POST", f"{_job(client, job)}/{action}", {})
+        emit_json(told) if as_json else talk(f"{told['id']}: {told['state']}")
+        return 0
+
+
+_change("cancel", "End a job, or leave one that others want, too.")
+_change("retry", "Queue a job again that failed, was cancelled or found nothing (operator).")
+
+
+@jobs.command("move", epilog=_EPILOG)
+@click.argument("job")
+@click.argument("rank", type=click.IntRange(1))
+@_desk_options
+def move(job: str, rank: int, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
+    """Give a queued job another rank; 1 is next (operator)."""
+    client = _client(desk, token_file, data)
+    told = client.call("POST", f"/api/jobs/{quote(job)}/move", {"rank": rank})
+    emit_json(told) if as_json else talk(f"{told['id']}: rank {told['rank']}")
+    return 0
+
+
+@jobs.command("workers", epilog=_EPILOG)
+@_desk_options
+def workers(desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
+    """The workers of the desk (operator)."""
+    told = _client(desk, token_file, data).call("GET", "/api/workers")
+    if as_json:
+        emit_json(told)
+        return 0
+    rows = [
+        (w["name"], w["host"], w["egress"], w["state"], format_duration(w["silent_seconds"]), w["job"] or "")
+        for w in told["workers"]
+    ]
+    emit_table(("worker", "host", "egress", "state", "last seen", "job"), rows)
+    return 0
+
+
+@jobs.command("history", epilog=_EPILOG)
+@click.option("--job", default="", help="Only of this job.")
+@click.option(
+    "--format", "kind", type=click.Choice(["table", "csv", "xml", "json"]), default="table", help="How to print it."
+)
+@_desk_options
+def history(job: str, kind: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
+    """Everything that happened to jobs (operator)."""
+    client = _client(desk, token_file, data)
+    query = f"?{urlencode({'job': job})}" if job else ""
+    if kind in ("csv", "xml"):
+        with client.open("GET", f"/api/history.{kind}{query}") as answer:
+            click.echo(answer.read().decode(), nl=False)
+        return 0
+    told = client.call("GET", f"/api/history{query}")
+    if as_json or kind == "json":
+        emit_json(told)
+        return 0
+    rows = [(e["at"], e["job"], e["action"], e["before"] or "", e["after"], e["actor"]) for e in told["events"]]
+    emit_table(("when", "job", "action", "before", "after", "who"), rows)
+    return 0

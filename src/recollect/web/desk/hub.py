@@ -1,0 +1,53 @@
+"""Those who watch jobs: woken when something changes, never waited for.
+
+Hides: events by job, and one computed message for all watchers of a job and state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+MAX_WATCHERS = 5000
+
+
+class Hub:
+    """Who watches which job."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, asyncio.Event] = {}
+        self._versions: dict[str, int] = {}
+        self._messages: dict[tuple[str, str], tuple[int, asyncio.Future[bytes]]] = {}
+        self.watchers = 0
+
+    def changed(self, job: str) -> None:
+        self._versions[job] = self._versions.get(job, 0) + 1
+        event = self._events.pop(job, None)
+        if event is not None:
+            event.set()
+
+    def version(self, job: str) -> int:
+        return self._versions.get(job, 0)
+
+    async def wait(self, job: str, seen: int, seconds: float) -> bool:
+        """True as soon as the job is of another version than `seen`; False after `seconds`."""
+        if self.version(job) != seen:
+            return True
+        event = self._events.setdefault(job, asyncio.Event())
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def message(self, job: str, kind: str, make: Callable[[], Awaitable[bytes]]) -> bytes:
+        """What `make` gives, made once for a version of the job, however many ask."""
+        version = self.version(job)
+        known = self._messages.get((job, kind))
+        if known is None or known[0] != version:
+            known = (version, asyncio.ensure_future(make()))
+            self._messages[job, kind] = known
+            if len(self._messages) > 4096:
+                self._messages = {(job, kind): known}
+        return await asyncio.shield(known[1])

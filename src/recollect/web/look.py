@@ -1,0 +1,269 @@
+"""The look of all pages: one style sheet and a few components, for the aggregator, the desk and what comes.
+
+Hides: markup. Components take plain values and escape them; only `Html` goes through as it is. Pages work without
+script, by keyboard, narrow, in print, in light and dark. The content policy allows nothing but our own files, so there
+is no inline style and no inline script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+
+from recollect import __version__
+
+HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_CSS, _JS = "text/css; charset=utf-8", "text/javascript; charset=utf-8"
+ASSET_TYPES = {
+    "look.css": _CSS,
+    "page.css": _CSS,
+    "page.js": _JS,
+    "desk.js": _JS,
+    "icon.svg": "image/svg+xml",
+}
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A style sheet, script or picture of the pages; names are those of `ASSET_TYPES`."""
+    return (files("recollect.web") / "static" / name).read_bytes()
+
+
+class Html(str):
+    """Markup that is fit to be sent; any other text is escaped."""
+
+    __slots__ = ()
+
+
+Text = str | int | float | Html
+
+
+def esc(value: Text) -> Html:
+    return value if isinstance(value, Html) else Html(escape(str(value)))
+
+
+def join(parts: Iterable[Text], between: str = "") -> Html:
+    return Html(between.join(esc(part) for part in parts))
+
+
+def tag(name: str, /, *parts: Text, **attributes: str | bool | int | float | None) -> Html:
+    """An element; `class_` is class, `_` in a name is a dash, True an attribute without value, None and False none."""
+    shown = "".join(_attribute(key, value) for key, value in attributes.items())
+    opened = f"<{name}{shown}>"
+    return Html(opened) if name in _VOID else Html(f"{opened}{join(parts)}</{name}>")
+
+
+_VOID = frozenset(("input", "img", "meta", "link", "br"))
+
+
+def _attribute(key: str, value: str | bool | int | float | None) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.rstrip("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{escape(str(value))}"'
+
+
+def document(
+    title: str,
+    *body: Text,
+    root: str = "",
+    nav: Mapping[str, str] | None = None,
+    here: str = "",
+    refresh: int = 0,
+    scripts: Sequence[str] = (),
+    narrow: bool = True,
+    footer: Text = "",
+) -> str:
+    """A whole page. `nav` is address -> words, `here` the address it is at; `refresh` reloads without script."""
+    links = tag(
+        "nav",
+        *(
+            tag("a", words, href=place, aria_current="page" if place == here else None)
+            for place, words in (nav or {}).items()
+        ),
+        aria_label="Pages",
+    )
+    again = f'<noscript><meta http-equiv="refresh" content="{refresh}"></noscript>' if refresh else ""
+    js = "".join(f'<script src="{escape(root)}/_/{name}" defer></script>' for name in scripts)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(title)}</title>{again}"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">'
+        f'<link rel="icon" href="{escape(root)}/_/icon.svg">'
+        f'<link rel="stylesheet" href="{escape(root)}/_/look.css">{js}</head><body>'
+        '<a class="skip" href="#main">Skip to the content</a>'
+        f'<header><a class="name" href="{escape(root)}/">Recollect</a>{links if nav else ""}</header>'
+        f'<main id="main"{" class=narrow" if narrow else ""}>{join(body)}</main>'
+        f"<footer>Recollect {escape(__version__)}{' · ' if footer else ''}{esc(footer)}</footer></body></html>\n"
+    )
+
+
+def card(title: Text, *body: Text, level: int = 2, kind: str = "") -> Html:
+    head = tag(f"h{level}", title) if title else ""
+    return tag("section", head, *body, class_=f"card {kind}".strip())
+
+
+def notice(*body: Text, bad: bool = False) -> Html:
+    return tag("div", *body, class_="notice bad" if bad else "notice", role="status")
+
+
+def table(
+    headers: Sequence[Text], rows: Iterable[Sequence[Text]], *, numbers: Sequence[int] = (), caption: str = ""
+) -> Html:
+    """A table that scrolls by itself where the page is narrow; columns of `numbers` are flush right."""
+
+    def kind(index: int) -> str | None:
+        return "number" if index in numbers else None
+
+    head = tag("tr", *(tag("th", cell, scope="col", class_=kind(i)) for i, cell in enumerate(headers)))
+    body = [tag("tr", *(tag("td", cell, class_=kind(i)) for i, cell in enumerate(row))) for row in rows]
+    named = tag("caption", caption, class_="hidden") if caption else ""
+    inner = tag("table", named, tag("thead", head), tag("tbody", *body))
+    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption or "Table")
+
+
+def facts(pairs: Iterable[tuple[Text, Text]]) -> Html:
+    """Names and values."""
+    return tag("dl", *(Html(tag("dt", name) + tag("dd", value)) for name, value in pairs))
+
+
+def figures(pairs: Iterable[tuple[Text, Text]]) -> Html:
+    """Large numbers with words below."""
+    return tag("ul", *(tag("li", tag("b", number), tag("span", words)) for number, words in pairs), class_="figures")
+
+
+def progress_bar(share: float, label: str) -> Html:
+    percent = round(100 * share)
+    return tag("progress", f"{percent}%", max=100, value=percent, aria_label=label, id="progress")
+
+
+def bars(counts: Mapping[str, float], label: str) -> Html:
+    """One bar for each name, as a picture with a text of the same content."""
+    if not counts:
+        return Html("")
+    width, height, room = 40, 90, 34
+    top = max(counts.values()) or 1
+    parts = []
+    for index, (name, count) in enumerate(counts.items()):
+        tall = max(2.0, height * count / top) if count else 0.0
+        x = index * width
+        parts.append(
+            f'<rect x="{x + 5}" y="{16 + height - tall:.1f}" width="{width - 10}" height="{tall:.1f}" rx="3"/>'
+        )
+        parts.append(f'<text x="{x + width / 2}" y="{12 + height - tall:.1f}">{short(count)}</text>')
+        parts.append(f'<text x="{x + width / 2}" y="{height + room}">{escape(str(name))}</text>')
+    words = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
+    return Html(
+        f'<svg class="bars" viewBox="0 0 {width * len(counts)} {height + room + 6}" role="img" '
+        f'aria-label="{escape(label)}: {escape(words)}">{"".join(parts)}</svg>'
+    )
+
+
+def short(count: float) -> str:
+    for limit, unit in ((1e6, "M"), (1e3, "k")):
+        if count >= 10 * limit:
+            return f"{count / limit:.0f}{unit}"
+    return f"{count:,.0f}"
+
+
+# Forms ---------------------------------------------------------------------------------------------------------------
+
+
+def field(
+    name: str,
+    label: str,
+    *,
+    value: str = "",
+    kind: str = "text",
+    hint: str = "",
+    error: str = "",
+    required: bool = False,
+    autocomplete: str | None = None,
+    placeholder: str | None = None,
+    inputmode: str | None = None,
+) -> Html:
+    """A labelled input; what is wrong with it is said beside it and tied to it."""
+    described = " ".join(f"{name}-{part}" for part, text in (("hint", hint), ("error", error)) if text)
+    shown = tag(
+        "input",
+        id=name,
+        name=name,
+        type=kind,
+        value=value,
+        required=required,
+        autocomplete=autocomplete,
+        placeholder=placeholder,
+        inputmode=inputmode,
+        aria_describedby=described or None,
+        aria_invalid="true" if error else None,
+        spellcheck="false",
+    )
+    return tag(
+        "div",
+        tag("label", label, for_=name),
+        tag("p", hint, class_="hint", id=f"{name}-hint") if hint else "",
+        shown,
+        tag("p", error, class_="error", id=f"{name}-error") if error else "",
+        class_="field wrong" if error else "field",
+    )
+
+
+def choice(name: str, legend: str, options: Mapping[str, Text], chosen: str) -> Html:
+    """Radio buttons: value -> words."""
+    made = [
+        tag("label", tag("input", type="radio", name=name, value=value, checked=value == chosen), tag("span", words))
+        for value, words in options.items()
+    ]
+    return tag("fieldset", tag("legend", legend), *made)
+
+
+def checks(name: str, legend: str, options: Mapping[str, Text], chosen: Sequence[str]) -> Html:
+    """Check boxes: value -> words."""
+    made = [
+        tag("label", tag("input", type="checkbox", name=name, value=value, checked=value in chosen), tag("span", words))
+        for value, words in options.items()
+    ]
+    return tag("fieldset", tag("legend", legend), *made)
+
+
+def hidden(fields: Mapping[str, str]) -> Html:
+    return join(tag("input", type="hidden", name=name, value=value) for name, value in fields.items())
+
+
+def post(action: str, *body: Text, button: str, plain: bool = False, class_: str | None = None) -> Html:
+    """A form that is sent by its one button."""
+    press = tag("button", button, class_="plain" if plain else None)
+    return tag("form", *body, press, method="post", action=action, class_=class_)
+
+
+def steps(words: Sequence[str], at: int) -> Html:
+    items = [tag("li", word, aria_current="step" if number == at else None) for number, word in enumerate(words)]
+    return tag("ol", *items, class_="steps", aria_label="Steps")
+
+
+# Words for values ----------------------------------------------------------------------------------------------------
+
+
+def count(number: int, thing: str) -> str:
+    return f"1 {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def duration(seconds: float) -> str:
+    """`less than a minute`, `12 minutes`, `3 hours`, `2 days`: as exact as an estimate is."""
+    if seconds < 60:
+        return "less than a minute"
+    for limit, unit, name in ((5400, 60, "minute"), (2 * 86400, 3600, "hour")):
+        if seconds < limit:
+            return count(max(1, round(seconds / unit)), name)
+    return count(round(seconds / 86400), "day")

@@ -1,0 +1,29 @@
+// Keeps the page of a job up to date: numbers as they come, the whole page when its state changes.
+"use strict";
+const job = document.querySelector("[data-events]");
+if (job && "EventSource" in window) {
+  const source = new EventSource(job.dataset.events);
+  const put = (name, text) => {
+    for (const place of document.querySelectorAll(`[data-live="${name}"]`)) place.textContent = text;
+  };
+  const sum = (counts) => Object.values(counts || {}).reduce((a, b) => a + b, 0);
+  source.addEventListener("status", (event) => {
+    const told = JSON.parse(event.data);
+    if (told.state !== job.dataset.state) {
+      source.close();
+      location.reload();
+      return;
+    }
+    const percent = Math.floor(100 * told.progress);
+    const bar = document.getElementById("progress");
+    if (bar && percent >= bar.value) bar.value = percent;
+    put("percent", `${Math.max(percent, bar ? bar.value : 0)}%`);
+    put("recovered", sum(told.counts.recovered).toLocaleString("en"));
+    put("queued", sum(told.counts.queued).toLocaleString("en"));
+    put("missing", sum(told.counts.missing).toLocaleString("en"));
+    if (told.rank) put("rank", told.rank.toLocaleString("en"));
+    put("stage", told.stage);
+    put("waiting", (told.waiting_for || [])
+      .map((one) => `${one.archive} until ${new Date(1000 * one.until).toLocaleTimeString()}`).join(", "));
+  });
+}
