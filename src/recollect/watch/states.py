@@ -1,0 +1,251 @@
+"""States of watched resources and sites: pure functions from what was seen to what is believed.
+
+Hides nothing but the rules. No clock, no network, no storage: time and observations come in, states go out, so that
+years of a site's life are replayed in a test.
+
+Resources (McCown 2007, section IV.1, Table 5) are judged by the last *confirmed* live state and by what archives hold:
+
+                      held          not held         holdings unknown
+    live              replicated    vulnerable       unknown
+    gone              endangered    unrecoverable    unknown
+    not confirmed     unknown       unknown          unknown
+
+Sites. One visit ends in one `Seen`. Failures count from the first one after the last success:
+
+    fine --3 days of failures--> suspect --7 days, 4 failures--> lost    (3 days if the name does not resolve)
+    fine --foreign content on two visits 3 days apart, confirmed--> taken over
+    fine --permanent redirect to another host--> moved
+    lost, taken over, moved --own content again--> back --7 days--> fine
+
+A visit that says nothing about the site (refused, blocked by a wall against robots, or our own network is down) changes
+nothing: unknown is not loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class Live(StrEnum):
+    """The last confirmed state of a resource on the live web."""
+
+    LIVE = "live"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+class Held(StrEnum):
+    """What the archives answered about a resource."""
+
+    HELD = "held"
+    NOT_HELD = "not-held"
+    UNKNOWN = "unknown"
+    """Some archive failed, and no other holds it."""
+
+
+class ResourceState(StrEnum):
+    REPLICATED = "replicated"
+    VULNERABLE = "vulnerable"
+    ENDANGERED = "endangered"
+    UNRECOVERABLE = "unrecoverable"
+    UNKNOWN = "unknown"
+
+
+_RESOURCE = {
+    (Live.LIVE, Held.HELD): ResourceState.REPLICATED,
+    (Live.LIVE, Held.NOT_HELD): ResourceState.VULNERABLE,
+    (Live.GONE, Held.HELD): ResourceState.ENDANGERED,
+    (Live.GONE, Held.NOT_HELD): ResourceState.UNRECOVERABLE,
+}
+
+
+def resource_state(live: Live, held: Held) -> ResourceState:
+    """The state of a resource; unknown where either side is."""
+    return _RESOURCE.get((live, held), ResourceState.UNKNOWN)
+
+
+def held_by(answers: dict[str, bool | None]) -> Held:
+    """What the archives say together: one that holds it is enough, and a failure is not a no."""
+    if any(answers.values()):
+        return Held.HELD
+    return Held.NOT_HELD if answers and all(one is False for one in answers.values()) else Held.UNKNOWN
+
+
+class Seen(StrEnum):
+    """What one visit of a site showed."""
+
+    OWN = "own"
+    """The site's own content."""
+    FAILED = "failed"
+    """No connection, a time-out, 5xx, 404 or 410 for the front page, or a page that says "not found"."""
+    NO_NAME = "no-name"
+    """The name does not resolve (NXDOMAIN)."""
+    BLOCKED = "blocked"
+    """401, 403, 429, a login or a wall against robots: nothing can be said."""
+    OFFLINE = "offline"
+    """Our own network fails: canaries, or several watched sites at once, fail too."""
+    FOREIGN = "foreign"
+    """Content that is not the site's (two of three signals), not confirmed."""
+    FOREIGN_CONFIRMED = "foreign-confirmed"
+    """The same, with a change of registration, the judge's verdict, or the old addresses gone."""
+    MOVED = "moved"
+    """A permanent redirect to another host."""
+
+
+class SiteState(StrEnum):
+    NEW = "new"
+    """Not seen yet."""
+    FINE = "fine"
+    SUSPECT = "suspect"
+    LOST = "lost"
+    TAKEN_OVER = "taken-over"
+    MOVED = "moved"
+    BACK = "back"
+
+
+SILENT = frozenset({Seen.BLOCKED, Seen.OFFLINE})
+"""Visits that say nothing about the site."""
+GONE = frozenset({SiteState.LOST, SiteState.TAKEN_OVER, SiteState.MOVED})
+"""States from which a site comes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """When a site counts as suspect, lost or taken over."""
+
+    suspect_after: timedelta = timedelta(days=3)
+    lost_after: timedelta = timedelta(days=7)
+    lost_without_name_after: timedelta = timedelta(days=3)
+    failures: int = 4
+    takeover_apart: timedelta = timedelta(days=3)
+    fine_again_after: timedelta = timedelta(days=7)
+    retries: tuple[timedelta, ...] = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1))
+    every: timedelta = timedelta(days=1)
+
+
+RULES = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteStatus:
+    """What is believed of a site, and what it rests on."""
+
+    state: SiteState = SiteState.NEW
+    since: datetime | None = None
+    """When the state began; of a loss, the first failure."""
+    last_own: datetime | None = None
+    """When its own content was last seen."""
+    failing_since: datetime | None = None
+    failures: int = 0
+    nameless: int = 0
+    """How many of the failures were names that do not resolve."""
+    foreign_since: datetime | None = None
+    confirmed: bool = False
+    """Whether a takeover was confirmed on any visit since `foreign_since`."""
+
+    @property
+    def is_gone(self) -> bool:
+        return self.state in GONE
+
+
+def after(status: SiteStatus, seen: Seen, at: datetime, rules: Rules = RULES) -> SiteStatus:
+    """The status after one visit. A visit older than what is known changes nothing: clocks may jump."""
+    if seen in SILENT or _is_older(status, at):
+        return status
+    if seen is Seen.OWN:
+        return _own(status, at, rules)
+    if seen is Seen.MOVED:
+        return _enter(_quiet(status), SiteState.MOVED, at)
+    if seen in (Seen.FOREIGN, Seen.FOREIGN_CONFIRMED):
+        return _foreign(status, seen, at, rules)
+    return _failed(status, seen, at, rules)
+
+
+def _is_older(status: SiteStatus, at: datetime) -> bool:
+    known = [moment for moment in (status.last_own, status.failing_since, status.foreign_since) if moment is not None]
+    return any(at < moment for moment in known)
+
+
+def _own(status: SiteStatus, at: datetime, rules: Rules) -> SiteStatus:
+    quiet = replace(_quiet(status), last_own=at)
+    if status.is_gone:
+        return _enter(quiet, SiteState.BACK, at)
+    if status.state is SiteState.BACK:
+        assert status.since is not None
+        return _enter(quiet, SiteState.FINE, at) if at - status.since >= rules.fine_again_after else quiet
+    return _enter(quiet, SiteState.FINE, at)
+
+
+def _foreign(status: SiteStatus, seen: Seen, at: datetime, rules: Rules) -> SiteStatus:
+    since = status.foreign_since or at
+    confirmed = status.confirmed or seen is Seen.FOREIGN_CONFIRMED
+    noted = replace(_quiet(status), foreign_since=since, confirmed=confirmed)
+    if confirmed and at - since >= rules.takeover_apart:
+        return _enter(noted, SiteState.TAKEN_OVER, since)
+    return noted if status.is_gone else _enter(noted, SiteState.SUSPECT, since)
+
+
+def _failed(status: SiteStatus, seen: Seen, at: datetime, rules: Rules) -> SiteStatus:
+    since = status.failing_since or at
+    failing = replace(
+        status,
+        failing_since=since,
+        failures=status.failures + 1,
+        nameless=status.nameless + (seen is Seen.NO_NAME),
+        foreign_since=None,
+        confirmed=False,
+    )
+    if status.is_gone:
+        return failing
+    lasted = at - since
+    nameless = failing.nameless == failing.failures
+    needed = rules.lost_without_name_after if nameless else rules.lost_after
+    if lasted >= needed and failing.failures >= (min(2, rules.failures) if nameless else rules.failures):
+        return _enter(failing, SiteState.LOST, since)
+    if lasted >= rules.suspect_after:
+        return _enter(failing, SiteState.SUSPECT, since)
+    return failing
+
+
+def _quiet(status: SiteStatus) -> SiteStatus:
+    """The status without any failure or suspicion."""
+    return replace(status, failing_since=None, failures=0, nameless=0, foreign_since=None, confirmed=False)
+
+
+def _enter(status: SiteStatus, state: SiteState, since: datetime) -> SiteStatus:
+    return status if status.state is state else replace(status, state=state, since=since)
+
+
+def next_visit(status: SiteStatus, last: datetime, rules: Rules = RULES) -> datetime:
+    """When to look again: soon after the first failures, then daily."""
+    if status.failures and not status.is_gone:
+        place = status.failures - 1
+        return last + (rules.retries[place] if place < len(rules.retries) else rules.every)
+    return last + rules.every
+
+
+class Notice(StrEnum):
+    """What a person is written about."""
+
+    SUSPECT = "suspect"
+    LOST = "lost"
+    TAKEN_OVER = "taken-over"
+    MOVED = "moved"
+    BACK = "back"
+    REMINDER = "reminder"
+    """A month later, the site is still gone."""
+
+
+_NOTICES = {
+    SiteState.LOST: Notice.LOST,
+    SiteState.TAKEN_OVER: Notice.TAKEN_OVER,
+    SiteState.MOVED: Notice.MOVED,
+    SiteState.BACK: Notice.BACK,
+}
+
+
+def notice_of(before: SiteStatus, now: SiteStatus) -> Notice | None:
+    """What a change of state is worth writing about: once per change; a suspicion alone alarms nobody."""
+    return _NOTICES.get(now.state) if before.state is not now.state else None
