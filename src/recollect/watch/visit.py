@@ -1,0 +1,133 @@
+"""One visit of a site: from what the live web answered to one `Seen`.
+
+Hides: which answers mean what. Pure: answers come in as values. The order matters: our own network first, then what
+says nothing (401, 403, 429, walls), then a move, then failures, then whose content it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from recollect.archives.live import PERMANENT, Failure, LiveAnswer
+from recollect.recovery.judge import judge
+from recollect.recovery.links import Document, read_document
+from recollect.recovery.verdicts import Verdict
+from recollect.watch.identity import Page, Portrait, Signals, page_of, same_site
+from recollect.watch.states import Seen
+
+_BLOCKED = frozenset((401, 402, 403, 407, 429, 451))
+_GONE = frozenset((404, 410))
+_WALLS = frozenset({Verdict.ANTI_BOT, Verdict.LOGIN, Verdict.COOKIE_WALL})
+_FOREIGN = frozenset({Verdict.PARKED, Verdict.HIJACKED})
+
+
+class Confirmation(StrEnum):
+    """What makes a suspicion of a takeover certain."""
+
+    REGISTRATION = "registration"
+    NAME_SERVERS = "name-servers"
+    JUDGE = "judge"
+    OLD_ADDRESSES_GONE = "old-addresses-gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What one visit showed, and why."""
+
+    seen: Seen
+    why: str = ""
+    page: Page | None = None
+    signals: Signals | None = None
+    confirmations: tuple[Confirmation, ...] = ()
+    moved_to: str = ""
+
+
+def judge_visit(
+    front: LiveAnswer,
+    portrait: Portrait,
+    *,
+    impossible: LiveAnswer | None = None,
+    old: Sequence[LiveAnswer] = (),
+    changes: Sequence[Confirmation] = (),
+    offline: bool = False,
+) -> Visit:
+    """What a visit showed. `impossible` is the answer for an address that cannot exist, `old` those for addresses the
+    site is known to have had, `changes` what registries and name servers say."""
+    if offline:
+        return Visit(Seen.OFFLINE, "canaries or other sites fail as well")
+    if front.failure is not None:
+        return _failure(front)
+    if front.status in _BLOCKED:
+        return Visit(Seen.BLOCKED, f"status {front.status}")
+    moved = _moved(front)
+    if moved:
+        return Visit(Seen.MOVED, f"redirected to {moved}", moved_to=moved)
+    if front.status in _GONE or front.status >= 500 or front.status >= 400:
+        return Visit(Seen.FAILED, f"status {front.status}")
+    return _content(front, portrait, impossible, old, changes)
+
+
+def _failure(front: LiveAnswer) -> Visit:
+    if front.failure is Failure.NO_NAME:
+        return Visit(Seen.NO_NAME, front.why)
+    if front.failure is Failure.REFUSED:
+        return Visit(Seen.BLOCKED, front.why)
+    return Visit(Seen.FAILED, f"{front.failure}: {front.why}")
+
+
+def _moved(front: LiveAnswer) -> str:
+    """Where a permanent redirect leads to, if to another host; redirects on the way there must all be permanent."""
+    if not front.hops or same_site(front.asked, front.url):
+        return ""
+    return front.url if all(hop.status in PERMANENT for hop in front.hops) else ""
+
+
+def _content(
+    front: LiveAnswer,
+    portrait: Portrait,
+    impossible: LiveAnswer | None,
+    old: Sequence[LiveAnswer],
+    changes: Sequence[Confirmation],
+) -> Visit:
+    document = read_document(front.body, front.url, front.media_type)
+    rejected = judge(document, front.url, front.media_type, content=front.body)
+    verdict = rejected.verdict if rejected is not None else None
+    if verdict in _WALLS:
+        return Visit(Seen.BLOCKED, rejected.detail if rejected else "")
+    page = page_of(document, front.url) if document is not None else None
+    signals = portrait.compare(page) if page is not None else None
+    own = signals is not None and not signals.foreign and signals.alarms == 0 and signals.links is not None
+    if verdict is Verdict.SOFT_404 and not own:
+        return Visit(Seen.FAILED, rejected.detail if rejected else "", page, signals)
+    confirmations = list(changes)
+    if verdict in _FOREIGN and not own:
+        confirmations.append(Confirmation.JUDGE)
+    if old and all(_is_gone(answer, impossible, front) for answer in old):
+        confirmations.append(Confirmation.OLD_ADDRESSES_GONE)
+    foreign = (signals is not None and signals.foreign) or (verdict in _FOREIGN and not own)
+    if not foreign:
+        return Visit(Seen.OWN, "", page, signals)
+    seen = Seen.FOREIGN_CONFIRMED if confirmations else Seen.FOREIGN
+    why = rejected.detail if rejected is not None else "its links, title and text are not the site's"
+    return Visit(seen, why, page, signals, tuple(confirmations))
+
+
+def _is_gone(answer: LiveAnswer, impossible: LiveAnswer | None, front: LiveAnswer) -> bool:
+    """Whether an address the site had is gone: an error, or the same page as for an address that cannot exist."""
+    if answer.failure is not None:
+        return answer.failure is not Failure.REFUSED
+    if answer.status in _GONE:
+        return True
+    if answer.status >= 400:
+        return False
+    same_as_none = impossible is not None and impossible.status < 400 and answer.body == impossible.body
+    return same_as_none or (bool(answer.body) and answer.body == front.body)
+
+
+def live_document(answer: LiveAnswer) -> Document | None:
+    """The document of an answer that is a page of its own."""
+    if answer.failure is not None or answer.status != 200:
+        return None
+    return read_document(answer.body, answer.url, answer.media_type)

@@ -1,0 +1,142 @@
+"""What one visit shows: failures, walls, moves, redesigns and takeovers."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.archives.live import Failure, Hop, LiveAnswer
+from recollect.recovery.links import read_document
+from recollect.watch.identity import Portrait, page_of
+from recollect.watch.states import Seen
+from recollect.watch.visit import Confirmation, judge_visit
+
+URI = "http://club.example/"
+WORDS = (
+    "The rowing club meets every morning at the river, where members train in boats and races are held in spring. " * 3
+)
+
+
+def html(title: str, text: str, *paths: str) -> bytes:
+    links = "".join(f'<a href="{path}">{path}</a>' for path in paths)
+    return f"<html><head><title>{title}</title></head><body><p>{text}</p>{links}</body></html>".encode()
+
+
+OWN = html("River Rowing Club", WORDS, "/members", "/races", "/boats", "/news", "/contact")
+PAST = [OWN, html("Races | River Rowing Club", WORDS, "/races/2020", "/races/2021", "/members")]
+CASINO = html(
+    "Best slots casino bonus",
+    "Play casino slots and poker with a betting bonus, jackpot every day. " * 9,
+    "/bonus",
+    "/slots",
+    "/play",
+)
+SHOP = html(
+    "Cheap garden furniture",
+    "Tables, chairs and umbrellas for terraces, delivered within days to homes. " * 6,
+    "/tables",
+    "/chairs",
+    "/sale",
+)
+
+
+def answer(body: bytes = OWN, status: int = 200, **more) -> LiveAnswer:
+    return LiveAnswer(URI, more.pop("url", URI), status, {"content-type": "text/html"}, body, **more)
+
+
+@pytest.fixture
+def portrait() -> Portrait:
+    known = Portrait()
+    for body in PAST:
+        known.learn(page_of(read_document(body, URI, "text/html"), URI))
+    return Portrait.from_json(known.to_json())
+
+
+def test_the_sites_own_page_is_its_own(portrait: Portrait) -> None:
+    assert judge_visit(answer(), portrait).seen is Seen.OWN
+
+
+def test_without_a_past_a_page_is_taken_for_the_sites_own() -> None:
+    assert judge_visit(answer(), Portrait()).seen is Seen.OWN
+
+
+def test_a_redesign_is_not_a_takeover(portrait: Portrait) -> None:
+    new = html(
+        "River Rowing Club - welcome",
+        "Quite another text about this and that, in new colours. " * 8,
+        "/members",
+        "/races",
+        "/shop",
+    )
+    assert judge_visit(answer(new), portrait).seen is Seen.OWN
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 451])
+def test_refusals_say_nothing(portrait: Portrait, status: int) -> None:
+    assert judge_visit(answer(b"no", status), portrait).seen is Seen.BLOCKED
+
+
+def test_a_wall_against_robots_says_nothing(portrait: Portrait) -> None:
+    wall = html("Just a moment...", "Checking your browser before accessing the site. DDoS protection by Someone.")
+    assert judge_visit(answer(wall), portrait).seen is Seen.BLOCKED
+
+
+@pytest.mark.parametrize("status", [404, 410, 500, 503])
+def test_errors_of_the_front_page_are_failures(portrait: Portrait, status: int) -> None:
+    assert judge_visit(answer(b"", status), portrait).seen is Seen.FAILED
+
+
+@pytest.mark.parametrize(
+    ("failure", "seen"),
+    [
+        (Failure.NO_NAME, Seen.NO_NAME),
+        (Failure.TIMEOUT, Seen.FAILED),
+        (Failure.UNREACHABLE, Seen.FAILED),
+        (Failure.TLS, Seen.FAILED),
+        (Failure.REFUSED, Seen.BLOCKED),
+    ],
+)
+def test_failures_are_told_apart(portrait: Portrait, failure: Failure, seen: Seen) -> None:
+    assert judge_visit(LiveAnswer(URI, URI, failure=failure), portrait).seen is seen
+
+
+def test_when_our_own_network_fails_nothing_is_said(portrait: Portrait) -> None:
+    assert judge_visit(LiveAnswer(URI, URI, failure=Failure.TIMEOUT), portrait, offline=True).seen is Seen.OFFLINE
+
+
+def test_a_page_that_says_not_found_is_a_failure(portrait: Portrait) -> None:
+    assert judge_visit(answer(html("404 Not Found", "The page could not be found.")), portrait).seen is Seen.FAILED
+
+
+def test_a_permanent_redirect_to_another_host_is_a_move_and_a_temporary_one_is_not(portrait: Portrait) -> None:
+    there = "http://newclub.example/"
+    moved = judge_visit(answer(url=there, hops=(Hop(301, URI),)), portrait)
+    assert (moved.seen, moved.moved_to) == (Seen.MOVED, there)
+    assert judge_visit(answer(url=there, hops=(Hop(302, URI),)), portrait).seen is Seen.OWN
+    assert judge_visit(answer(url="http://www.club.example/", hops=(Hop(301, URI),)), portrait).seen is Seen.OWN
+
+
+def test_another_sites_content_is_foreign_and_confirmed_by_old_addresses_that_are_gone(portrait: Portrait) -> None:
+    assert judge_visit(answer(SHOP), portrait).seen is Seen.FOREIGN
+    gone = [LiveAnswer(f"{URI}races", f"{URI}races", 404)]
+    seen = judge_visit(answer(SHOP), portrait, old=gone)
+    assert (seen.seen, seen.confirmations) == (Seen.FOREIGN_CONFIRMED, (Confirmation.OLD_ADDRESSES_GONE,))
+    still = [LiveAnswer(f"{URI}races", f"{URI}races", 200, body=PAST[1])]
+    assert judge_visit(answer(SHOP), portrait, old=still).seen is Seen.FOREIGN
+
+
+def test_a_catch_all_page_for_old_addresses_counts_as_gone(portrait: Portrait) -> None:
+    front = answer(SHOP)
+    assert judge_visit(front, portrait, old=[front], impossible=front).seen is Seen.FOREIGN_CONFIRMED
+
+
+def test_a_parked_or_hijacked_page_is_confirmed_by_the_judge(portrait: Portrait) -> None:
+    parked = html("club.example", "This domain is for sale. Buy this domain.")
+    for body in (parked, CASINO):
+        seen = judge_visit(answer(body), portrait)
+        assert (seen.seen, seen.confirmations) == (Seen.FOREIGN_CONFIRMED, (Confirmation.JUDGE,))
+
+
+def test_a_change_of_registration_confirms(portrait: Portrait) -> None:
+    seen = judge_visit(answer(SHOP), portrait, changes=[Confirmation.REGISTRATION])
+    assert seen.seen is Seen.FOREIGN_CONFIRMED
+    assert judge_visit(answer(), portrait, changes=[Confirmation.REGISTRATION]).seen is Seen.OWN
