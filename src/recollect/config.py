@@ -61,6 +61,9 @@ class Settings:
     negative: float = _setting(600.0, "duration", "how long an archive's `none` is answered from the cache")
     learn: bool = _setting(True, "switch", "learn from answers which archives without a map hold what")
     explore: float = _setting(0.05, "share", "share of lookups that ask an archive learned to hold none")
+    target_recall: float = _setting(
+        0.95, "share", "of what each archive holds, the share it is asked for whatever was learned"
+    )
     state: str | None = _setting(None, "text", "directory where the cache and what was learned survive a restart")
     user_agent: str = _setting("", "text", "how we name ourselves to archives")
     contact: str = _setting("", "text", "mail or web address added to the user agent")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +18,9 @@ from recollect.aggregator import ask as ask_module
 from recollect.aggregator import cache as cache_module
 from recollect.aggregator.ask import Limits
 from recollect.aggregator.cache import Cache, Lifetimes
+from recollect.aggregator.explain import why
+from recollect.aggregator.outcomes import Outcome, OutcomeKind
+from recollect.aggregator.routing import Evidence, Reason, Source
 from recollect.aggregator.service import Aggregator, Answer, CachePolicy, Lookup, World
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
@@ -58,12 +61,17 @@ async def stalls(_: Request, writer: asyncio.StreamWriter) -> None:
 
 @asynccontextmanager
 async def aggregator(
-    handlers: dict[str, Handler], **options: Any
+    handlers: dict[str, Handler], *, fields: dict[str, dict[str, Any]] | None = None, **options: Any
 ) -> AsyncIterator[tuple[Aggregator, dict[str, Loopback]]]:
     async with AsyncExitStack() as stack:
         servers = {name: await stack.enter_async_context(loopback(handler)) for name, handler in handlers.items()}
         archives = tuple(
-            Archive(name, timemap=f"{server.base}/timemap/", timegate=f"{server.base}/timegate/")
+            Archive(
+                name,
+                timemap=f"{server.base}/timemap/",
+                timegate=f"{server.base}/timegate/",
+                **(fields or {}).get(name, {}),
+            )
             for name, server in servers.items()
         )
         client = await stack.enter_async_context(ArchiveClient(backs_off=False))
@@ -418,14 +426,16 @@ def test_a_failing_archive_is_left_alone_and_taken_back() -> None:
         async with aggregator({"a": handler, "b": holds("2010")}) as (service, servers):
             for _ in range(8):
                 got = await service.timemaps(Lookup(URI))
-            assert len(servers["a"].requests) == 5
+                await asyncio.gather(*service._proofs)
+            assert len(servers["a"].requests) == 6, "five lookups, and one for something harmless"
+            assert servers["a"].requests[-1].path.endswith("http://example.com/")
             assert [d.archive for d in got.unheard] == ["a"]
-            assert "5 failures" in got.unheard[0].reason
+            assert "5 failures" in why(got.unheard[0])
             assert service.states()["a"][0].name == "open"
             broken = False
             service._breakers["a"]._open_until = 0.0  # time passes
             crowd = await asyncio.gather(*(service.timemaps(Lookup(URI)) for _ in range(10)))
-            assert len(servers["a"].requests) == 6, "one probe at a time"
+            assert len(servers["a"].requests) == 7, "one probe at a time"
             assert sum(not one.unheard for one in crowd) == 1
             await service.timemaps(Lookup(URI))
             assert service.states()["a"][0].name == "closed"
@@ -441,7 +451,7 @@ def test_a_pause_is_kept_and_told() -> None:
             await service.timemaps(Lookup(URI))
             got = await service.timemaps(Lookup(URI))
             assert len(servers["a"].requests) == 1
-            assert "asked us to wait" in got.unheard[0].reason
+            assert got.unheard[0].reason is Reason.PAUSED
             assert 55 < service.rest_left(["a"]) <= 60
             assert service.rest_left(["a", "b"]) == 0, "the other may be asked at once"
             assert len(got.mementos) == 1
@@ -667,5 +677,131 @@ def test_a_timegate_answers_from_cached_timemaps() -> None:
             assert choice is not None and choice.closest.captured_at.year == 2010
             assert choice.next is not None and choice.next.captured_at.year == 2015
             assert len(servers["a"].requests) == 1
+
+    run(main())
+
+
+# Mementos of any status (RFC 7089, section 2.1.1), as pywb sends them
+
+
+def captured(status: str, stamp: str, *, location: str = "", **fields: str) -> Handler:
+    """A TimeGate that answers with the capture itself; its Location, if any, has our datetime in it."""
+    moment = format_http_date(parse_timestamp(stamp))
+
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        uri_m = f"/web/{stamp}mp_/{URI}"
+        extra = {"Location": location} if location else {}
+        link = f'<{URI}>; rel="original", <{uri_m}>; rel="memento"; datetime="{moment}"; collection="x"'
+        writer.write(
+            answer(
+                b"",
+                status,
+                **extra,
+                **fields,
+                Memento_Datetime=moment,
+                Content_Location=uri_m,
+                Link=link,
+                Vary="prefer",
+            )
+        )
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    "status",
+    ["301 Moved Permanently", "302 Found", "404 Not Found", "403 Forbidden", "500 Error", "503 Busy", "429 Slow"],
+)
+def test_a_response_with_memento_datetime_is_a_memento_whatever_its_status(status: str) -> None:
+    async def main() -> None:
+        location = f"/web/20200101000000mp_/{URI}elsewhere" if status.startswith("3") else ""
+        gate = captured(status, "20100517120000", location=location, Retry_After="600")
+        async with aggregator({"a": gate}) as (service, _):
+            for _ in range(7):
+                got = await service.timegates(Lookup(URI), parse_timestamp("20200101000000"))
+                assert [(m.uri.partition("/web/")[2], m.captured_at.year) for m in got.mementos] == [
+                    (f"20100517120000mp_/{URI}", 2010)
+                ]
+            assert not got.unheard and not got.failed, "an archived error is no failure of the archive"
+            assert service.rest_left(["a"]) == 0
+
+    run(main())
+
+
+def test_a_redirect_to_the_memento_that_already_gives_its_datetime() -> None:
+    async def main() -> None:
+        moment = format_http_date(parse_timestamp("20100517120000"))
+        to = f"/web/20100517120000/{URI}"
+        gate = says(answer(b"", "302 Found", Location=to, Memento_Datetime=moment))
+        async with aggregator({"a": gate}) as (service, _):
+            got = await service.timegates(Lookup(URI), parse_timestamp("2020"))
+            assert [m.uri.endswith(to) for m in got.mementos] == [True]
+
+    run(main())
+
+
+# Hostile URIs, and what was learned
+
+
+def test_a_uri_that_breaks_an_archive_does_not_switch_it_off_for_others() -> None:
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        evil = "evil" in request.path
+        writer.write(answer(b"", "500 Internal Server Error") if evil else answer(timemap("2015")))
+
+    async def main() -> None:
+        async with aggregator({"a": handler}) as (service, servers):
+            for _ in range(2):  # without and with an answer that is known to be good
+                for number in range(60):
+                    await service.timemaps(Lookup(f"http://evil.example/{number}"))
+                await asyncio.gather(*service._proofs)
+                assert service.states()["a"][0].name == "closed"
+                got = await service.timemaps(Lookup(URI))
+                assert len(got.mementos) == 1 and not got.unheard
+            proofs = [r.path for r in servers["a"].requests if "evil" not in r.path and not r.path.endswith(URI)]
+            assert len(proofs) < 20, "at most one request in five is a proof"
+
+    run(main())
+
+
+class Convinced:
+    """A learner that is sure that some archives hold nothing."""
+
+    def __init__(self, *empty: str) -> None:
+        self.empty = empty
+        self.learned: list[tuple[str, bool, bool]] = []
+
+    def evidence(self, uri_r: str) -> dict[str, Evidence]:
+        return {a: Evidence("no", Source.LEARNED, "chance 0.001", reason=Reason.UNLIKELY) for a in self.empty}
+
+    def learn(self, uri_r: str, outcomes: Sequence[Outcome], *, extra: Collection[str] = ()) -> None:
+        self.learned += [(o.archive, o.kind is OutcomeKind.MEMENTOS, o.archive in extra) for o in outcomes]
+
+
+@pytest.mark.parametrize("through_timegates", [False, True])
+def test_before_nothing_is_answered_those_skipped_by_learning_alone_are_asked(through_timegates: bool) -> None:
+    async def main() -> None:
+        learner = Convinced("small")
+        held = captured("200 OK", "20150101000000") if through_timegates else holds("2015")
+        async with aggregator({"big": holds(), "small": held}, learner=learner) as (service, _):
+            ask = service.timegates(Lookup(URI), None) if through_timegates else service.timemaps(Lookup(URI))
+            got = await ask
+            assert len(got.mementos) == 1
+            assert not got.unheard
+            assert learner.learned == [("big", False, False), ("small", True, True)]
+
+    run(main())
+
+
+def test_a_found_answer_names_those_skipped_by_learning_and_a_named_archive_is_asked() -> None:
+    async def main() -> None:
+        learner = Convinced("small", "kept")
+        handlers = {"big": holds("2010"), "small": holds("2015"), "kept": holds("2016")}
+        async with aggregator(handlers, learner=learner, fields={"kept": {"learn": False}}) as (service, servers):
+            got = await service.timemaps(Lookup(URI))
+            assert [d.archive for d in got.unheard] == ["small"]
+            assert [m.archive for m in got.mementos] == ["big", "kept"], "learn = false: it is always asked"
+            named = await service.timemaps(Lookup(URI, frozenset({"small"}), named=True))
+            assert [m.archive for m in named.mementos] == ["small"]
+            assert len(servers["small"].requests) == 1
 
     run(main())

@@ -192,9 +192,9 @@ def test_json_is_a_format_with_a_flag_of_its_own(archives: SmallArchives, ask: A
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["timegate", URI, "--datetime", "yesterday"], "not a datetime"),
-        (["timegate", URI, "--datetime", "2014-13-45"], "not a datetime"),
-        (["memento", URI, "20149999"], "not a datetime"),
+        (["timegate", URI, "--datetime", "yesterday"], "not a date"),
+        (["timegate", URI, "--datetime", "2014-13-45"], "no such day"),
+        (["memento", URI, "20149999"], "no such day"),
         (["memento", URI, "2015", "--raw", "--format", "json"], "--raw gives the body"),
         (["memento", URI, "2015", "--raw", "--json"], "--raw gives the body"),
         (["memento", URI, "2015", "-o", "x"], "-o is for the body"),

@@ -19,6 +19,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from recollect.aggregator.learn import WARM
 from recollect.cli.main import run
 from recollect.formats.logs import read_lookups
 from servers import redis_server
@@ -380,21 +381,41 @@ def test_two_servers_share_a_cache_on_redis(archives: SmallArchives, tmp_path: P
 
 
 def test_what_is_learned_survives_a_restart(archives: SmallArchives, tmp_path: Path) -> None:
-    archives.archives["one"].holdings = {f"http://lost.example/{n}": ["20100101000000"] for n in range(120)}
+    lost = [f"http://lost.example/{n}" for n in range(WARM // 2)]
+    national = [f"http://h{n}.pt/" for n in range(WARM // 2)]
+    archives.archives["one"].holdings = {uri: ["20100101000000"] for uri in lost}
+    archives.archives["three"].holdings = {uri: ["20100101000000"] for uri in national}
     registry = archives.write(tmp_path)
     flags = ("--no-cache", "--state", str(tmp_path / "state"))
     with serving(registry, *flags) as base:
-        for number in range(120):
-            ask(base, f"/timemap/link/http://lost.example/{number}")
+        for uri in (*lost, *national):
+            assert ask(base, f"/timemap/link/{uri}").status == 200
     archives.requests.clear()
     with serving(registry, *flags) as base:
         for number in range(30):
             assert ask(base, f"/timemap/link/http://lost.example/{number}").status == 200
         route = ask(base, f"/route/{PAGE}").json["archives"]
         assert {one["source"] for one in route} == {"learned"}
-    asked = timemaps(archives)
-    assert asked.count("one") == 30
-    assert asked.count("three") < 15
+        partial = [ask(base, f"/timemap/link/{uri}").headers.get("x-recollect-partial", "") for uri in lost[:30]]
+        assert sum("three=skipped" in one for one in partial) > 15, "those that were not asked are named"
+        named = ask(base, "/timemap/json/http://lost.example/3?archives=three").json["error"]["archives"]
+        assert [one["id"] for one in named if one["decision"] == "ask"] == ["three"]
+        archives.requests.clear()
+        assert ask(base, "/timemap/link/http://lost.example/never-seen").status == 404
+        assert sorted(timemaps(archives)) == ["one", "three", "two"], "before a 404 all are asked"
+
+
+def test_a_damaged_model_and_a_damaged_cache_are_set_aside(archives: SmallArchives, tmp_path: Path) -> None:
+    registry = archives.write(tmp_path)
+    state = tmp_path / "state"
+    with serving(registry, "--state", str(state)) as base:
+        assert ask(base, f"/timemap/link/{PAGE}").status == 200
+    for name in ("learned", "cache.sqlite"):
+        (state / name).write_bytes(b"garbage" * 999)
+    (state / "cache.sqlite-wal").unlink(missing_ok=True)
+    with serving(registry, "--state", str(state)) as base:
+        assert ask(base, f"/timemap/link/{PAGE}").status == 200
+    assert {one.name for one in state.iterdir()} >= {"learned", "learned.damaged", "cache.sqlite.damaged"}
 
 
 # Hostility

@@ -18,6 +18,9 @@ from small_archives import serving
 PAGE = "http://lost.example/"
 OTHER = "http://lost.example/a%20b?x=1&y=%2F"
 MOVED = "http://moved.example/"
+GONE = "http://gone.example/page"
+BUSY = "http://busy.example/"
+RETRY = (("Retry-After", "600"),)
 HELD = {
     "a": [(PAGE, "20100101000000"), (PAGE, "20140127171200"), (OTHER, "20120101000000")],
     "b": [(PAGE, "20140127171251"), (PAGE, "20200101000000")],
@@ -60,6 +63,10 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pyw
         if name == "a":
             captures[1] = Capture(PAGE, "20140127171200", b"<p>a 20140127171200", headers=(("X-Own", "yes"),))
             captures.append(Capture(MOVED, "20150101000000", status="301 Moved", headers=(("Location", PAGE),)))
+            captures.append(Capture(GONE, "20150101000000", b"<p>not here", status="404 Not Found"))
+            captures.append(Capture(BUSY, "20150101000000", b"<p>busy", status="503 Busy", headers=RETRY))
+        if name == "b":
+            captures.append(Capture(MOVED, "20190101000000", b"<p>it is back"))
         holdings.append((tmp_path_factory.mktemp(f"pywb-{name}"), captures, ()))
     with pywb_archives(holdings) as running:
         yield dict(zip(HELD, running, strict=True))
@@ -302,3 +309,46 @@ def test_methods(base: str) -> None:
     refused = ask(base, f"/timemap/link/{PAGE}", "POST")
     assert (refused.status, refused.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
     assert ask(base, "/foo/bar").status == 404
+
+
+# Captures of any status
+
+
+@pytest.fixture(scope="module")
+def cached(archives: dict[str, PywbArchive], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    registry = tmp_path_factory.mktemp("cached") / "archives.json"
+    entries = [{"id": n, "timemap": one.timemap, "timegate": one.timegate} for n, one in archives.items()]
+    registry.write_text(json.dumps(entries))
+    with serving(registry, "--no-learn", "--deadline", "15") as base:
+        yield base
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize(("uri", "status"), [(MOVED, 301), (GONE, 404), (BUSY, 503)])
+def test_captured_redirects_and_errors_are_mementos(base: str, cached: str, uri: str, status: int, warm: bool) -> None:
+    if warm:
+        assert ask(cached, f"/timemap/link/{uri}").status == 200
+    there = cached if warm else base
+    # Later than the capture, earlier than that of the other archive: an invented memento of this datetime would win.
+    wanted = "Wed, 01 Jun 2016 00:00:00 GMT"
+    for _ in range(6):
+        gate = ask(there, f"/timegate/{uri}", Accept_Datetime=wanted)
+        assert gate.status == 302
+        assert re.search(r"/20150101000000(mp_)?/", gate.headers["location"])
+        assert urlsplit(gate.headers["location"]).path.endswith(uri)
+    by_path = ask(there, f"/memento/20160601/{uri}")
+    assert (by_path.status, "/20150101000000" in by_path.headers["location"]) == (302, True)
+    replayed = ask(there, f"/memento/proxy/20160601/{uri}")
+    assert replayed.status == status
+    assert replayed.headers["memento-datetime"] == "Thu, 01 Jan 2015 00:00:00 GMT"
+    states = {one["id"]: one["state"] for one in ask(there, "/archives").json}
+    assert states["a"] == "closed", "an archived error is no failure of the archive"
+
+
+def test_one_client_cannot_switch_the_archives_off(base: str) -> None:
+    for number in range(6):
+        for evil in (f"http://evil.example/%0AX{number}", f"http%3A%2F%2Fevil.example%2F%0A{number}", "http://x/%7f"):
+            reply = ask(base, f"/timemap/link/{evil}")
+            assert (reply.status, reply.json["error"]["kind"]) == (400, "bad-request")
+    assert {one["state"] for one in ask(base, "/archives").json} == {"closed"}
+    assert ask(base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "5"

@@ -1,11 +1,11 @@
 """Asking one archive for what it holds of one resource: its TimeMap, its TimeGate, or its CDX listing.
 
 Hides: pages and indexes of TimeMaps, which statuses mean what, and the many ways a TimeGate names its choice (redirects
-of every kind, 200 with Content-Location, one or several Link headers, a redirect to another TimeGate).
+of every kind, 200 with Content-Location, one or several Link headers, a redirect to another TimeGate). An answer with
+`Memento-Datetime` is a memento whatever its status (RFC 7089, section 2.1.1): captured redirects and errors too.
 
-Law 2: an outcome is `mementos`, `none` or `error`, never one dressed as another. 404, 410, 204 and an empty TimeMap
-are `none`; a page of HTML with status 200 is an `error`, because it says nothing. Whatever was read before a failure
-is kept, and `partial` says what is missing.
+Law 2: 404, 410, 204 and an empty TimeMap are `none`; a page of HTML with status 200 is an `error`, because it says
+nothing. Whatever was read before a failure is kept, and `partial` says what is missing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
 
+from recollect.aggregator.outcomes import NO_TIMEMAP, Failure, Outcome, OutcomeKind, failed
 from recollect.archives.client import ArchiveClient
 from recollect.archives.listing import Query, list_captures
 from recollect.archives.registry import Archive
@@ -60,37 +60,6 @@ class Purse:
 
 
 LIMITS = Limits()
-NO_TIMEMAP = TimeMap()
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One archive's answer."""
-
-    archive: str
-    kind: Literal["mementos", "none", "error"]
-    timemap: TimeMap = field(default=NO_TIMEMAP, repr=False)
-    elapsed: float = 0.0
-    requests: int = 1
-    error: str = ""
-    """The kind of failure: `timeout`, `unreachable`, `status 503`, ..."""
-    why: str = ""
-    partial: str = ""
-    """Why mementos may be missing although some came."""
-    knows: frozenset[str] | None = None
-    """For a TimeGate: which neighbours it named (`first`, `prev`, `next`, `last`); None: all mementos are known."""
-    harm: bool = False
-    """Whether the failure speaks against the archive (timeout, broken answer, 5xx, 429)."""
-
-    @property
-    def count(self) -> int:
-        return len(self.timemap.uris)
-
-
-def failed(archive: str, error: ArchiveError, elapsed: float, requests: int) -> Outcome:
-    """The outcome of a request that brought no answer."""
-    harm = error.kind in ("timeout", "unreachable", "bad answer", "too big")
-    return Outcome(archive, "error", NO_TIMEMAP, elapsed, requests, error.kind, str(error), harm=harm)
 
 
 async def ask_timemap(
@@ -136,26 +105,29 @@ async def _read(archive: str, response: Response) -> Outcome:
 def _read_timemap(archive: str, response: Response) -> Outcome:
     status = response.status
     if status in _ABSENT:
-        return Outcome(archive, "none", elapsed=response.elapsed)
+        return Outcome(archive, OutcomeKind.NONE, elapsed=response.elapsed)
     if not 200 <= status < 300:
         return _bad_status(archive, response)
     timemap = parse_timemap(response.body, response.headers.get("content-type"), response.url)
     why = response.truncated or timemap.missing or ("only a part of it was sent" if status == 206 else "")
     if timemap.uris or timemap.pages:
-        return Outcome(archive, "mementos", timemap, response.elapsed, partial=why)
+        return Outcome(archive, OutcomeKind.MEMENTOS, timemap, response.elapsed, partial=why)
     if why:
-        return Outcome(archive, "error", NO_TIMEMAP, response.elapsed, 1, "bad answer", why, harm=True)
+        return _error(archive, Failure.BAD_ANSWER, why, elapsed=response.elapsed)
     if timemap.kind == "empty" or (timemap.kind != "other" and not timemap.problems):
-        return Outcome(archive, "none", timemap, response.elapsed)
+        return Outcome(archive, OutcomeKind.NONE, timemap, response.elapsed)
     why = timemap.problems[0] if timemap.problems else "no mementos could be read"
-    return Outcome(archive, "error", timemap, response.elapsed, 1, "not a TimeMap", why)
+    return replace(_error(archive, Failure.NOT_A_TIMEMAP, why, elapsed=response.elapsed), timemap=timemap)
 
 
 def _bad_status(archive: str, response: Response) -> Outcome:
     status = response.status
     why = "the archive asked for a pause" if status == 429 else ""
-    harm = status >= 500 or status == 429
-    return Outcome(archive, "error", NO_TIMEMAP, response.elapsed, 1, f"status {status}", why, harm=harm)
+    return _error(archive, Failure.STATUS, why, status=status, elapsed=response.elapsed)
+
+
+def _error(archive: str, failure: Failure, why: str, *, status: int = 0, elapsed: float = 0.0) -> Outcome:
+    return Outcome(archive, OutcomeKind.ERROR, NO_TIMEMAP, elapsed, 1, failure, status, why)
 
 
 async def _with_pages(
@@ -213,10 +185,11 @@ async def _with_pages(
         problems=tuple(dict.fromkeys(problem for timemap in read for problem in timemap.problems)),
     )
     if whole.uris:
-        return Outcome(archive.id, "mementos", whole, requests=requests, partial="; ".join(missing[:3]))
+        return Outcome(archive.id, OutcomeKind.MEMENTOS, whole, requests=requests, partial="; ".join(missing[:3]))
     if missing:
-        return Outcome(archive.id, "error", whole, 0.0, requests, "pages failed", "; ".join(missing[:3]), harm=True)
-    return Outcome(archive.id, "none", whole, requests=requests)
+        error = _error(archive.id, Failure.PAGES, "; ".join(missing[:3]))
+        return replace(error, timemap=whole, requests=requests)
+    return Outcome(archive.id, OutcomeKind.NONE, whole, requests=requests)
 
 
 # CDX listings
@@ -266,7 +239,7 @@ async def ask_listing(
         cut = str(error)
     if cursor:
         cut = cut or f"only {limits.max_pages} pages are read"
-    kind: Literal["mementos", "none"] = "mementos" if mementos else "none"
+    kind = OutcomeKind.MEMENTOS if mementos else OutcomeKind.NONE
     return Outcome(
         archive.id, kind, TimeMap.of(mementos), loop.time() - started, bounded.requests, partial=cut if mementos else ""
     )
@@ -312,23 +285,28 @@ async def ask_timegate(
 def _read_timegate(archive: str, response: Response) -> tuple[Outcome, str]:
     """(outcome, where to go on): a redirect that names no memento may lead to another TimeGate."""
     status = response.status
-    if status in _ABSENT:
-        return Outcome(archive, "none"), ""
-    if status not in _REDIRECTS and not 200 <= status < 300:
-        return _bad_status(archive, response), ""
     links = parse_link_header(response.headers.get_all("link"))
     mementos, knows = _linked_mementos(response.url, links)
-    chosen, onward = _chosen(response, mementos)
+    captured_at = parse_or_none(response.headers.get("memento-datetime"))
+    onward = ""
+    if captured_at is not None:
+        chosen: Memento | None = _answered(response, captured_at, mementos)
+    elif status in _ABSENT:
+        return Outcome(archive, OutcomeKind.NONE), ""
+    elif status not in _REDIRECTS and not 200 <= status < 300:
+        return _bad_status(archive, response), ""
+    else:
+        chosen, onward = _redirected(response, mementos)
     if chosen is not None:
         mementos.setdefault(chosen.uri, chosen)
     elif onward and not mementos:
-        return Outcome(archive, "error", error="redirect", why="it leads to no memento"), onward
+        return _error(archive, Failure.REDIRECT, "it leads to no memento"), onward
     if mementos:
-        return Outcome(archive, "mementos", TimeMap.of(mementos.values()), knows=knows), ""
+        return Outcome(archive, OutcomeKind.MEMENTOS, TimeMap.of(mementos.values()), knows=knows), ""
     if status in _REDIRECTS:
-        return Outcome(archive, "error", error=f"status {status}", why="a redirect without a readable Location"), ""
+        return _error(archive, Failure.STATUS, "a redirect without a readable Location", status=status), ""
     # A page without Memento-Datetime and without mementos: archives say "not here" in this way (UKWA).
-    return Outcome(archive, "none"), ""
+    return Outcome(archive, OutcomeKind.NONE), ""
 
 
 def _linked_mementos(base: str, links: Sequence[Link]) -> tuple[dict[str, Memento], frozenset[str]]:
@@ -348,21 +326,35 @@ def _linked_mementos(base: str, links: Sequence[Link]) -> tuple[dict[str, Mement
     return mementos, frozenset(knows)
 
 
-def _chosen(response: Response, mementos: Mapping[str, Memento]) -> tuple[Memento | None, str]:
-    """The memento the TimeGate chose, or else the address it sends us to."""
-    headers = response.headers
-    if response.status in _REDIRECTS:
-        place = headers.get("location")
-        uri = resolve(response.url, place) if place else None
-        if uri is None:
-            return None, ""
-        if uri in mementos:
-            return mementos[uri], ""
-        stamp = _STAMP.search(uri)
-        return (Memento(uri, parse_timestamp(stamp[1])), "") if stamp else (None, uri)
-    captured_at = parse_or_none(headers.get("memento-datetime"))
-    if captured_at is None:
+def _answered(response: Response, captured_at: datetime, mementos: Mapping[str, Memento]) -> Memento:
+    """The memento that an answer with Memento-Datetime is. Its Location, if it was captured as a redirect, is where the
+    old page led to and not a memento of this one; pywb rewrites it with the datetime of our request."""
+    place = response.headers.get("content-location")
+    uri = resolve(response.url, place) if place else None
+    if uri is None:
+        # Some TimeGates redirect to the memento and give its datetime at once.
+        to = resolve(response.url, response.headers.get("location")) if response.status in _REDIRECTS else None
+        stamp = _STAMP.search(to) if to else None
+        if to and (to in mementos or (stamp and parse_timestamp(stamp[1]) == captured_at and _names(to, response.url))):
+            uri = to
+    if uri is None:
+        uri = next((m.uri for m in mementos.values() if m.captured_at == captured_at), response.url)
+    return mementos.get(uri) or Memento(uri, captured_at)
+
+
+def _names(uri_m: str, asked: str) -> bool:
+    """Whether a URI-M ends with the same URI-R as the address that was asked."""
+    original = _STAMP.split(uri_m, maxsplit=1)[-1].partition("://")[2]
+    return bool(original) and asked.rstrip("/").endswith(original.rstrip("/"))
+
+
+def _redirected(response: Response, mementos: Mapping[str, Memento]) -> tuple[Memento | None, str]:
+    """The memento that a TimeGate redirects to, or else the address it sends us to."""
+    place = response.headers.get("location") if response.status in _REDIRECTS else ""
+    uri = resolve(response.url, place) if place else None
+    if uri is None:
         return None, ""
-    place = headers.get("content-location")
-    uri = (resolve(response.url, place) if place else None) or response.url
-    return mementos.get(uri) or Memento(uri, captured_at), ""
+    if uri in mementos:
+        return mementos[uri], ""
+    stamp = _STAMP.search(uri)
+    return (Memento(uri, parse_timestamp(stamp[1])), "") if stamp else (None, uri)

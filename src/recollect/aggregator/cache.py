@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from time import time
 from typing import Any, Protocol
 
-from recollect.aggregator.ask import Outcome
+from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.formats.timemap import TimeMap
 
 _VERSION = 1
@@ -42,7 +42,7 @@ class Lifetimes:
 
     def of(self, outcome: Outcome) -> tuple[float, float]:
         """(fresh, usable) seconds of an outcome."""
-        if outcome.kind == "none":
+        if outcome.kind is OutcomeKind.NONE:
             return self.negative, self.negative
         return self.fresh, self.fresh + self.stale
 
@@ -234,12 +234,11 @@ def _decode(data: bytes) -> Entry | None:
         kept = {}
         for archive, one in document["outcomes"].items():
             moments, uris = list(map(str, one["moments"])), list(map(str, one["uris"]))
-            if len(moments) != len(uris) or one["kind"] not in ("mementos", "none"):
+            kind = OutcomeKind(one["kind"])
+            if len(moments) != len(uris) or kind is OutcomeKind.ERROR:
                 return None
             timemap = TimeMap(moments=moments, uris=uris)
-            outcome = Outcome(
-                archive.rpartition("#")[0], one["kind"], timemap, float(one["elapsed"]), int(one["requests"])
-            )
+            outcome = Outcome(archive.rpartition("#")[0], kind, timemap, float(one["elapsed"]), int(one["requests"]))
             kept[archive] = Kept(outcome, float(one["at"]))
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
         return None

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, Outcome, Purse, ask_listing, ask_timegate, ask_timemap
+from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, Purse, ask_listing, ask_timegate, ask_timemap
+from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.formats.timemap import Memento, Mementos, Negotiated, merge
@@ -94,7 +95,7 @@ def _fault(archive: Archive, error: BaseException) -> Outcome:
     if not isinstance(error, Exception):
         raise error
     log.error("reading the answer of %s failed", archive.id, exc_info=error)
-    return Outcome(archive.id, "error", error="our own fault", why=type(error).__name__)
+    return Outcome(archive.id, OutcomeKind.ERROR, failure=Failure.OUR_FAULT, why=type(error).__name__)
 
 
 def merged(outcomes: Sequence[Outcome]) -> Mementos:

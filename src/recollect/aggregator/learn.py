@@ -1,57 +1,79 @@
-"""What archives without a map hold, learned from their own answers.
+"""What archives without a map hold, learned from their own answers, with a promise for every archive.
 
-Hides: the model. For every archive it counts how often a lookup found mementos and how often not, for the whole archive
-and for the prefixes of the looked-up key: top-level domain, domain, host, first path segment, the page itself. The
-chance that an archive holds a URI is that of the widest prefix, corrected by each narrower one in proportion to what
-was seen there (p = (found + M·p_wider) / (seen + M)). How much M sightings weigh differs: an archive of one country is
-soon known by its hosts, one that takes pages at random never. So each archive uses the M of `WEIGHTS` that predicted
-its answers best so far (least loss, -log p of what came). An archive whose chance is below `FLOOR` is skipped, except
-in a share `explore` of lookups, so that new holdings are noticed and recall does not decay. Counts are halved every
-`HALF_LIFE`, so old news fades.
+Hides: the model and how it is kept. For every archive it counts how often a lookup found mementos and how often not,
+for the whole archive and for the prefixes of the looked-up key: top-level domain, domain, host, first path segment, the
+page itself. The chance that an archive holds a URI is that of the widest prefix, corrected by each narrower one in
+proportion to what was seen there (p = (found + M·p_wider) / (seen + M)). How much M sightings weigh differs: an archive
+of one country is soon known by its hosts, one that takes pages at random never. So each archive uses the M of
+`WEIGHTS` that predicted its answers best so far (least loss, -log p of what came).
+
+The promise (`target_recall`, 95% by default) holds per archive: of what it holds, at least this share is asked for. The
+last `FINDS` lookups that found something are kept for each archive, and each is judged by what the model would say had
+it not seen this one. An archive is skipped only where its chance lies below that of all but 1 - `target_recall` of its
+finds, less the deviation that is to be expected of such a count, and only where it is `UNUSUAL` times less likely than
+usual for this archive: without that, hosts that were empty by chance would be skipped for good. So an archive whose
+finds are few (under 54 for 95%), or that holds pages the model cannot foresee, is always asked. Nothing is concluded
+before `WARM` lookups of an archive, nor where fewer than `EVIDENCE` lookups of the URI's top-level domain were answered
+by it.
+
+A share `explore` of the lookups that would skip an archive ask it nevertheless; a find there counts 1/`explore` times
+among the finds, so that the estimate has no bias and new holdings are noticed. Counts are halved every `HALF_LIFE`.
 
 Nothing is claimed for certain: the evidence is `no` or `unknown`, and a map, where there is one, decides instead.
 
-Layout of the file (native byte order, of one machine; it is a memory of use and may be deleted at any time):
+The model lives in memory that forked workers share. `save` writes it to a file, whole and under a checksum; `open`
+sets a file aside that is damaged. Layout of the file:
 
-    4096 bytes     JSON, padded with spaces: {"format", "archives": [...], "slots": N, "aged_at": seconds since 1970}
-    A × 2 × 4      uint32: for each archive, lookups that found mementos, and that did not
-    A × W × 4      float32: for each archive and weight, the loss so far
-    N × 2          uint16: for each slot a tag of the prefix that owns it (0: free)
-    N × A × 2 × 2  uint16: for each slot and archive, the same two counts
+    line 1         JSON: {"format", "archives": [...], "slots": N, "aged_at": seconds since 1970, "used": U, "crc": ...}
+    rest           zlib; crc is that of the uncompressed bytes, all little-endian:
+      A × 2 × u32    for each archive, lookups that found mementos, and that did not
+      W × A × f32    for each weight and archive, the loss so far
+      A × u32        for each archive, how many finds were kept so far (the last `FINDS` of them are there)
+      A × F × f32    for each archive, the weights of its finds
+      A × F × 6 × u32  for each archive and find, the slots of its prefixes plus one (0: none)
+      U × u32        the slots in use
+      U × u16        for each of them a tag of the prefix that owns it
+      U × A × 2 × u16  for each of them and each archive, the same two counts as above
 
-A prefix may live in slot h or h^1. The file is mapped into memory and shared by all workers; a lost update does no
-harm.
+A prefix may live in slot h or h^1. A lost update between workers does no harm.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import mmap
-import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.aggregator.ask import Outcome
-from recollect.aggregator.routing import Evidence
-from recollect.errors import BadURI
+from recollect.aggregator.outcomes import Outcome, OutcomeKind
+from recollect.aggregator.routing import Evidence, Reason, Source
+from recollect.errors import BadURI, FormatError
+from recollect.formats.containers import atomic_output
 from recollect.uris import key_of_uri
 
 SLOTS = 1 << 18
-FLOOR = 0.005
 HALF_LIFE = 30 * 86400.0
-_FORMAT = "recollect learned 2"
-_HEADER = 4096
-_WARM = 100  # lookups of an archive before anything is concluded about it
+WARM = 1000
+EVIDENCE = 10
+TARGET_RECALL = 0.95
+FINDS = 2048
+UNUSUAL = 10.0
 WEIGHTS = np.array([3.0, 10.0, 40.0, 160.0])[:, None]
-_FIRST_CHOICE = 1  # until the losses tell
+_FORMAT = "recollect learned 3"
+_FIRST_CHOICE = 1  # the weight used until the losses differ
 _FULL = 60000
+_PREFIXES = 6
+_DEVIATIONS = 1.65  # one-sided, 95%
+_SPARE = 16  # columns for archives that a reload adds
+_LEVELS_EVERY = 256  # lookups between two computations of the levels
 
 
 class Learned:
@@ -61,43 +83,121 @@ class Learned:
         self,
         archives: Sequence[str],
         *,
-        path: str | Path | None = None,
         slots: int = SLOTS,
         explore: float = 0.05,
+        target_recall: float = TARGET_RECALL,
         chance: Callable[[], float] = random.random,
         clock: Callable[[], float] = time,
     ) -> None:
-        self.archives = tuple(archives)
-        self._numbers = {archive: number for number, archive in enumerate(self.archives)}
         self._explore = explore
+        self._target = target_recall
         self._chance = chance
         self._clock = clock
         self._slots = slots
-        self._path = Path(path) if path is not None else None
-        old = _read_old(self._path) if self._path is not None else None
-        if old is not None and (old.archives != self.archives or old._slots != slots):
-            self._map = self._new_memory(None)
-            self._adopt(old)
-            if self._path is not None:
-                self._replace_file()
-        else:
-            self._map = self._new_memory(self._path)
-        self.age()
+        self._columns: dict[str, int] = {archive: number for number, archive in enumerate(archives)}
+        self._width = len(archives) + _SPARE
+        self._aged_at = clock()
+        self._allocate()
+        self._levels = np.zeros(self._width)
+        self._levels_due = 0
+        self.use(archives)
+
+    @property
+    def archives(self) -> tuple[str, ...]:
+        """The archives that are learned about now."""
+        return tuple(self._used)
+
+    def use(self, archives: Sequence[str]) -> bool:
+        """Learn about these archives from now on; False if there is no room for the new ones among them. Workers that
+        share the memory come to the same columns, as each makes the same change."""
+        new = [archive for archive in archives if archive not in self._columns]
+        if len(self._columns) + len(new) > self._width:
+            return False
+        for archive in new:
+            self._columns[archive] = len(self._columns)
+        self._used = {archive: self._columns[archive] for archive in archives}
+        self._numbers = np.array(list(self._used.values()), np.int64)
+        return True
 
     # --- using it
 
     def evidence(self, uri_r: str) -> dict[str, Evidence]:
         """By archive: `no` for those that hardly hold it, `unknown` for the others, with the chance as expectation."""
-        chances = self._chances(self._rows(uri_r))[self._best(), self._columns]
+        if not self._used:
+            return {}
+        rows = self._rows(uri_r)
+        numbers = self._numbers
+        chances = self._chances(rows)[self._best(), np.arange(self._width)][numbers]
+        seen = self._totals[numbers].sum(axis=1)
+        known = self._counts[rows[0]][numbers].sum(axis=1, dtype=np.int64) if rows else np.zeros(len(numbers))
+        unlikely = (chances < self._level()[numbers]) & (known >= EVIDENCE)
         said: dict[str, Evidence] = {}
-        seen = self._totals.sum(axis=1).tolist()
-        for archive, chance, lookups in zip(self.archives, chances.tolist(), seen, strict=True):
-            if lookups < _WARM:
+        for archive, chance, lookups, no in zip(
+            self._used, chances.tolist(), seen.tolist(), unlikely.tolist(), strict=True
+        ):
+            if lookups < WARM:
                 continue
-            skip = chance < FLOOR and self._chance() >= self._explore
+            skip = no and self._chance() >= self._explore
             key = f"chance {chance:.3g}"
-            said[archive] = Evidence("no" if skip else "unknown", "learned", key, "", chance, "too unlikely")
+            said[archive] = Evidence("no" if skip else "unknown", Source.LEARNED, key, "", chance, Reason.UNLIKELY)
         return said
+
+    def learn(self, uri_r: str, outcomes: Sequence[Outcome], *, extra: Collection[str] = ()) -> None:
+        """Count what archives answered; errors teach nothing. `extra` are those asked although the model said no, not
+        by exploration: their finds would count twice in the histogram."""
+        answers = {o.archive: o.kind is OutcomeKind.MEMENTOS for o in outcomes if o.kind is not OutcomeKind.ERROR}
+        self.count(uri_r, answers, extra=extra)
+
+    def count(self, uri_r: str, answers: Mapping[str, bool], *, extra: Collection[str] = ()) -> None:
+        """Count which archives held a URI and which did not."""
+        known = [archive for archive in answers if archive in self._used]
+        if not known:
+            return
+        numbers = np.array([self._used[archive] for archive in known])
+        columns = np.array([0 if answers[archive] else 1 for archive in known])
+        chances = self._chances(self._rows(uri_r))[:, numbers]
+        self._losses[:, numbers] -= np.log(np.where(columns == 0, chances, 1.0 - chances))
+        weights = self._find_weights(numbers, columns, chances)
+        self._totals[numbers, columns] += 1
+        rows = self._rows(uri_r, claim=True)
+        for row in rows:
+            counts = self._counts[row]
+            counts[numbers, columns] += 1
+            if counts.max() > _FULL:
+                counts >>= 1
+        for archive, number, weight in zip(known, numbers.tolist(), weights, strict=True):
+            if weight and archive not in extra:
+                place = int(self._kept[number]) % FINDS
+                self._kept[number] += 1
+                self._find_weight[number, place] = weight
+                self._find_rows[number, place] = [*(row + 1 for row in rows), *(0,) * (_PREFIXES - len(rows))]
+        self._levels_due -= 1
+
+    def _find_weights(
+        self, numbers: NDArray[np.int64], columns: NDArray[np.int64], chances: NDArray[np.float64]
+    ) -> list[float]:
+        """How much each answer counts as a find: 0 if it is none, more than 1 if only exploration asked for it."""
+        if columns.all():
+            return [0.0] * len(numbers)
+        mine = chances[self._best()[numbers], np.arange(len(numbers))]
+        explored = (mine < self._level()[numbers]) & (self._totals[numbers].sum(axis=1) >= WARM)
+        weights = np.where(explored, 1.0 / max(self._explore, 0.001), 1.0)
+        found: list[float] = np.where(columns == 0, weights, 0.0).tolist()
+        return found
+
+    def age(self) -> None:
+        """Halve everything as often as its time has come."""
+        due = int((self._clock() - self._aged_at) // HALF_LIFE)
+        if due <= 0:
+            return
+        self._aged_at += due * HALF_LIFE
+        self._totals >>= min(due, 31)
+        self._losses *= 0.5**due
+        self._find_weight *= 0.5**due
+        self._counts >>= min(due, 15)
+        self._tags[self._counts.sum(axis=(1, 2)) == 0] = 0
+
+    # --- the model
 
     def _chances(self, rows: Sequence[int]) -> NDArray[np.float64]:
         """For each weight and archive the chance that it holds what has these prefixes."""
@@ -105,7 +205,7 @@ class Learned:
         for row in rows:
             counts = self._counts[row]
             chances = (counts[:, 0] + WEIGHTS * chances) / (counts.sum(axis=1) + WEIGHTS)
-        return np.broadcast_to(chances, (len(WEIGHTS), len(self.archives)))
+        return np.broadcast_to(chances, (len(WEIGHTS), self._width))
 
     def _best(self) -> NDArray[np.int64]:
         """For each archive the weight that predicted best."""
@@ -113,44 +213,43 @@ class Learned:
         best: NDArray[np.int64] = losses.argmin(axis=0)
         return np.where(losses.any(axis=0), best, _FIRST_CHOICE)
 
-    def learn(self, uri_r: str, outcomes: Sequence[Outcome]) -> None:
-        """Count what archives answered; errors tell nothing."""
-        self.count(uri_r, {o.archive: o.kind == "mementos" for o in outcomes if o.kind != "error"})
+    def _level(self) -> NDArray[np.float64]:
+        """For each archive the chance from which on it is asked."""
+        if self._levels_due <= 0:
+            self._levels_due = _LEVELS_EVERY
+            best = self._best()
+            for number in self._numbers.tolist():
+                self._levels[number] = self._level_of(number, float(WEIGHTS[best[number], 0]))
+        return self._levels
 
-    def count(self, uri_r: str, answers: Mapping[str, bool]) -> None:
-        """Count which archives held a URI and which did not."""
-        known = [archive for archive in answers if archive in self._numbers]
-        if not known:
-            return
-        numbers = np.array([self._numbers[archive] for archive in known])
-        columns = np.array([0 if answers[archive] else 1 for archive in known])
-        chances = self._chances(self._rows(uri_r))[:, numbers]
-        self._losses[:, numbers] -= np.log(np.where(columns == 0, chances, 1.0 - chances))
-        self._totals[numbers, columns] += 1
-        for row in self._rows(uri_r, claim=True):
-            counts = self._counts[row]
-            counts[numbers, columns] += 1
-            if counts.max() > _FULL:
-                counts >>= 1
+    def _level_of(self, number: int, weight: float) -> float:
+        kept = min(int(self._kept[number]), FINDS)
+        if not kept:
+            return 0.0
+        weights = self._find_weight[number, :kept].astype(np.float64)
+        chances = self._without(number, self._find_rows[number, :kept], weight)
+        order = chances.argsort()
+        missed = weights[order].cumsum()
+        allowed = (1.0 - self._target) * (missed[-1] + 1.0)
+        margin = _DEVIATIONS * np.sqrt(np.maximum(allowed, (weights[order] ** 2).cumsum()))
+        missable = int((missed + margin <= allowed).sum())
+        if not missable and allowed < _DEVIATIONS * math.sqrt(allowed):
+            return 0.0
+        usual = float((self._totals[number, 0] + 1.0) / (self._totals[number].sum() + 2.0))
+        return min(float(chances[order[min(missable, kept - 1)]]), usual / UNUSUAL)
 
-    def age(self) -> None:
-        """Halve everything as often as its time has come."""
-        due = int((self._clock() - self._aged_at) // HALF_LIFE)
-        if due <= 0:
-            return
-        self._totals >>= min(due, 31)
-        self._losses *= 0.5**due
-        self._counts >>= min(due, 15)
-        self._tags[self._counts.sum(axis=(1, 2)) == 0] = 0
-        self._write_header(self._aged_at + due * HALF_LIFE)
-
-    def flush(self) -> None:
-        """Write to the disk what the system has not written yet."""
-        self._map.flush()
-
-    def close(self) -> None:
-        self.flush()
-        self._let_go()
+    def _without(self, number: int, finds: NDArray[np.uint32], weight: float) -> NDArray[np.float64]:
+        """The chances of finds of an archive, had each of them not been seen."""
+        found, missed = self._totals[number].astype(np.float64)
+        others = max(float(found) - 1.0, 0.0)
+        chances: NDArray[np.float64] = np.full(len(finds), (others + 1.0) / (others + float(missed) + 2.0))
+        for column in range(_PREFIXES):
+            rows = finds[:, column].astype(np.int64) - 1
+            counts = self._counts[rows, number].astype(np.float64)
+            held = np.maximum(counts[:, 0] - 1.0, 0.0)
+            corrected = (held + weight * chances) / (held + counts[:, 1] + weight)
+            chances = np.where(rows >= 0, corrected, chances)
+        return chances
 
     # --- prefixes
 
@@ -158,7 +257,7 @@ class Learned:
         """The slots of a URI's prefixes, widest first; those without one are left out, or taken with `claim`."""
         rows = []
         for prefix in _prefixes(uri_r):
-            digest = crc32(prefix)
+            digest = zlib.crc32(prefix)
             tag = (digest >> 16) ^ (len(prefix) & 0xFF) or 1
             slot = digest % self._slots
             row = self._slot(slot, tag, claim)
@@ -177,85 +276,83 @@ class Learned:
             if self._tags[place] == 0:
                 self._tags[place] = tag
                 return place
-        # Both are taken: the one with less to say makes room.
+        # Both are taken: the one with fewer counts makes room.
         weights = [int(self._counts[place].sum(dtype=np.uint32)) for place in (slot, other)]
         place = slot if weights[0] <= weights[1] else other
         self._tags[place] = tag
         self._counts[place] = 0
         return place
 
-    # --- memory
+    # --- memory and file
 
-    def _size(self) -> int:
-        archives = len(self.archives)
-        return _HEADER + archives * 8 + archives * len(WEIGHTS) * 4 + self._slots * 2 + self._slots * archives * 4
-
-    def _let_go(self) -> None:
-        # The arrays are views of the map, which cannot be closed while they are there.
-        del self._totals, self._losses, self._tags, self._counts
-        self._map.close()
-
-    def _new_memory(self, path: Path | None) -> mmap.mmap:
-        if path is None:
-            memory = mmap.mmap(-1, self._size())
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            try:
-                if os.fstat(fd).st_size < self._size():
-                    os.ftruncate(fd, self._size())
-                memory = mmap.mmap(fd, self._size())
-            finally:
-                os.close(fd)
-        archives = len(self.archives)
-        at = _HEADER
-        self._totals = np.frombuffer(memory, np.uint32, archives * 2, at).reshape(archives, 2)
-        at += archives * 8
-        losses = np.frombuffer(memory, np.float32, archives * len(WEIGHTS), at)
-        self._losses = losses.reshape(len(WEIGHTS), archives)
-        self._columns = np.arange(archives)
-        at += archives * len(WEIGHTS) * 4
-        self._tags = np.frombuffer(memory, np.uint16, self._slots, at)
-        at += self._slots * 2
-        self._counts = np.frombuffer(memory, np.uint16, self._slots * archives * 2, at).reshape(
-            self._slots, archives, 2
+    def _allocate(self) -> None:
+        width, slots = self._width, self._slots
+        finds = width * FINDS
+        sizes = (
+            *(width * 8, len(WEIGHTS) * width * 4, width * 4, finds * 4, finds * _PREFIXES * 4),
+            *(slots * 2, slots * width * 4),
         )
-        self._map = memory
-        header = _header(memory[:_HEADER])
-        if header is None:
-            self._write_header(self._clock())
-        else:
-            self._aged_at = header.aged_at
-        return memory
+        memory = mmap.mmap(-1, sum(sizes))  # shared with what is forked after this
+        starts = [sum(sizes[:number]) for number in range(len(sizes))]
+        self._totals = np.frombuffer(memory, "<u4", width * 2, starts[0]).reshape(width, 2)
+        self._losses = np.frombuffer(memory, "<f4", len(WEIGHTS) * width, starts[1]).reshape(len(WEIGHTS), width)
+        self._kept = np.frombuffer(memory, "<u4", width, starts[2])
+        self._find_weight = np.frombuffer(memory, "<f4", finds, starts[3]).reshape(width, FINDS)
+        rows = np.frombuffer(memory, "<u4", finds * _PREFIXES, starts[4])
+        self._find_rows = rows.reshape(width, FINDS, _PREFIXES)
+        self._tags = np.frombuffer(memory, "<u2", slots, starts[5])
+        self._counts = np.frombuffer(memory, "<u2", slots * width * 2, starts[6]).reshape(slots, width, 2)
 
-    def _write_header(self, aged_at: float) -> None:
-        self._aged_at = aged_at
-        text = {"format": _FORMAT, "archives": self.archives, "slots": self._slots, "aged_at": aged_at}
-        data = json.dumps(text).encode()
-        self._map[:_HEADER] = data.ljust(_HEADER)[:_HEADER]
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, atomically."""
+        used = np.flatnonzero(self._tags).astype("<u4")
+        numbers = self._numbers
+        parts = (
+            self._totals[numbers],
+            self._losses[:, numbers],
+            self._kept[numbers],
+            self._find_weight[numbers],
+            self._find_rows[numbers],
+            used,
+            self._tags[used],
+            self._counts[used][:, numbers],
+        )
+        data = b"".join(part.tobytes() for part in parts)
+        head = {"format": _FORMAT, "archives": list(self._used), "slots": self._slots, "aged_at": self._aged_at}
+        head |= {"used": len(used), "crc": zlib.crc32(data)}
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with atomic_output(path) as out:
+            out.write(json.dumps(head).encode() + b"\n" + zlib.compress(data, 1))
 
-    def _adopt(self, old: Learned) -> None:
-        """Take over what was learned about the archives that are still there."""
-        shared = [
-            (self._numbers[archive], number) for archive, number in old._numbers.items() if archive in self._numbers
-        ]
+    def load(self, path: str | Path) -> None:
+        """Take over what a file holds about the archives that are used; raises FormatError if it is damaged."""
+        stored = _read(Path(path))
+        shared = [(self._used[a], number) for number, a in enumerate(stored.archives) if a in self._used]
         for new, before in shared:
-            self._totals[new] = old._totals[before]
-            self._losses[:, new] = old._losses[:, before]
-        if self._slots == old._slots:
-            self._tags[:] = old._tags
+            self._totals[new] = stored.totals[before]
+            self._losses[:, new] = stored.losses[:, before]
+        if stored.slots == self._slots:
+            self._tags[stored.used] = stored.tags
             for new, before in shared:
-                self._counts[:, new] = old._counts[:, before]
-        self._write_header(old._aged_at)
-        old.close()
+                self._counts[stored.used, new] = stored.counts[:, before]
+                self._kept[new] = stored.kept[before]
+                self._find_weight[new] = stored.find_weight[before]
+                self._find_rows[new] = stored.find_rows[before]
+        self._aged_at = stored.aged_at
+        self._levels_due = 0
+        self.age()
 
-    def _replace_file(self) -> None:
-        assert self._path is not None
-        beside = self._path.with_name(self._path.name + ".new")
-        beside.write_bytes(self._map[:])
-        beside.rename(self._path)
-        self._let_go()
-        self._map = self._new_memory(self._path)
+
+def open_learned(model: Learned, path: Path, on_problem: Callable[[str], None]) -> None:
+    """Load a model from its file, if there is one; a damaged file is set aside, and the model starts empty."""
+    if not path.exists():
+        return
+    try:
+        model.load(path)
+    except (FormatError, OSError) as error:
+        aside = path.with_name(path.name + ".damaged")
+        path.replace(aside)
+        on_problem(f"what was learned cannot be read and was moved to {aside}: {error}")
 
 
 def _prefixes(uri_r: str) -> list[bytes]:
@@ -279,39 +376,55 @@ def _prefixes(uri_r: str) -> list[bytes]:
     return prefixes
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stored:
+    """The content of a file."""
+
     archives: tuple[str, ...]
     slots: int
     aged_at: float
+    totals: NDArray[np.uint32]
+    losses: NDArray[np.float32]
+    kept: NDArray[np.uint32]
+    find_weight: NDArray[np.float32]
+    find_rows: NDArray[np.uint32]
+    used: NDArray[np.uint32]
+    tags: NDArray[np.uint16]
+    counts: NDArray[np.uint16]
 
 
-def _header(data: bytes) -> _Header | None:
-    """The header of a file, or None if it has none that we can read."""
+def _read(path: Path) -> _Stored:
+    head, _, packed = path.read_bytes().partition(b"\n")
     try:
-        header = json.loads(data.rstrip(b" \0") or b"null")
+        header = json.loads(head)
         if header["format"] != _FORMAT:
-            return None
-        return _Header(tuple(map(str, header["archives"])), int(header["slots"]), float(header["aged_at"]))
-    except (ValueError, TypeError, KeyError):
-        return None
+            raise FormatError("an older kind of model", where=str(path), why=str(header["format"])[:40])
+        archives = tuple(map(str, header["archives"]))
+        slots, aged_at, used, crc = (header[name] for name in ("slots", "aged_at", "used", "crc"))
+        data = zlib.decompress(packed)
+        if zlib.crc32(data) != crc:
+            raise FormatError("the checksum is wrong", where=str(path))
+        width, at = len(archives), 0
 
+        def take(kind: str, *shape: int) -> NDArray[np.generic]:
+            nonlocal at
+            count = math.prod(shape)
+            part = np.frombuffer(data, kind, count, at).reshape(shape)
+            at += part.nbytes
+            return part
 
-def _read_old(path: Path) -> Learned | None:
-    """What a file holds, whatever archives it was made for; None if there is none, or it is damaged."""
-    try:
-        with path.open("rb") as handle:
-            header = _header(handle.read(_HEADER))
-    except OSError:
-        return None
-    if header is not None:
-        learned = Learned.__new__(Learned)
-        learned.archives = header.archives
-        learned._numbers = {archive: number for number, archive in enumerate(header.archives)}
-        learned._slots = header.slots
-        learned._clock = time
-        if path.stat().st_size >= learned._size():
-            learned._map = learned._new_memory(path)
-            return learned
-    path.unlink()
-    return None
+        return _Stored(
+            archives,
+            int(slots),
+            float(aged_at),
+            take("<u4", width, 2),  # type: ignore[arg-type]  # the kinds are those of the layout
+            take("<f4", len(WEIGHTS), width),  # type: ignore[arg-type]
+            take("<u4", width),  # type: ignore[arg-type]
+            take("<f4", width, FINDS),  # type: ignore[arg-type]
+            take("<u4", width, FINDS, _PREFIXES),  # type: ignore[arg-type]
+            take("<u4", used),  # type: ignore[arg-type]
+            take("<u2", used),  # type: ignore[arg-type]
+            take("<u2", used, width, 2),  # type: ignore[arg-type]
+        )
+    except (ValueError, TypeError, KeyError, zlib.error) as error:
+        raise FormatError("not a learned model", where=str(path), why=str(error)) from error

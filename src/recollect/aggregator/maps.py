@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.aggregator.routing import Evidence
+from recollect.aggregator.routing import Evidence, Source
 from recollect.archives.registry import Archive
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import Frequency
@@ -83,8 +83,8 @@ class ArchiveMap:
     """One open map of one archive."""
 
     archive: str
-    source: str
-    """`map`, `voids` or `filter`."""
+    source: Source
+    """MAP, VOIDS or FILTER."""
     holdings: Holdings
     path: str
     nothing: Evidence
@@ -130,7 +130,7 @@ class Maps:
 
     def evidence(self, uri_r: str) -> dict[str, Evidence]:
         """What the maps say of a URI, by archive. A URI that has no key is unknown to all."""
-        from recollect.profiles.maps.lookup import keys_of  # here, because a server without maps needs no Numba
+        from recollect.profiles.maps.lookup import keys_of  # here, because a server without maps does not need it
 
         try:
             keys = keys_of(uri_r)
@@ -168,7 +168,7 @@ def _opened(found: FoundMap) -> ArchiveMap:
 
     holdings = open_map(path)
     voids = holdings.header.lists_voids
-    source = "filter" if found.is_filter else "voids" if voids else "map"
+    source = Source.FILTER if found.is_filter else Source.VOIDS if voids else Source.MAP
     nothing = Evidence("unknown", source) if voids else Evidence("no", source, "no key")
     plain = holdings.header.policy in ("", "HxPx")
     text = holdings.text if isinstance(holdings, MementoMap) and plain else None

@@ -2,7 +2,8 @@
 
 Hides: where the truth comes from. A log of ours tells per lookup what each archive held (`archives`) and how long it
 took (`times`); for any other log, maps of everything the archives hold (`truth`) tell. Lookups are taken in their
-order, and the learned model sees only the answers of archives it chose to ask, as it would while serving.
+order, and the learned model sees only the answers of archives it chose to ask, as it would while serving. Where those
+hold nothing, the archives that were skipped for what was learned are asked as well, as the server does before a 404.
 
 Pure but for reading the log: no network, and the chance of exploration comes from a seed.
 """
@@ -11,13 +12,14 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recollect.aggregator.learn import Learned
+from recollect.aggregator.learn import TARGET_RECALL, WARM, Learned
 from recollect.aggregator.maps import Maps
-from recollect.aggregator.routing import Candidate, Evidence, route
+from recollect.aggregator.routing import Candidate, Evidence, Reason, route
 from recollect.errors import FormatError
 from recollect.formats.containers import open_input
 from recollect.formats.logs import form_of, lines_with_entries
@@ -48,6 +50,12 @@ class Tally:
     missed: int = 0
     """Pairs where an archive held mementos but was not asked."""
     latencies: list[float] = field(default_factory=list)
+    target: float = 0.0
+    """The recall per archive that the learned model promises; 0 without one."""
+    held_by: Counter[str] = field(default_factory=Counter)
+    """By archive: lookups of which it held mementos, once the model had seen `WARM` lookups."""
+    found_by: Counter[str] = field(default_factory=Counter)
+    """By archive: those of them for which it was asked."""
 
     @property
     def recall(self) -> float:
@@ -94,55 +102,76 @@ def replay(
     ways: Sequence[str] = WAYS,
     top_k: int | None = None,
     explore: float = 0.05,
+    target_recall: float = TARGET_RECALL,
+    targets: Sequence[float] = (),
     latency: float = 0.5,
     seed: int = 1,
     on_progress: ProgressCallback | None = None,
 ) -> list[Tally]:
-    """Route every lookup in each way; ways that need maps are left out if there are none."""
+    """Route every lookup in each way; ways that need maps are left out if there are none. With `targets`, the learned
+    way is replayed for each of these promises as well."""
     typical = _typical_times(lookups, archives, latency)
     candidates = [Candidate(archive) for archive in archives]
     tallies = []
-    for way in ways:
+    plans = [(way, target_recall) for way in ways]
+    plans += [("learned", target) for target in targets if "learned" in ways and target != target_recall]
+    for way, target in plans:
         if maps is None and way in ("maps", "both"):
             continue
         chance = random.Random(seed)
-        learned = Learned(archives, explore=explore, chance=chance.random) if way in ("learned", "both") else None
+        learned = None
         tally = Tally(way)
+        if way in ("learned", "both"):
+            learned = Learned(archives, explore=explore, target_recall=target, chance=chance.random)
+            tally.target = target
+        routing = _Routing(candidates, learned, maps if way in ("maps", "both") else None, top_k)
         for number, lookup in enumerate(lookups):
             if on_progress is not None and number % 1000 == 0:
                 on_progress(Progress(f"replaying {way}", number, len(lookups), "lookups"))
-            _one(lookup, candidates, tally, learned, maps if way in ("maps", "both") else None, truth, typical, top_k)
+            _one(lookup, routing, tally, _held(lookup, truth), typical)
         tallies.append(tally)
     return tallies
 
 
-def _one(
-    lookup: Logged,
-    candidates: Sequence[Candidate],
-    tally: Tally,
-    learned: Learned | None,
-    maps: Maps | None,
-    truth: Maps | None,
-    typical: Mapping[str, float],
-    top_k: int | None,
-) -> None:
-    evidence: dict[str, Evidence] = {}
-    if learned is not None:
-        evidence.update(learned.evidence(lookup.uri_r))
-    if maps is not None:
-        evidence.update(maps.evidence(lookup.uri_r))
-    asked = {decision.archive for decision in route(candidates, evidence, top_k=top_k) if decision.ask}
-    held = _held(lookup, truth)
+@dataclass(frozen=True, slots=True)
+class _Routing:
+    """One way of routing."""
+
+    candidates: Sequence[Candidate]
+    learned: Learned | None
+    maps: Maps | None
+    top_k: int | None
+
+    def asked(self, uri_r: str, held: set[str]) -> tuple[set[str], set[str]]:
+        """(archives asked, those of them that are asked only because the others hold nothing)."""
+        evidence: dict[str, Evidence] = {}
+        if self.learned is not None:
+            evidence.update(self.learned.evidence(uri_r))
+        if self.maps is not None:
+            evidence.update(self.maps.evidence(uri_r))
+        decisions = route(self.candidates, evidence, top_k=self.top_k)
+        asked = {decision.archive for decision in decisions if decision.ask}
+        if held & asked:
+            return asked, set()
+        unlikely = {decision.archive for decision in decisions if decision.reason is Reason.UNLIKELY}
+        return asked | unlikely, unlikely
+
+
+def _one(lookup: Logged, routing: _Routing, tally: Tally, held: set[str], typical: Mapping[str, float]) -> None:
+    asked, extra = routing.asked(lookup.uri_r, held)
     tally.lookups += 1
     tally.requests += len(asked)
     tally.found += len(held & asked)
     tally.missed += len(held - asked)
+    if tally.lookups > WARM:
+        tally.held_by.update(held)
+        tally.found_by.update(held & asked)
     times = lookup.times or {}
     tally.latencies.append(max((times.get(archive, typical[archive]) for archive in asked), default=0.0))
-    if learned is not None:
+    if routing.learned is not None:
         # Of archives the log is silent about (they failed, or were skipped) nothing can be learned.
-        told = asked if lookup.held is None else asked & lookup.held.keys()
-        learned.count(lookup.uri_r, {archive: archive in held for archive in told})
+        heard = asked if lookup.held is None else asked & lookup.held.keys()
+        routing.learned.count(lookup.uri_r, {archive: archive in held for archive in heard}, extra=extra)
 
 
 def _held(lookup: Logged, truth: Maps | None) -> set[str]:

@@ -1,41 +1,89 @@
 """Whom to ask for a URI, and why: pure decisions over evidence.
 
 Hides: how maps, voids, filters, rules, learned usage and a caller's choice are weighed. Evidence in, decisions out; no
-clock, no network, so that every decision can be explained, tested and replayed.
+clock, no network, so that every decision can be explained, tested and replayed. `explain` makes words of them.
 
 Order of weight: the caller's choice of archives; rules; a map or filter of holdings; what was learned. "No" skips,
-"yes" and "unknown" ask. The asked ones come with the largest expectation first, and `top_k` keeps the first k. An
-archive that rests (breaker) or asked for a pause is skipped by name: absence is not failure, and neither is silence.
+"yes" and "unknown" ask; an archive that the caller names is asked whatever was learned. The asked ones come with the
+largest expectation first, and `top_k` keeps the first k. An archive that rests (breaker) or asked for a pause is
+skipped by name: absence is not failure, and neither is silence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Literal, NamedTuple
 
 Answer = Literal["yes", "no", "unknown"]
 
-# An archive nobody said anything about: the share of all requests that found mementos in three years of an aggregator's
+# An archive of which nothing is known: the share of all requests that found mementos in three years of an aggregator's
 # log (Alam et al., "MementoMap: An Archive Profile Dissemination Framework", 2019, section 1).
 USUAL_PROBABILITY = 0.0544
 
 
+class Source(StrEnum):
+    """Who decided."""
+
+    NOTHING = ""
+    RULE = "rule"
+    MAP = "map"
+    VOIDS = "voids"
+    FILTER = "filter"
+    LEARNED = "learned"
+    CHOICE = "choice"
+    RESTING = "resting"
+    CACHE = "cache"
+
+
+class Reason(StrEnum):
+    """Why an archive is skipped."""
+
+    NONE = ""
+    HOLDS_NONE = "holds-none"
+    RULE = "rule"
+    UNLIKELY = "unlikely"
+    NOT_CHOSEN = "not-chosen"
+    NOT_BEST = "not-among-the-best"
+    NOT_CACHED = "not-cached"
+    PAUSED = "paused"
+    """It asked for a pause (Retry-After)."""
+    FAILING = "failing"
+    """Its breaker is open."""
+    SWITCHED_OFF = "switched-off"
+    """An operator lets it rest."""
+
+
+# Reasons that say nothing about what an archive holds: a lookup that was skipped for one is not complete.
+UNHEARD = frozenset(
+    {Reason.UNLIKELY, Reason.NOT_BEST, Reason.NOT_CACHED, Reason.PAUSED, Reason.FAILING, Reason.SWITCHED_OFF}
+)
+
+
 # Tuples, because a dozen of each are made for every lookup, and frozen dataclasses take twice the time.
+
+
+class Rest(NamedTuple):
+    """Why an archive must not be asked now, and for how long."""
+
+    reason: Reason
+    seconds: float = 0.0
+    failures: int = 0
+    last_failure: str = ""
 
 
 class Evidence(NamedTuple):
     """What one source says about one archive and one URI."""
 
     answer: Answer
-    source: str
-    """`map`, `voids`, `filter`, `rule` or `learned`."""
+    source: Source
     key: str = ""
     """The deciding key of a map, or the pattern of a rule."""
     frequency: str = ""
     expected: float = 1.0
     """Expected mementos if asked; orders the archives, never excludes one by itself."""
-    reason: str = "holds none"
-    """What follows from a `no`, in words."""
+    reason: Reason = Reason.HOLDS_NONE
+    """What follows from a `no`."""
 
 
 class Candidate(NamedTuple):
@@ -43,8 +91,8 @@ class Candidate(NamedTuple):
 
     id: str
     probability: float = USUAL_PROBABILITY
-    resting: str = ""
-    """Why it must not be asked now, or empty."""
+    rest: Rest | None = None
+    """Why it must not be asked now."""
 
 
 class Decision(NamedTuple):
@@ -52,27 +100,14 @@ class Decision(NamedTuple):
 
     archive: str
     ask: bool
-    source: str
+    source: Source
     key: str = ""
     frequency: str = ""
     expected: float = 0.0
-    reason: str = ""
-
-    @property
-    def words(self) -> str:
-        """`skip (map no key: holds none)`, for headers and people."""
-        why = self.why
-        return f"{'ask' if self.ask else 'skip'} ({why})" if why else ("ask" if self.ask else "skip")
-
-    @property
-    def why(self) -> str:
-        """`map no key: holds none`: who said it, by which key and frequency, and what follows."""
-        said = self.source
-        if self.key:
-            said = f"{said} {self.key}"
-        if self.frequency:
-            said = f"{said} {self.frequency}"
-        return f"{said}: {self.reason}" if self.reason else said
+    reason: Reason = Reason.NONE
+    rest: Rest | None = None
+    limit: int = 0
+    """The k of `top_k`, with the reason NOT_BEST."""
 
 
 def route(
@@ -80,35 +115,35 @@ def route(
     evidence: Mapping[str, Evidence],
     *,
     chosen: frozenset[str] | None = None,
+    named: bool = False,
     top_k: int | None = None,
 ) -> tuple[Decision, ...]:
     """A decision for every candidate: the asked first, by expectation; then the skipped, in the order given.
 
-    `chosen` are the archives the caller wants, None for all.
+    `chosen` are the archives the caller wants, None for all; with `named` they were named one by one, and what was
+    learned about them does not count.
     """
     asked: list[Decision] = []
     skipped: list[Decision] = []
     for candidate in candidates:
-        decision = _decide(candidate, evidence.get(candidate.id), chosen)
+        decision = _decide(candidate, evidence.get(candidate.id), chosen, named)
         (asked if decision.ask else skipped).append(decision)
     if len(asked) > 1:
         asked.sort(key=lambda decision: -decision.expected)
     if top_k is not None and len(asked) > top_k:
-        for late in asked[top_k:]:
-            reason = f"only the best {top_k} are asked"
-            skipped.append(Decision(late.archive, False, late.source, late.key, late.frequency, late.expected, reason))
+        skipped += [late._replace(ask=False, reason=Reason.NOT_BEST, limit=top_k) for late in asked[top_k:]]
         del asked[top_k:]
     return (*asked, *skipped)
 
 
-def _decide(candidate: Candidate, found: Evidence | None, chosen: frozenset[str] | None) -> Decision:
+def _decide(candidate: Candidate, found: Evidence | None, chosen: frozenset[str] | None, named: bool) -> Decision:
     if chosen is not None and candidate.id not in chosen:
-        return Decision(candidate.id, False, "choice", reason="the request leaves it out")
-    if found is not None and found.answer == "no":
+        return Decision(candidate.id, False, Source.CHOICE, reason=Reason.NOT_CHOSEN)
+    if found is not None and found.answer == "no" and not (named and found.source is Source.LEARNED):
         return Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason)
-    if candidate.resting:
-        return Decision(candidate.id, False, "resting", reason=candidate.resting)
+    if candidate.rest is not None:
+        return Decision(candidate.id, False, Source.RESTING, reason=candidate.rest.reason, rest=candidate.rest)
     if found is None:
-        return Decision(candidate.id, True, "", expected=candidate.probability)
+        return Decision(candidate.id, True, Source.NOTHING, expected=candidate.probability)
     expected = found.expected if found.answer == "yes" else candidate.probability * found.expected
     return Decision(candidate.id, True, found.source, found.key, found.frequency, expected)

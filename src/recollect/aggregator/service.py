@@ -11,18 +11,29 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Protocol
 
-from recollect.aggregator.ask import Limits, Outcome
+from recollect.aggregator.ask import Limits
 from recollect.aggregator.breaker import Breaker, BreakerState
 from recollect.aggregator.cache import Cache, Entry, Kept, now
 from recollect.aggregator.gather import OnOutcome, gather_timegates, gather_timemaps, merged, negotiated
 from recollect.aggregator.maps import Maps
-from recollect.aggregator.routing import USUAL_PROBABILITY, Candidate, Decision, Evidence, route
+from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
+from recollect.aggregator.routing import (
+    UNHEARD,
+    USUAL_PROBABILITY,
+    Candidate,
+    Decision,
+    Evidence,
+    Reason,
+    Rest,
+    Source,
+    route,
+)
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.formats.timemap import Mementos, Negotiated
@@ -33,7 +44,7 @@ class Learner(Protocol):
 
     def evidence(self, uri_r: str) -> Mapping[str, Evidence]: ...
 
-    def learn(self, uri_r: str, outcomes: Sequence[Outcome]) -> None: ...
+    def learn(self, uri_r: str, outcomes: Sequence[Outcome], *, extra: Collection[str] = ()) -> None: ...
 
 
 def has_mementos(archive: Archive) -> bool:
@@ -64,7 +75,7 @@ class World:
     @cached_property
     def none(self) -> dict[str, Outcome]:
         """The outcome `none` of each archive: most of a cache is made of them, so they are made once."""
-        return {archive.id: Outcome(archive.id, "none") for archive in self.archives}
+        return {archive.id: Outcome(archive.id, OutcomeKind.NONE) for archive in self.archives}
 
     @cached_property
     def candidates(self) -> dict[str, Candidate]:
@@ -80,6 +91,11 @@ class World:
         return [self.candidates[archive.id] for archive in self.archives if archive.id in self.usual]
 
     @cached_property
+    def unlearned(self) -> tuple[str, ...]:
+        """Archives that are never skipped for what was learned."""
+        return tuple(archive.id for archive in self.archives if not archive.learn)
+
+    @cached_property
     def ruled(self) -> tuple[Archive, ...]:
         return tuple(archive for archive in self.archives if archive.only or archive.never)
 
@@ -88,12 +104,14 @@ class World:
         found: dict[str, Evidence] = {}
         if learner is not None:
             found.update(learner.evidence(uri_r))
+            for archive_id in self.unlearned:
+                found.pop(archive_id, None)
         if self.maps is not None:
             found.update(self.maps.evidence(uri_r))
         for archive in self.ruled:
             rule = archive.rule(uri_r)
             if rule is not None:
-                found[archive.id] = Evidence("no", "rule", rule, reason="not to be asked")
+                found[archive.id] = Evidence("no", Source.RULE, rule, reason=Reason.RULE)
         return found
 
 
@@ -116,6 +134,8 @@ class Lookup:
 
     uri_r: str
     chosen: frozenset[str] | None = None
+    named: bool = False
+    """Whether the chosen archives were named one by one: then they are asked whatever was learned about them."""
     wait: float | None = None
     """Seconds the client is ready to wait, if less than the server's deadline."""
     policy: CachePolicy = USUAL_POLICY
@@ -147,7 +167,7 @@ class Answer:
 
     @cached_property
     def failed(self) -> tuple[Outcome, ...]:
-        return tuple(outcome for outcome in self.outcomes if outcome.kind == "error" or outcome.partial)
+        return tuple(outcome for outcome in self.outcomes if outcome.kind is OutcomeKind.ERROR or outcome.partial)
 
     @cached_property
     def skipped(self) -> tuple[Decision, ...]:
@@ -155,11 +175,23 @@ class Answer:
 
     @cached_property
     def unheard(self) -> tuple[Decision, ...]:
-        """Archives that might hold something but were not asked: resting, beyond the best k, or not in the cache that
-        alone was to be asked."""
-        return tuple(
-            d for d in self.skipped if d.source in ("resting", "cache") or d.reason.startswith("only the best")
-        )
+        """Archives that might hold something but were not asked: resting, unlikely by what was learned, beyond the best
+        k, or not in the cache that alone was to be asked."""
+        return tuple(decision for decision in self.skipped if decision.reason in UNHEARD)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """How archives are asked for one lookup."""
+
+    lookup: Lookup
+    deadline: float
+    """A moment of the loop's clock."""
+    at: datetime | None = None
+    through_timegates: bool = False
+
+
+_FlightKey = tuple[str, frozenset[str] | None, bool]
 
 
 class _Flight:
@@ -197,11 +229,15 @@ class Aggregator:
         self._on_answer = on_answer or (lambda _: None)
         self._loop = asyncio.get_running_loop()
         self._breakers: dict[str, Breaker] = {}
-        self._flights: dict[tuple[str, frozenset[str] | None], _Flight] = {}
+        self._known_good: dict[str, str] = {}
+        self._proofs: set[asyncio.Task[None]] = set()
+        self.switched_off: frozenset[str] = frozenset()
+        """Archives that an operator lets rest."""
+        self._flights: dict[_FlightKey, _Flight] = {}
         self._refreshing: dict[str, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
-        tasks = [*self._refreshing.values(), *(flight.task for flight in self._flights.values())]
+        tasks = [*self._refreshing.values(), *self._proofs, *(flight.task for flight in self._flights.values())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -210,23 +246,40 @@ class Aggregator:
 
     # --- routing
 
-    def route(self, uri_r: str, chosen: frozenset[str] | None = None) -> tuple[Decision, ...]:
-        """Whom a lookup would ask now, and why; asks nobody."""
+    def route(self, uri_r: str, chosen: frozenset[str] | None = None, *, named: bool = False) -> tuple[Decision, ...]:
+        """Whom a lookup would ask now, and why; sends nothing."""
         world = self.world
         candidates = world.usual_candidates if chosen is None else list(world.candidates.values())
-        if self._client.somebody_paused or not all(breaker.closed for breaker in self._breakers.values()):
-            candidates = [one._replace(resting=self._resting(world.by_id[one.id])) for one in candidates]
-        return route(candidates, world.evidence(uri_r, self.learner), chosen=chosen, top_k=self._top_k)
+        if (
+            self._client.somebody_paused
+            or self.switched_off
+            or not all(breaker.closed for breaker in self._breakers.values())
+        ):
+            candidates = [one._replace(rest=self._rest(world.by_id[one.id])) for one in candidates]
+        evidence = world.evidence(uri_r, self.learner)
+        return route(candidates, evidence, chosen=chosen, named=named, top_k=self._top_k)
 
-    def _resting(self, archive: Archive) -> str:
+    def _rest(self, archive: Archive) -> Rest | None:
+        if archive.id in self.switched_off:
+            return Rest(Reason.SWITCHED_OFF)
         pause = self._client.pause_left(archive)
         if pause:
-            return f"it asked us to wait {pause:.0f} s more"
+            return Rest(Reason.PAUSED, pause)
         breaker = self._breakers.get(archive.id)
         if breaker is None or breaker.closed or breaker.would_allow(self._loop.time()):
-            return ""
+            return None
         state = breaker.state(self._loop.time())
-        return f"{state.failures} failures ({state.last_failure}), next try in {state.rest_left:.0f} s"
+        return Rest(Reason.FAILING, state.rest_left, state.failures, state.last_failure)
+
+    def wake(self, archive: str) -> None:
+        """Ask an archive again from now on: an operator's word ends its rest, its breaker's and its pause."""
+        self.switched_off = self.switched_off - {archive}
+        self._breakers.pop(archive, None)
+        self._client.end_pause(self.world.by_id[archive])
+
+    def let_rest(self, archive: str) -> None:
+        """Ask an archive no more until it is woken."""
+        self.switched_off = self.switched_off | {archive}
 
     # --- lookups
 
@@ -251,7 +304,7 @@ class Aggregator:
         if self.cache is not None and lookup.policy.read:
             entry = await self.cache.get(lookup.uri_r)
             if entry is not None:
-                decisions = self.route(lookup.uri_r, lookup.chosen)
+                decisions = self.route(lookup.uri_r, lookup.chosen, named=lookup.named)
                 kept, _ = self._usable(lookup, self.world, entry)
                 if all(decision.archive in kept for decision in decisions if decision.ask):
                     return await self._gather(lookup, entry)
@@ -270,7 +323,7 @@ class Aggregator:
         return ready
 
     async def _shared(self, lookup: Lookup, entry: Entry | None) -> Answer:
-        key = (lookup.uri_r, lookup.chosen)
+        key = (lookup.uri_r, lookup.chosen, lookup.named)
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(self._loop.create_task(self._gather(lookup, entry)))
@@ -286,7 +339,7 @@ class Aggregator:
         finally:
             flight.waiting -= 1
 
-    def _landed(self, key: tuple[str, frozenset[str] | None], flight: _Flight) -> None:
+    def _landed(self, key: _FlightKey, flight: _Flight) -> None:
         if self._flights.get(key) is flight:
             del self._flights[key]
 
@@ -294,7 +347,9 @@ class Aggregator:
         self, lookup: Lookup, entry: Entry | None, at: datetime | None = None, *, through_timegates: bool = False
     ) -> Answer:
         started, world = self._loop.time(), self.world
-        decisions = self.route(lookup.uri_r, lookup.chosen)
+        deadline = started + (self.deadline if lookup.wait is None else min(lookup.wait, self.deadline))
+        asking = _Asking(lookup, deadline, at, through_timegates)
+        decisions = self.route(lookup.uri_r, lookup.chosen, named=lookup.named)
         kept, stale = self._usable(lookup, world, entry) if entry is not None else ({}, [])
         todo = [world.by_id[d.archive] for d in decisions if d.ask and d.archive not in kept]
         fetched: list[Outcome] = []
@@ -303,11 +358,16 @@ class Aggregator:
             decisions = tuple(_not_cached(one) if one.archive in missing else one for one in decisions)
         elif todo:
             asked, turned_away = self._admit(todo)
-            fetched = await self._ask(lookup, asked, at, through_timegates)
+            fetched = await self._ask(asking, asked)
             if turned_away:
                 decisions = tuple(turned_away.get(decision.archive, decision) for decision in decisions)
-            if self.cache is not None and not through_timegates and lookup.policy.store:
-                entry = self._keep(lookup, world, fetched) or entry
+        if not lookup.policy.only and not any(
+            one.timemap.uris for one in (*(kept[d.archive].outcome for d in decisions if d.archive in kept), *fetched)
+        ):
+            decisions, more = await self._ask_the_unlikely(asking, decisions, kept)
+            fetched += more
+        if fetched and self.cache is not None and not through_timegates and lookup.policy.store:
+            entry = self._keep(lookup, world, fetched) or entry
         if stale:
             self._refresh(lookup, [world.by_id[archive] for archive in stale])
         used = [kept[d.archive] for d in decisions if d.ask and d.archive in kept]
@@ -324,40 +384,55 @@ class Aggregator:
         self._on_answer(answer)
         return answer
 
-    async def _ask(
-        self, lookup: Lookup, asked: Sequence[Archive], at: datetime | None, through_timegates: bool
-    ) -> list[Outcome]:
-        deadline = self._loop.time() + (self.deadline if lookup.wait is None else min(lookup.wait, self.deadline))
+    async def _ask_the_unlikely(
+        self, asking: _Asking, decisions: tuple[Decision, ...], kept: Mapping[str, Kept]
+    ) -> tuple[tuple[Decision, ...], list[Outcome]]:
+        """Before the answer is that nothing was found: ask those that are skipped for nothing but what was learned."""
+        unlikely = {d.archive for d in decisions if d.reason is Reason.UNLIKELY}
+        if not unlikely:
+            return decisions, []
+        todo = [self.world.by_id[a] for a in unlikely if a in self.world.by_id and a not in kept]
+        resting = {archive.id: rest for archive in todo if (rest := self._rest(archive)) is not None}
+        asked, turned_away = self._admit([archive for archive in todo if archive.id not in resting])
+        for archive_id, rest in resting.items():
+            turned_away[archive_id] = Decision(archive_id, False, Source.RESTING, reason=rest.reason, rest=rest)
+        outcomes = await self._ask(asking, asked, extra=unlikely) if asked else []
+        changed = {d.archive: d._replace(ask=True, reason=Reason.NONE) for d in decisions if d.archive in unlikely}
+        changed |= turned_away
+        return tuple(changed.get(decision.archive, decision) for decision in decisions), outcomes
+
+    async def _ask(self, asking: _Asking, archives: Sequence[Archive], *, extra: Collection[str] = ()) -> list[Outcome]:
+        lookup = asking.lookup
         headers = {"Via": lookup.via} if lookup.via else None
         try:
-            if through_timegates:
+            if asking.through_timegates:
                 outcomes = await gather_timegates(
                     self._client,
-                    asked,
+                    archives,
                     lookup.uri_r,
-                    at,
-                    deadline=deadline,
+                    asking.at,
+                    deadline=asking.deadline,
                     headers=headers,
                     on_outcome=lookup.on_outcome,
                 )
             else:
                 outcomes = await gather_timemaps(
                     self._client,
-                    asked,
+                    archives,
                     lookup.uri_r,
-                    deadline=deadline,
+                    deadline=asking.deadline,
                     headers=headers,
                     limits=self._limits,
                     on_outcome=lookup.on_outcome,
                 )
         except BaseException:
-            for archive in asked:
+            for archive in archives:
                 if archive.id in self._breakers:
                     self._breakers[archive.id].abandoned()
             raise
-        self._tell_breakers(outcomes, impatient=lookup.wait is not None)
+        self._report(lookup.uri_r, outcomes, impatient=lookup.wait is not None)
         if self.learner is not None:
-            self.learner.learn(lookup.uri_r, outcomes)
+            self.learner.learn(lookup.uri_r, outcomes, extra=extra or (lookup.chosen or () if lookup.named else ()))
         return outcomes
 
     # --- breakers
@@ -374,21 +449,43 @@ class Aggregator:
             if breaker is None or breaker.allows(moment):
                 asked.append(archive)
             else:
-                turned_away[archive.id] = Decision(archive.id, False, "resting", reason=self._resting(archive))
+                rest = self._rest(archive) or Rest(Reason.FAILING)
+                turned_away[archive.id] = Decision(archive.id, False, Source.RESTING, reason=rest.reason, rest=rest)
         return asked, turned_away
 
-    def _tell_breakers(self, outcomes: Sequence[Outcome], *, impatient: bool) -> None:
+    def _report(self, uri_r: str, outcomes: Sequence[Outcome], *, impatient: bool) -> None:
+        """Report to the breakers how each archive did."""
+        moment = self._loop.time()
         for outcome in outcomes:
             breaker = self._breakers.get(outcome.archive)
-            if outcome.harm and not (impatient and outcome.error == "timeout"):
+            if outcome.kind is not OutcomeKind.ERROR:
+                self._known_good[outcome.archive] = uri_r
+            if outcome.harm and not (impatient and outcome.failure is Failure.TIMEOUT):
                 if breaker is None:
                     breaker = self._breakers[outcome.archive] = Breaker()
-                breaker.failure(self._loop.time(), outcome.error)
+                if breaker.failure(moment, outcome.error, uri_r):
+                    proof = self._loop.create_task(self._prove(outcome.archive, breaker))
+                    self._proofs.add(proof)
+                    proof.add_done_callback(self._proofs.discard)
             elif breaker is not None:
-                if outcome.kind == "error" and outcome.error in ("throttled", "timeout"):
+                if outcome.failure in (Failure.THROTTLED, Failure.TIMEOUT):
                     breaker.abandoned()
                 else:
-                    breaker.success(self._loop.time())
+                    breaker.success(moment, uri_r)
+
+    async def _prove(self, archive_id: str, breaker: Breaker) -> None:
+        """Ask an archive that keeps failing for something it answered before, or else something harmless: only if that
+        fails too, the archive is to blame and not what it was asked for."""
+        good = False
+        archive = self.world.by_id.get(archive_id)
+        try:
+            if archive is not None:
+                deadline = self._loop.time() + min(self.deadline, _PROOF_SECONDS)
+                known = self._known_good.get(archive_id, _HARMLESS)
+                (outcome,) = await gather_timemaps(self._client, [archive], known, deadline=deadline)
+                good = not outcome.harm
+        finally:
+            breaker.proved(self._loop.time(), good=good)
 
     def rest_left(self, archives: Iterable[str]) -> float:
         """Seconds until the first of these may be asked again."""
@@ -436,17 +533,19 @@ class Aggregator:
         moment = now()
         kept = {
             world.cache_keys[outcome.archive]: Kept(
-                world.none[outcome.archive] if outcome.kind == "none" else outcome, moment
+                world.none[outcome.archive] if outcome.kind is OutcomeKind.NONE else outcome, moment
             )
             for outcome in outcomes
-            if outcome.kind != "error" and not outcome.partial and outcome.knows is None
+            if outcome.kind is not OutcomeKind.ERROR and not outcome.partial and outcome.knows is None
         }
         return self.cache.update(lookup.uri_r, kept) if kept else None
 
     def _remember(self, entry: Entry, world: World, answer: Answer) -> None:
         """Keep the whole answer in the entry until the first of its parts ages."""
         # Only for what is asked a second time: most is not, and the memory is better used.
-        if self.cache is None or answer.cache != "hit" or answer.unheard or not answer.outcomes or _ready(entry, world):
+        if self.cache is None or answer.cache != "hit" or not answer.outcomes or _ready(entry, world):
+            return
+        if any(decision.reason is not Reason.UNLIKELY for decision in answer.unheard):
             return
         kept = [entry.kept.get(world.cache_keys[outcome.archive]) for outcome in answer.outcomes]
         whole = [one for one in kept if one is not None]
@@ -463,7 +562,8 @@ class Aggregator:
             try:
                 asked, _ = self._admit(archives)
                 quiet = Lookup(lookup.uri_r, via=lookup.via)
-                self._keep(quiet, self.world, await self._ask(quiet, asked, None, False))
+                asking = _Asking(quiet, self._loop.time() + self.deadline)
+                self._keep(quiet, self.world, await self._ask(asking, asked))
             finally:
                 self._refreshing.pop(lookup.uri_r, None)
 
@@ -471,6 +571,8 @@ class Aggregator:
 
 
 _MOST_REFRESHING = 64
+_PROOF_SECONDS = 10.0
+_HARMLESS = "http://example.com/"
 
 
 def _ready(entry: Entry, world: World) -> bool:
@@ -487,7 +589,7 @@ def _in_order(world: World, outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
 
 
 def _not_cached(decision: Decision) -> Decision:
-    return Decision(decision.archive, False, "cache", reason="not in the cache")
+    return Decision(decision.archive, False, Source.CACHE, reason=Reason.NOT_CACHED)
 
 
 def _word(used: Sequence[Kept], stale: Sequence[str], fetched: Sequence[Outcome]) -> str:

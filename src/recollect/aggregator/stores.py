@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import time
 from typing import Any
@@ -25,22 +25,25 @@ _PREFIX = "recollect:1:"
 
 
 class FileStore:
-    """A SQLite file of at most `max_bytes` of entries."""
+    """A SQLite file of at most `max_bytes` of entries. A damaged one is set aside, and a new one begun."""
 
-    def __init__(self, path: str | Path, max_bytes: int) -> None:
+    def __init__(self, path: str | Path, max_bytes: int, on_problem: Callable[[str], None] | None = None) -> None:
         self._max_bytes = max_bytes
         self._lock = asyncio.Lock()
         try:
-            self._db = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
-            # What a cache holds can be asked for again: no need to wait for the disk.
-            self._db.executescript("pragma journal_mode=wal; pragma synchronous=off;" + _SCHEMA)
+            self._db = _open(path)
+        except sqlite3.OperationalError as error:  # not damaged: no such folder, no permission, locked
+            raise _unusable(path, error) from error
         except sqlite3.DatabaseError as error:
-            raise ResourceError(
-                "cannot use the cache file",
-                where=str(path),
-                why=str(error),
-                hint="name another file, or remove it if it is a broken cache",
-            ) from error
+            if not _was_a_cache(Path(path)):
+                raise _unusable(path, error) from error
+            aside = _set_aside(Path(path))
+            if on_problem is not None:
+                on_problem(f"the cache file is damaged and was moved to {aside}: {error}")
+            try:
+                self._db = _open(path)
+            except sqlite3.DatabaseError as again:
+                raise _unusable(path, again) from again
         self._total = self._count()
 
     async def get(self, key: str) -> bytes | None:
@@ -84,6 +87,42 @@ class FileStore:
             self._db.close()
 
 
+def _open(path: str | Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
+    try:
+        # What a cache holds can be asked for again: no need to wait for the disk.
+        db.executescript("pragma journal_mode=wal; pragma synchronous=off;" + _SCHEMA)
+        (found,) = db.execute("pragma quick_check(1)").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
+        db.execute("select count(*), sum(size) from entries").fetchone()
+    except sqlite3.DatabaseError:
+        db.close()
+        raise
+    return db
+
+
+def _was_a_cache(path: Path) -> bool:
+    """Whether a file that is no database may be a damaged cache, and not something else that was named by mistake."""
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0" or path.suffix in ("", ".cache", ".db", ".sqlite", ".sqlite3")
+
+
+def _set_aside(path: Path) -> Path:
+    """Rename a damaged file, and drop what belongs to it alone."""
+    aside = path.with_name(path.name + ".damaged")
+    path.replace(aside)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    return aside
+
+
+def _unusable(path: str | Path, error: Exception) -> ResourceError:
+    return ResourceError(
+        "cannot use the cache file", where=str(path), why=str(error), hint="name another file, or turn the cache off"
+    )
+
+
 class RedisStore:
     """A Redis server, by URL (`redis://host:port/db`)."""
 
@@ -110,10 +149,12 @@ class RedisStore:
         await self._redis.aclose()
 
 
-def open_store(where: str, max_bytes: int) -> FileStore | RedisStore | None:
+def open_store(
+    where: str, max_bytes: int, on_problem: Callable[[str], None] | None = None
+) -> FileStore | RedisStore | None:
     """The store of a `--cache` setting: `memory` has none, `redis://` is a server, everything else a file."""
     if where == "memory":
         return None
     if where.startswith(("redis://", "rediss://", "unix://")):
         return RedisStore(where)
-    return FileStore(where, max_bytes)
+    return FileStore(where, max_bytes, on_problem)

@@ -200,6 +200,10 @@ class ArchiveClient:
         """Seconds for which the archive asked not to be called."""
         return self._peer(archive).gate.pause_left
 
+    def end_pause(self, archive: Archive) -> None:
+        """Forget that the archive asked for a pause."""
+        self._peer(archive).gate.paused_until = 0.0
+
     def in_use(self, archive: Archive) -> int:
         """Requests to this archive under way now."""
         return self._peer(archive).gate.inside
@@ -240,11 +244,14 @@ class ArchiveClient:
             url = onward
 
     def _notice(self, peer: _Peer, kind: RequestKind, sink: Whole | Streamed) -> None:
-        """Take note of what a status says about our rate."""
+        """Take note of what a status says about our rate; an archived 429 or 503 says nothing."""
         if sink.status not in (429, 503):
             peer.gate.noticed(sink.status, "")
             return
-        peer.gate.noticed(sink.status, Headers(sink.raw).get("retry-after"))
+        headers = Headers(sink.raw)
+        if "memento-datetime" in headers:
+            return
+        peer.gate.noticed(sink.status, headers.get("retry-after"))
         self._paused_until = max(self._paused_until, peer.gate.paused_until)
         pause = peer.gate.pause_left
         if self._permits is not None and pause:

@@ -88,6 +88,8 @@ class Archive:
     probability: float | None = None
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     ignore: bool = False
+    learn: bool = True
+    """Whether it may be skipped for what was learned about it."""
     allow_hosts: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -257,6 +259,7 @@ class _Entry:
             probability=self.take("probability", float, at_least=0),
             headers=self.headers(),
             ignore=bool(self.take("ignore", bool)),
+            learn=self.take("learn", bool) is not False,
             allow_hosts=self.strings("allow_hosts"),
             only=self.patterns("only"),
             never=self.patterns("never"),

@@ -12,7 +12,7 @@ from recollect.errors import UsageError
 from recollect.model import Progress
 
 if TYPE_CHECKING:
-    from recollect.aggregator.ask import Outcome
+    from recollect.aggregator.outcomes import Outcome
     from recollect.archives.registry import Archive
     from recollect.model import ProgressCallback
 
@@ -146,22 +146,22 @@ async def _check(chosen: tuple[Archive, ...], uri: str, timeout: float, progress
 
 
 def _words(outcome: Outcome) -> str:
-    if outcome.kind == "error":
-        return f"{outcome.error}: {outcome.why}" if outcome.why else outcome.error
-    if outcome.partial:
-        return f"partial: {outcome.partial}"
-    return "; ".join(outcome.timemap.problems)
+    from recollect.aggregator.explain import outcome_words
+
+    return outcome_words(outcome) or "; ".join(outcome.timemap.problems)
 
 
 def _state(outcome: Outcome) -> dict[str, Any]:
+    from recollect.aggregator.explain import outcome_fields
+
     return {
         "archive": outcome.archive,
         "state": "error" if outcome.kind == "error" else "ok",
-        "mementos": outcome.count,
-        "seconds": round(outcome.elapsed, 3),
         "requests": outcome.requests,
-        "error": outcome.error,
-        "why": outcome.why,
-        "partial": outcome.partial,
-        "problems": list(outcome.timemap.problems),
+        "seconds": round(outcome.elapsed, 3),
+        "error": "",
+        "why": "",
+        "partial": "",
+        "problems": [],
+        **outcome_fields(outcome),
     }

@@ -24,7 +24,7 @@ from recollect.errors import ArchiveError, UsageError
 from recollect.model import Progress
 
 if TYPE_CHECKING:
-    from recollect.aggregator.ask import Outcome
+    from recollect.aggregator.outcomes import Outcome
     from recollect.aggregator.routing import Decision
     from recollect.aggregator.service import Aggregator, Answer, Lookup
     from recollect.archives.client import ArchiveClient
@@ -133,6 +133,7 @@ def timemap(
     uri: str, kind: str, as_json: bool, since: datetime | None, until: datetime | None, base: str, **common: Any
 ) -> int:
     """List the mementos of URI in all archives."""
+    from recollect.aggregator.explain import outcome_json
     from recollect.formats.timemap import Place, write_timemap
 
     kind = "json" if as_json else kind
@@ -140,7 +141,7 @@ def timemap(
     answer = question.ask(lambda aggregator, lookup: aggregator.timemaps(lookup))
     mementos = answer.mementos.between(since, until)
     if mementos.rows:
-        extra = {"archives": [_told(d, o) for d, o in _by_archive(answer)]} if kind == "json" else None
+        extra = {"archives": [outcome_json(d, o) for d, o in _by_archive(answer)]} if kind == "json" else None
         out = sys.stdout.buffer
         for chunk in write_timemap(kind, Place(base.rstrip("/"), question.uri), mementos, extra=extra):
             out.write(chunk)
@@ -277,7 +278,8 @@ class _Question:
             aggregator = Aggregator(client, world, deadline=options.timeout, top_k=options.top_k)
             total = sum(decision.ask for decision in aggregator.route(self.uri, self.chosen))
             answered: list[Outcome] = []
-            lookup = Lookup(self.uri, self.chosen, on_outcome=answered.append)
+            named = any(not name.strip().startswith("!") for name in options.ask.split(",") if name.strip())
+            lookup = Lookup(self.uri, self.chosen, named, on_outcome=answered.append)
             ticking = asyncio.ensure_future(_tick(progress, answered, total))
             try:
                 return await job(_Asking(aggregator, client, lookup, {a.id: a for a in self.archives}))
@@ -325,23 +327,15 @@ def _by_archive(answer: Answer) -> list[tuple[Decision, Outcome | None]]:
 
 
 def _row(decision: Decision, outcome: Outcome | None) -> tuple[str, str, str, str, str]:
-    why = decision.why
+    from recollect.aggregator.explain import outcome_words, why
+
     if outcome is None:
-        return decision.archive, "asked" if decision.ask else "skipped", "", "", why
+        return decision.archive, "asked" if decision.ask else "skipped", "", "", why(decision)
     time = f"{outcome.elapsed:.2f} s"
     if outcome.kind == "error":
-        said = f"{outcome.error}: {outcome.why}" if outcome.why else outcome.error
-        return decision.archive, "failed", "", time, said
-    said = f"incomplete: {outcome.partial}" if outcome.partial else why
-    return decision.archive, "partial" if outcome.partial else "asked", f"{outcome.count:,}", time, said
-
-
-def _told(decision: Decision, outcome: Outcome | None) -> dict[str, Any]:
-    archive, state, _, _, why = _row(decision, outcome)
-    told: dict[str, Any] = {"id": archive, "state": state, "mementos": outcome.count if outcome else 0, "why": why}
-    if outcome is not None:
-        told["seconds"] = round(outcome.elapsed, 3)
-    return told
+        return decision.archive, "failed", "", time, outcome_words(outcome)
+    state = "partial" if outcome.partial else "asked"
+    return decision.archive, state, f"{outcome.count:,}", time, outcome_words(outcome) or why(decision)
 
 
 _HOPS = 5

@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import sys
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, lines_of, progress_bar, talk
+
+if TYPE_CHECKING:
+    from recollect.aggregator.replay import Tally
+    from recollect.archives.registry import Archive
 
 _SERVE_EPILOG = """\b
 Examples:
@@ -129,8 +133,6 @@ Examples:
   recollect route - --maps maps/ --json < urls.txt       one JSON line per URI
 """
 
-_WORDS = {True: "ask", False: "skip"}
-
 
 @click.command("route", epilog=_ROUTE_EPILOG)
 @click.argument("uri")
@@ -140,6 +142,7 @@ _WORDS = {True: "ask", False: "skip"}
 @json_option
 def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int | None, as_json: bool) -> int:
     """Explain whom a lookup of URI would ask: each archive, the decision, and the key that decided. Asks nobody."""
+    from recollect.aggregator.explain import decision_json, reason_words
     from recollect.aggregator.maps import Maps
     from recollect.aggregator.routing import route as decide
     from recollect.aggregator.service import World
@@ -155,7 +158,7 @@ def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int 
         uri_r = clean_uri(one)
         decisions = decide(world.usual_candidates, world.evidence(uri_r), top_k=top_k)
         if as_json:
-            told = [{"id": d.archive, "decision": _WORDS[d.ask], **_fields(d)} for d in decisions]
+            told = [decision_json(decision) for decision in decisions]
             emit_json_line({"uri": uri_r, "ask": sum(d.ask for d in decisions), "archives": told})
             continue
         asked = sum(decision.ask for decision in decisions)
@@ -169,7 +172,7 @@ def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int 
                     d.key,
                     d.frequency,
                     f"{d.expected:g}" * d.ask,
-                    d.reason,
+                    reason_words(d),
                 )
                 for d in decisions
             ],
@@ -177,11 +180,6 @@ def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int 
             right=[5],
         )
     return 3 if maps.problems else 0
-
-
-def _fields(decision: Any) -> dict[str, Any]:
-    told = {name: getattr(decision, name) for name in ("source", "key", "frequency", "reason")}
-    return {name: value for name, value in told.items() if value} | {"expected": decision.expected}
 
 
 _REPLAY_EPILOG = """\b
@@ -199,6 +197,13 @@ Examples:
 @click.option("--truth", "truth_dir", help="Directory of maps that tell what the archives hold, if the log does not.")
 @click.option("--top-k", type=int, help="Ask at most so many archives, the most promising first.")
 @click.option("--explore", type=float, default=0.05, show_default=True, help="Share that asks against the model.")
+@click.option(
+    "--target-recall",
+    type=click.FloatRange(0, 1),
+    default=0.95,
+    show_default=True,
+    help="Share of what each archive holds that it must be asked for.",
+)
 @click.option("--latency", type=float, default=0.5, show_default=True, help="Seconds where the log tells none.")
 @click.option("--seed", type=int, default=1, show_default=True, help="For the chance of exploring.")
 @json_option
@@ -209,6 +214,7 @@ def replay(
     truth_dir: str | None,
     top_k: int | None,
     explore: float,
+    target_recall: float,
     latency: float,
     seed: int,
     as_json: bool,
@@ -242,11 +248,37 @@ def replay(
             truth=truth,
             top_k=top_k,
             explore=explore,
+            target_recall=target_recall,
+            targets=_TARGETS,
             latency=latency,
             seed=seed,
             on_progress=on_progress,
         )
-    broadcast = tallies[0].requests or 1
+    ways = [tally for tally in tallies if tally.target in (0, target_recall)]
+    promises = sorted((tally for tally in tallies if tally.way == "learned"), key=lambda tally: tally.target)
+    if as_json:
+        emit_json(
+            {
+                "lookups": len(lookups),
+                "archives": ids,
+                "left_out": len(problems),
+                "ways": [_tally_json(tally) for tally in ways],
+                "targets": [_target_json(tally, tallies[0]) for tally in promises],
+            }
+        )
+    else:
+        _show_ways(ways, len(lookups), len(ids))
+        if promises:
+            _show_targets(promises, tallies[0])
+            _show_archives(ids, promises)
+    return 3 if problems else 0
+
+
+_TARGETS = (0.9, 0.95, 0.99)
+
+
+def _show_ways(ways: list[Tally], lookups: int, archives: int) -> None:
+    broadcast = ways[0].requests or 1
     rows = [
         (
             tally.way,
@@ -258,34 +290,66 @@ def replay(
             f"{tally.latency(0.5):.3f}",
             f"{tally.latency(0.95):.3f}",
         )
-        for tally in tallies
+        for tally in ways
     ]
-    if as_json:
-        emit_json(
-            {
-                "lookups": len(lookups),
-                "archives": ids,
-                "left_out": len(problems),
-                "ways": [_tally_json(tally) for tally in tallies],
-            }
-        )
-    else:
+    emit_table(
+        ("way", "requests", "a lookup", "saved", "recall", "wasted", "median s", "p95 s"),
+        rows,
+        title=f"{lookups:,} lookups, {archives} archives",
+        right=range(1, 8),
+    )
+
+
+def _show_targets(promises: list[Tally], broadcast: Tally) -> None:
+    rows = []
+    for tally in promises:
+        told = _target_json(tally, broadcast)
+        lowest = "" if told["lowest_recall"] is None else f"{told['lowest_recall']:.1%}"
+        rows.append((f"{tally.target:.0%}", f"{told['saved']:.1%}", f"{tally.recall:.2%}", lowest))
+    emit_table(
+        ("target", "saved", "recall", "lowest of an archive"),
+        rows,
+        title="What was learned, by the recall promised for every archive",
+        right=range(4),
+    )
+
+
+def _show_archives(ids: list[str], promises: list[Tally]) -> None:
+    held = promises[0].held_by
+    rows = [
+        (one, held[one], *(f"{tally.found_by[one] / held[one]:.1%}" for tally in promises))
+        for one in sorted(ids, key=lambda one: -held[one])
+        if held[one]
+    ]
+    if rows:
         emit_table(
-            ("way", "requests", "a lookup", "saved", "recall", "wasted", "median s", "p95 s"),
+            ("archive", "holds", *(f"target {tally.target:.0%}" for tally in promises)),
             rows,
-            title=f"{len(lookups):,} lookups, {len(ids)} archives",
-            right=range(1, 8),
+            title="Recall by archive, after the first 1,000 lookups",
+            right=range(1, 2 + len(promises)),
         )
-    return 3 if problems else 0
 
 
-def _nameless(archive_id: str) -> Any:
+def _target_json(tally: Tally, broadcast: Tally) -> dict[str, Any]:
+    by_archive = {one: round(tally.found_by[one] / held, 6) for one, held in sorted(tally.held_by.items()) if held}
+    return {
+        "target": tally.target,
+        "requests": tally.requests,
+        "saved": round(1 - tally.requests / (broadcast.requests or 1), 6),
+        "recall": round(tally.recall, 6),
+        "lowest_recall": min(by_archive.values(), default=None),
+        "recall_by_archive": by_archive,
+        "held_by_archive": dict(sorted(tally.held_by.items())),
+    }
+
+
+def _nameless(archive_id: str) -> Archive:
     from recollect.archives.registry import Archive
 
     return Archive(archive_id)
 
 
-def _tally_json(tally: Any) -> dict[str, Any]:
+def _tally_json(tally: Tally) -> dict[str, Any]:
     return {
         "way": tally.way,
         "requests": tally.requests,

@@ -14,6 +14,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
+from recollect.aggregator.outcomes import OutcomeKind
 from recollect.aggregator.service import Answer
 
 log = logging.getLogger("recollect.web")
@@ -46,7 +47,7 @@ class AccessLog:
         }
         if answer is not None:
             record["cache"] = answer.cache
-            record["archives"] = {o.archive: o.count for o in answer.outcomes if o.kind != "error"}
+            record["archives"] = {o.archive: o.count for o in answer.outcomes if o.kind is not OutcomeKind.ERROR}
             record["times"] = {o.archive: round(o.elapsed * 1000) for o in answer.outcomes}
             failed = {o.archive: o.error or "partial" for o in answer.failed}
             if failed:

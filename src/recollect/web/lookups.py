@@ -19,8 +19,9 @@ from math import ceil
 
 from aiohttp import web
 
-from recollect.aggregator.ask import Outcome
-from recollect.aggregator.routing import Decision
+from recollect.aggregator.explain import decision_json, outcome_json
+from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
+from recollect.aggregator.routing import Decision, Reason
 from recollect.aggregator.service import USUAL_POLICY, Answer, CachePolicy, Lookup
 from recollect.archives.registry import choose
 from recollect.datetimes import format_iso, parse_http_date
@@ -31,9 +32,7 @@ from recollect.web.monitor import to_event
 from recollect.web.replay import raw_location, raw_preferences, replay
 from recollect.web.replies import (
     COMMON,
-    archive_of,
     archives_of,
-    decided,
     describe,
     error_reply,
     json_reply,
@@ -149,8 +148,8 @@ async def summary(context: Context, request: web.BaseRequest, rest: str, seen: S
 
 async def route(context: Context, _request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
     target = _target(context, "route", rest, seen)
-    decisions = context.aggregator.route(target.uri_r, _chosen(context, target))
-    told = [{"id": decision.archive, **decided(decision)} for decision in decisions]
+    decisions = context.aggregator.route(target.uri_r, _chosen(context, target), named=_named(target))
+    told = [decision_json(decision) for decision in decisions]
     asked = sum(decision.ask for decision in decisions)
     return json_reply({"uri": target.uri_r, "ask": asked, "skip": len(decisions) - asked, "archives": told})
 
@@ -166,8 +165,8 @@ async def stream(context: Context, request: web.BaseRequest, rest: str, seen: Se
     if request.method == "HEAD":
         await response.write_eof()
         return response
-    decisions = {d.archive: d for d in context.aggregator.route(target.uri_r, lookup.chosen)}
-    first = {"uri": target.uri_r, "archives": [{"id": d.archive, **decided(d)} for d in decisions.values()]}
+    decisions = {d.archive: d for d in context.aggregator.route(target.uri_r, lookup.chosen, named=lookup.named)}
+    first = {"uri": target.uri_r, "archives": [decision_json(d) for d in decisions.values()]}
     await response.write(to_event("route", first))
     answer = seen.answer = await _tell(context, response, lookup, decisions)
     complete = not answer.failed and not answer.unheard
@@ -189,7 +188,7 @@ async def _tell(
 
     async def tell(outcome: Outcome) -> None:
         told.add(outcome.archive)
-        said = archive_of(decisions[outcome.archive], outcome)
+        said = outcome_json(decisions[outcome.archive], outcome)
         captures = zip(outcome.timemap.moments, outcome.timemap.uris, strict=True)
         said["list"] = [[moment.replace(":", ""), uri] for moment, uri in captures]
         await response.write(to_event("archive", said))
@@ -220,6 +219,7 @@ def _lookup(context: Context, request: web.BaseRequest, target: Target) -> Looku
     return Lookup(
         target.uri_r,
         _chosen(context, target),
+        _named(target),
         float(wait[1]) if wait else None,
         _cache_policy(request),
         via(context, request),
@@ -233,6 +233,11 @@ def _chosen(context: Context, target: Target) -> frozenset[str] | None:
         return frozenset(archive.id for archive in choose(context.aggregator.world.archives, target.archives))
     except FormatError as error:
         raise UsageError(error.what, where=error.where, why=error.why, hint="/archives lists them") from error
+
+
+def _named(target: Target) -> bool:
+    """Whether the request names the archives it wants, and not only those it does not."""
+    return any(not name.strip().startswith("!") for name in target.archives.split(",") if name.strip())
 
 
 def _cache_policy(request: web.BaseRequest) -> CachePolicy:
@@ -266,13 +271,13 @@ def _accept_datetime(request: web.BaseRequest) -> datetime | None:
 
 
 def _nothing(context: Context, target: Target, answer: Answer, headers: dict[str, str]) -> web.StreamResponse:
-    """No mementos: nobody holds any, or nobody could say."""
+    """No mementos: no archive holds any, or none could answer."""
     fields = {**headers, **describe(answer)}
-    asked = [outcome for outcome in answer.outcomes if outcome.kind == "error"]
-    if any(decision.source == "cache" for decision in answer.unheard):
+    asked = [outcome for outcome in answer.outcomes if outcome.kind is OutcomeKind.ERROR]
+    if any(decision.reason is Reason.NOT_CACHED for decision in answer.unheard):
         return error_reply(504, "not in the cache", kind="not-cached", uri_r=target.uri_r, headers=fields)
     if asked and len(asked) == len(answer.outcomes):
-        late = all(outcome.error in ("timeout", "throttled") for outcome in asked)
+        late = all(outcome.failure in (Failure.TIMEOUT, Failure.THROTTLED) for outcome in asked)
         message = "no archive answered in time" if late else "no archive could answer"
         return error_reply(504 if late else 502, message, uri_r=target.uri_r, answer=answer, headers=fields)
     if not answer.outcomes and answer.unheard:

@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from recollect import __version__
+from recollect.aggregator.breaker import BreakerState
 from recollect.archives.registry import Archive
 from recollect.errors import RecollectError
 from recollect.web.app import Context, Seen
@@ -36,7 +37,10 @@ async def archives(context: Context, _request: web.BaseRequest, _rest: str, seen
     told = []
     for archive in context.aggregator.world.archives:
         breaker, pause, busy = states[archive.id]
-        entry = _public(archive) | {"state": "paused" if pause else breaker.name, "map": mapped.get(archive.id, "")}
+        entry = _public(archive) | {
+            "state": _state(context, archive.id, breaker, pause),
+            "map": mapped.get(archive.id, ""),
+        }
         if seen.operator:
             entry["detail"] = {
                 "failures": breaker.failures,
@@ -47,6 +51,12 @@ async def archives(context: Context, _request: web.BaseRequest, _rest: str, seen
             }
         told.append(entry)
     return json_reply(told, headers={"Cache-Control": "no-store"})
+
+
+def _state(context: Context, archive: str, breaker: BreakerState, pause: float) -> str:
+    if archive in context.aggregator.switched_off:
+        return "switched off"
+    return "paused" if pause else breaker.name.value
 
 
 def _public(archive: Archive) -> dict[str, Any]:
@@ -63,7 +73,9 @@ async def metrics(context: Context, _request: web.BaseRequest, _rest: str, _seen
 
 def exposition(context: Context) -> str:
     """The counters of this worker."""
-    gauges = {name: (state.name, pause, busy) for name, (state, pause, busy) in context.aggregator.states().items()}
+    gauges = {
+        name: (state.name.value, pause, busy) for name, (state, pause, busy) in context.aggregator.states().items()
+    }
     cache = context.aggregator.cache
     lines = context.metrics.lines(gauges, (len(cache), cache.bytes) if cache is not None else None)
     return "".join(f"{line}\n" for line in lines)

@@ -14,7 +14,8 @@ from html import escape
 from urllib.parse import urlsplit
 
 from recollect import __version__
-from recollect.aggregator.ask import Outcome
+from recollect.aggregator.explain import reason_words
+from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.aggregator.routing import Decision
 from recollect.aggregator.service import Aggregator, Answer, Lookup
 from recollect.archives.registry import Archive
@@ -90,7 +91,7 @@ async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) ->
 
 
 def _answered(outcome: Outcome, names: dict[str, str]) -> str:
-    said = _count(outcome.count, "capture") if outcome.kind == "mementos" else outcome.error or "none"
+    said = _count(outcome.count, "capture") if outcome.kind is OutcomeKind.MEMENTOS else outcome.error or "none"
     return f"<b>{escape(names.get(outcome.archive, outcome.archive))}</b> {escape(said)}"
 
 
@@ -174,7 +175,7 @@ def _state(decision: Decision, outcome: Outcome | None) -> tuple[str, str, str]:
     if outcome is None:
         return "asked", "", ""
     time = f"{outcome.elapsed:.2f} s" if outcome.elapsed else ""
-    if outcome.kind == "error":
+    if outcome.kind is OutcomeKind.ERROR:
         return "failed", "", time
     if outcome.partial:
         return "partial", f"{outcome.count:,}", time
@@ -185,7 +186,7 @@ def _reason(decision: Decision) -> str:
     """Why it was asked or not: the source, its deciding key and count, and what follows."""
     key = f"<code>{escape(decision.key)}</code>" if decision.key else ""
     said = " ".join(part for part in (key, escape(decision.frequency)) if part)
-    return ": ".join(part for part in (escape(decision.source), said, escape(decision.reason)) if part)
+    return ": ".join(part for part in (escape(decision.source), said, escape(reason_words(decision))) if part)
 
 
 def _trouble(outcome: Outcome | None) -> str:

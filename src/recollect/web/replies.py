@@ -14,7 +14,8 @@ from typing import Any
 from aiohttp import web
 
 from recollect import __version__
-from recollect.aggregator.ask import Outcome
+from recollect.aggregator.explain import outcomes_json, words
+from recollect.aggregator.outcomes import Outcome
 from recollect.aggregator.routing import Decision
 from recollect.aggregator.service import Answer
 from recollect.errors import RecollectError
@@ -106,7 +107,7 @@ def describe(answer: Answer) -> dict[str, str]:
 
 
 def route_header(decisions: tuple[Decision, ...]) -> str:
-    return _plain(", ".join([f"{decision.archive}={decision.words}" for decision in decisions]))
+    return _plain(", ".join([f"{decision.archive}={words(decision)}" for decision in decisions]))
 
 
 def _plain(text: str) -> str:
@@ -122,32 +123,4 @@ def _short(outcome: Outcome) -> str:
 
 def archives_of(answer: Answer) -> list[dict[str, Any]]:
     """Per archive: asked, skipped or failed, and why; for JSON."""
-    outcomes = {outcome.archive: outcome for outcome in answer.outcomes}
-    return [archive_of(decision, outcomes.get(decision.archive)) for decision in answer.decisions]
-
-
-def archive_of(decision: Decision, outcome: Outcome | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"id": decision.archive, **decided(decision)}
-    if outcome is not None:
-        told["outcome"] = outcome.kind
-        told["mementos"] = outcome.count
-        told["ms"] = round(outcome.elapsed * 1000, 1)
-        for name, value in (("error", outcome.error), ("why", outcome.why), ("partial", outcome.partial)):
-            if value:
-                told[name] = value
-        if outcome.timemap.problems:
-            told["problems"] = list(outcome.timemap.problems[:10])
-    elif not decision.ask:
-        told["outcome"] = "skipped"
-    return told
-
-
-def decided(decision: Decision) -> dict[str, Any]:
-    said: dict[str, Any] = {"decision": "ask" if decision.ask else "skip"}
-    for name in ("source", "key", "frequency", "reason"):
-        value = getattr(decision, name)
-        if value:
-            said[name] = value
-    if decision.ask:
-        said["expected"] = round(decision.expected, 4)
-    return said
+    return outcomes_json(answer.decisions, answer.outcomes)

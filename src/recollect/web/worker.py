@@ -24,6 +24,7 @@ from aiohttp import web
 from recollect.aggregator.ask import Limits
 from recollect.aggregator.cache import Cache, Lifetimes
 from recollect.aggregator.learn import Learned
+from recollect.aggregator.learn import open_learned as load_learned
 from recollect.aggregator.maps import Maps, stamp_of
 from recollect.aggregator.service import Aggregator, Answer, World
 from recollect.aggregator.stores import open_store
@@ -42,6 +43,7 @@ log = logging.getLogger("recollect.web")
 
 _MAX_LINE = 16 * 1024
 _KEEP_ALIVE = 75.0
+_SAVE_SECONDS = 60.0
 
 
 def load_world(settings: Settings) -> World:
@@ -105,6 +107,7 @@ class Worker:
             housekeeping.cancel()
             await site.stop()
             await self._drain(context)
+            await asyncio.to_thread(self._save_learned)
 
     async def _context(self, stack: contextlib.AsyncExitStack) -> Context:
         settings = self._settings
@@ -180,18 +183,31 @@ class Worker:
     async def _housekeeping(self, context: Context) -> None:
         loop = asyncio.get_running_loop()
         due = loop.time() + self._settings.refresh
+        save_due = loop.time() + _SAVE_SECONDS
         while True:
             await asyncio.sleep(1.0)
             if context.access is not None:
                 context.access.flush()
             if self._learned is not None:
                 self._learned.age()
+                if loop.time() >= save_due:
+                    save_due = loop.time() + _SAVE_SECONDS
+                    await asyncio.to_thread(self._save_learned)
             if self._shared is not None:
                 leave(self._shared, self._number, exposition(context))
             if self._settings.refresh and loop.time() >= due:
                 due = loop.time() + self._settings.refresh
                 if self._stamp() != self._stamps:
                     await self._reload_quietly(context)
+
+    def _save_learned(self) -> None:
+        """One of the workers, which all learn in the same memory, writes it down."""
+        if self._learned is None or not self._settings.state or self._number:
+            return
+        try:
+            self._learned.save(_learned_file(self._settings.state))
+        except (RecollectError, OSError) as error:
+            log.warning("what was learned cannot be written: %s", error)
 
     async def _discover(self, context: Context) -> None:
         """Fetch the maps that archives publish, again and again, in a process of its own: a hostile map can then
@@ -219,7 +235,8 @@ class Worker:
         try:
             stamp = self._stamp()
             world = await asyncio.to_thread(load_world, self._settings)
-            if self._learned is not None and self._learned.archives != _learned_ids(world):
+            if self._learned is not None and not self._learned.use(_learned_ids(world)):
+                log.warning("more new archives than the learned model has room for: it starts again, in this process")
                 self._learned = context.aggregator.learner = open_learned(self._settings, world)
             context.aggregator.world = self._world = world
             self._stamps = stamp
@@ -259,8 +276,14 @@ def open_learned(settings: Settings, world: World) -> Learned | None:
     """The learned model, shared by all processes that are forked after this."""
     if not settings.learn:
         return None
-    path = Path(settings.state) / "learned" if settings.state else None
-    return Learned(_learned_ids(world), path=path, explore=settings.explore)
+    model = Learned(_learned_ids(world), explore=settings.explore, target_recall=settings.target_recall)
+    if settings.state:
+        load_learned(model, _learned_file(settings.state), log.warning)
+    return model
+
+
+def _learned_file(state: str) -> Path:
+    return Path(state) / "learned"
 
 
 def _learned_ids(world: World) -> tuple[str, ...]:
@@ -282,6 +305,6 @@ def _cache(settings: Settings) -> Cache | None:
     return Cache(
         lifetimes=Lifetimes(settings.fresh, settings.stale, settings.negative),
         max_bytes=settings.cache_size,
-        store=open_store(where, settings.cache_size),
+        store=open_store(where, settings.cache_size, log.warning),
         on_problem=log.warning,
     )

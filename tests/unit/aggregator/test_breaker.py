@@ -7,30 +7,30 @@ from recollect.aggregator.breaker import CONSECUTIVE, FIRST_REST, LONGEST_REST, 
 
 def opened() -> Breaker:
     breaker = Breaker()
-    for _ in range(CONSECUTIVE):
-        breaker.failure(0.0, "timeout")
+    suspicions = [breaker.failure(0.0, "timeout", f"http://x.example/{n}") for n in range(CONSECUTIVE)]
+    assert suspicions == [False] * (CONSECUTIVE - 1) + [True]
+    assert breaker.closed, "failures alone do not open it"
+    breaker.proved(0.0, good=False)
     return breaker
 
 
 def test_a_few_failures_do_not_open_it() -> None:
     breaker = Breaker()
-    for _ in range(CONSECUTIVE - 1):
-        breaker.failure(0.0, "status 503")
+    for n in range(CONSECUTIVE - 1):
+        assert not breaker.failure(0.0, "status 503", f"http://x.example/{n}")
     assert breaker.allows(0.0)
     breaker.success(0.0)
-    for _ in range(CONSECUTIVE - 1):
-        breaker.failure(0.0, "status 503")
+    for n in range(CONSECUTIVE - 1):
+        assert not breaker.failure(0.0, "status 503", f"http://x.example/{n}")
     assert breaker.allows(0.0)
 
 
 def test_failures_in_a_row_between_good_answers_of_the_same_second_are_chance() -> None:
     breaker = Breaker()
     breaker.success(10.0)
-    for _ in range(2 * CONSECUTIVE):
-        breaker.failure(10.0 + SILENCE / 2, "status 503")
-    assert breaker.allows(10.0 + SILENCE / 2)
-    breaker.failure(10.0 + SILENCE, "status 503")
-    assert not breaker.allows(10.0 + SILENCE)
+    for n in range(2 * CONSECUTIVE):
+        assert not breaker.failure(10.0 + SILENCE / 2, "status 503", f"http://x.example/{n}")
+    assert breaker.failure(10.0 + SILENCE, "status 503", "http://x.example/")
 
 
 def test_failures_in_a_row_open_it_for_a_while() -> None:
@@ -43,10 +43,40 @@ def test_failures_in_a_row_open_it_for_a_while() -> None:
 
 def test_half_of_the_last_answers_failing_opens_it_too() -> None:
     breaker = Breaker()
-    for _ in range(WINDOW // 2):
-        breaker.success(0.0)
-        breaker.failure(0.0, "timeout")
+    suspicions = []
+    for n in range(WINDOW // 2):
+        breaker.success(0.0, f"http://x.example/good/{n}")
+        suspicions.append(breaker.failure(0.0, "timeout", f"http://x.example/bad/{n}"))
+    assert suspicions == [False] * (WINDOW // 2 - 1) + [True]
+    breaker.proved(0.0, good=False)
     assert not breaker.allows(1.0)
+
+
+def test_in_the_window_each_uri_counts_once() -> None:
+    breaker = Breaker()
+    for n in range(3 * WINDOW):
+        breaker.success(0.0, f"http://x.example/good/{n}")
+        assert not breaker.failure(0.0, "status 500", "http://evil.example/")
+
+
+def test_what_is_known_to_be_good_decides() -> None:
+    breaker = Breaker()
+    for _ in range(3):
+        suspicions = [breaker.failure(9.0, "status 500", "http://evil.example/") for _ in range(2 * CONSECUTIVE)]
+        assert suspicions.count(True) == 1, "one proof at a time"
+        breaker.proved(9.0, good=True)
+        assert breaker.closed
+        breaker._good_at = 0.0  # time passes
+
+
+def test_a_probe_that_one_uri_fails_does_not_keep_it_open() -> None:
+    breaker = opened()
+    for _ in range(PROBES):
+        assert breaker.allows(FIRST_REST)
+        assert breaker.failure(FIRST_REST, "status 500", "http://evil.example/")
+        assert not breaker.allows(FIRST_REST), "the proof is under way"
+        breaker.proved(FIRST_REST, good=True)
+    assert breaker.closed
 
 
 def test_it_probes_with_one_request_at_a_time_before_it_closes() -> None:
@@ -65,7 +95,8 @@ def test_a_failed_probe_doubles_the_rest_up_to_a_limit() -> None:
     breaker, now, rest = opened(), FIRST_REST, FIRST_REST
     for _ in range(10):
         assert breaker.allows(now)
-        breaker.failure(now, "timeout")
+        assert breaker.failure(now, "timeout", "http://x.example/")
+        breaker.proved(now, good=False)
         rest = min(rest * 2, LONGEST_REST)
         assert not breaker.allows(now + rest - 0.1)
         now += rest

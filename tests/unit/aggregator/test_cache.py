@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.aggregator.ask import Outcome
 from recollect.aggregator.cache import Cache, Entry, Kept, Lifetimes, _decode, _encode
+from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.aggregator.stores import FileStore, open_store
 from recollect.errors import ResourceError
 from recollect.formats.timemap import TimeMap
@@ -19,16 +19,18 @@ LIFETIMES = Lifetimes(fresh=100, stale=50, negative=10)
 
 def held(count: int = 1, archive: str = "a") -> Outcome:
     moments = [f"2015010100:00:{n % 60:02d}" for n in range(count)]
-    return Outcome(archive, "mementos", TimeMap(moments=moments, uris=[f"http://a.example/{n}" for n in range(count)]))
+    return Outcome(
+        archive, OutcomeKind.MEMENTOS, TimeMap(moments=moments, uris=[f"http://a.example/{n}" for n in range(count)])
+    )
 
 
 def test_mementos_outlive_their_freshness_and_none_does_not() -> None:
     assert LIFETIMES.of(held()) == (100, 150)
-    assert LIFETIMES.of(Outcome("a", "none")) == (10, 10)
+    assert LIFETIMES.of(Outcome("a", OutcomeKind.NONE)) == (10, 10)
 
 
 def test_an_entry_survives_being_stored() -> None:
-    entry = Entry({"a#1": Kept(held(3), 5.0), "b#2": Kept(Outcome("b", "none"), 6.0)})
+    entry = Entry({"a#1": Kept(held(3), 5.0), "b#2": Kept(Outcome("b", OutcomeKind.NONE), 6.0)})
     again = _decode(_encode(entry))
     assert again is not None
     assert again.kept["a#1"].outcome.timemap.uris == held(3).timemap.uris

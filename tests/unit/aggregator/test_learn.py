@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import random
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from time import time
 
-from recollect.aggregator.ask import Outcome
-from recollect.aggregator.learn import _WARM, HALF_LIFE, Learned
+import pytest
+
+from recollect.aggregator.learn import HALF_LIFE, WARM, Learned, open_learned
+from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
 
 ARCHIVES = ("national", "general", "tiny")
 
@@ -37,89 +43,143 @@ def play(model: Learned, uris: list[str]) -> tuple[float, float]:
     return requests / len(uris), found / (found + missed)
 
 
-def test_it_asks_everybody_until_it_has_seen_enough() -> None:
+def test_every_archive_is_asked_until_enough_was_seen() -> None:
     model = Learned(ARCHIVES, slots=1 << 12)
-    requests, recall = play(model, lookups(_WARM - 1))
+    requests, recall = play(model, lookups(WARM - 1))
     assert (requests, recall) == (3, 1.0)
 
 
 def test_it_saves_requests_and_keeps_recall() -> None:
     model = Learned(ARCHIVES, slots=1 << 14, explore=0.05, chance=random.Random(2).random)
-    play(model, lookups(1000))
+    play(model, lookups(1200))
     requests, recall = play(model, lookups(2000, seed=7))
-    assert requests < 1.8
-    assert recall > 0.98
+    assert requests < 2.5, "the national archive is asked for .pt alone; the others cannot be foreseen"
+    assert recall > 0.99
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("target", [0.9, 0.95])
+def test_the_promise_holds_for_each_archive_however_small(target: float, seed: int) -> None:
+    """Archives that hold 0.1% to 60% of 6,000 lookups, most at random: pooled recall would hide the small ones."""
+    dice = random.Random(seed)
+    shares = {"big": 0.6, "ten": 0.1, "two": 0.02, "half": 0.005, "few": 0.001}
+    uris = [f"http://h{dice.randrange(900)}.{dice.choice(('com', 'org', 'pt', 'is'))}/{n}" for n in range(6000)]
+    held = {uri: {a for a, share in shares.items() if dice.random() < share} for uri in uris}
+    for uri in uris:
+        if ".is/" in uri:
+            held[uri].add("national")
+    archives = (*shares, "national")
+    model = Learned(archives, slots=1 << 14, target_recall=target, chance=random.Random(seed).random)
+    found, all_finds, requests = Counter[str](), Counter[str](), 0
+    for number, uri in enumerate(uris):
+        said = model.evidence(uri)
+        asked = {a for a in archives if a not in said or said[a].answer != "no"}
+        requests += len(asked)
+        if number >= WARM:
+            all_finds.update(held[uri])
+            found.update(held[uri] & asked)
+        model.count(uri, {a: a in held[uri] for a in asked})
+    assert all(found[a] >= target * all_finds[a] for a in archives), (found, all_finds)
+    assert requests < 0.95 * len(archives) * len(uris), "the national archive is not asked for the rest of the world"
 
 
 def test_exploration_notices_new_holdings() -> None:
     model = Learned(("a",), slots=1 << 12, explore=0.1, chance=random.Random(3).random)
-    for number in range(500):
+    for number in range(WARM):
+        model.count(f"http://x{number}.pt/", {"a": True})
         model.count(f"http://x.example/{number}", {"a": False})
+    assert any(model.evidence(f"http://x.example/{n}")["a"].answer == "no" for n in range(9))
     asked = 0
     for number in range(1500):
         uri = f"http://x.example/{number}"
-        said = model.evidence(uri)["a"]
-        if said.answer != "no":
+        if model.evidence(uri)["a"].answer != "no":
             asked += 1
             model.count(uri, {"a": True})  # the archive holds everything now
     assert asked > 1000
 
 
+def test_nothing_is_skipped_where_nothing_was_asked() -> None:
+    model = taught()
+    assert model.evidence("http://x.example/3")["a"].answer == "no"
+    assert model.evidence("http://x.museum/")["a"].answer == "unknown", "no lookup of this top-level domain was seen"
+
+
+def taught(archives: tuple[str, ...] = ("a", "b"), clock: Callable[[], float] = time) -> Learned:
+    """`a` holds .pt and nothing else, `b` everything."""
+    model = Learned(archives, slots=1 << 12, explore=0.0, clock=clock)
+    for number in range(WARM):
+        model.count(f"http://x{number}.pt/", {"a": True, "b": True})
+        model.count(f"http://x.example/{number}", {"a": False, "b": True})
+    return model
+
+
 def test_errors_teach_nothing() -> None:
     model = Learned(("a",), slots=1 << 12)
-    for number in range(1000):
-        model.learn(f"http://x.example/{number}", [Outcome("a", "error", error="timeout")])
+    for number in range(WARM):
+        error = Outcome("a", OutcomeKind.ERROR, failure=Failure.TIMEOUT)
+        model.learn(f"http://x.example/{number}", [error])
     assert model.evidence("http://x.example/") == {}
 
 
 def test_it_survives_a_restart_and_a_change_of_archives(tmp_path: Path) -> None:
     path = tmp_path / "state" / "learned"
-    model = Learned(("a", "b"), path=path, slots=1 << 12, explore=0.0)
-    for number in range(500):
-        model.count(f"http://x.example/{number}", {"a": False, "b": True})
-    model.close()
-    again = Learned(("a", "b"), path=path, slots=1 << 12, explore=0.0)
+    taught().save(path)
+    again = Learned(("a", "b"), slots=1 << 12, explore=0.0)
+    open_learned(again, path, pytest.fail)
     assert again.evidence("http://x.example/1")["a"].answer == "no"
     assert again.evidence("http://x.example/1")["b"].answer == "unknown"
-    again.close()
-    changed = Learned(("c", "b", "a"), path=path, slots=1 << 12, explore=0.0)
+    changed = Learned(("c", "b", "a"), slots=1 << 12, explore=0.0)
+    open_learned(changed, path, pytest.fail)
     said = changed.evidence("http://x.example/1")
     assert said["a"].answer == "no"
     assert said["b"].expected > 0.9
     assert "c" not in said
-    changed.close()
     assert [one.name for one in path.parent.iterdir()] == ["learned"]
 
 
-def test_two_processes_share_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "learned"
-    one = Learned(("a",), path=path, slots=1 << 12, explore=0.0)
-    other = Learned(("a",), path=path, slots=1 << 12, explore=0.0)
-    for number in range(500):
-        one.count(f"http://x.example/{number}", {"a": False})
-    assert other.evidence("http://x.example/3")["a"].answer == "no"
-    one.close()
-    other.close()
+def test_archives_that_a_reload_adds_or_removes() -> None:
+    model = taught()
+    assert model.use(("c", "a"))
+    assert model.archives == ("c", "a")
+    assert set(model.evidence("http://x.example/1")) == {"a"}
+    assert model.use(("a", "b", "c"))
+    assert model.evidence("http://x.example/1")["b"].expected > 0.9, "what was learned of it is still there"
+    assert not model.use([f"new{n}" for n in range(99)])
 
 
-def test_a_damaged_file_is_begun_anew(tmp_path: Path) -> None:
+def test_forked_processes_share_what_is_learned() -> None:
+    model = Learned(("a", "b"), slots=1 << 12, explore=0.0)
+    child = os.fork()
+    if not child:
+        for number in range(WARM):
+            model.count(f"http://x{number}.pt/", {"a": True})
+            model.count(f"http://x.example/{number}", {"a": False})
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert model.evidence("http://x.example/3")["a"].answer == "no"
+
+
+def test_a_damaged_file_is_set_aside_and_named(tmp_path: Path) -> None:
     path = tmp_path / "learned"
-    for damage in (
-        b"",
-        b"garbage" * 1000,
-        b'{"format": "recollect learned 1", "archives": ["a"], "slots": 99, "aged_at": 0}',
-    ):
+    taught().save(path)
+    whole = path.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 0x40
+    older = b'{"format": "recollect learned 2", "archives": ["a"], "slots": 99, "aged_at": 0}'
+    for damage in (b"", b"garbage" * 1000, older, whole[: len(whole) // 2], bytes(flipped), whole[:-1]):
         path.write_bytes(damage)
-        model = Learned(("a",), path=path, slots=1 << 12)
+        model = Learned(("a", "b"), slots=1 << 12)
+        problems: list[str] = []
+        open_learned(model, path, problems.append)
+        assert len(problems) == 1 and str(path) in problems[0]
+        assert not path.exists() and (tmp_path / "learned.damaged").read_bytes() == damage
+        assert model.evidence("http://x.example/1") == {}
         model.count("http://x.example/", {"a": True})
-        model.close()
 
 
 def test_old_news_fades() -> None:
     now = [1e9]
-    model = Learned(("a",), slots=1 << 12, explore=0.0, clock=lambda: now[0])
-    for number in range(500):
-        model.count(f"http://x.example/{number}", {"a": False})
+    model = taught(clock=lambda: now[0])
     assert model.evidence("http://x.example/1")["a"].answer == "no"
     now[0] += HALF_LIFE * 4
     model.age()

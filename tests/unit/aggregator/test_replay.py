@@ -18,7 +18,7 @@ HEAD = '!context ["https://git.io/mementomap"]\n!fields {"keys": ["surt"], "valu
 IDS = ("national", "general")
 
 
-def log_lines(count: int = 600) -> list[dict]:
+def log_lines(count: int = 3000) -> list[dict]:
     """The national archive holds .pt, the general one everything; the general one is slow."""
     lines = []
     for number in range(count):
@@ -56,11 +56,11 @@ def test_ways_are_compared_on_the_same_lookups(log: Path, maps: Path) -> None:
     lookups = list(read_log(log, _raise))
     opened = Maps.open(maps, [Archive(name) for name in IDS])
     broadcast, by_maps, learned, both = replay(lookups, IDS, maps=opened)
-    assert (broadcast.requests, broadcast.recall, broadcast.lookups) == (1200, 1.0, 600)
-    assert (by_maps.requests, by_maps.recall) == (750, 1.0)
-    assert broadcast.wasted == pytest.approx(450 / 1200)
+    assert (broadcast.requests, broadcast.recall, broadcast.lookups) == (6000, 1.0, 3000)
+    assert (by_maps.requests, by_maps.recall) == (3750, 1.0)
+    assert broadcast.wasted == pytest.approx(2250 / 6000)
     assert by_maps.wasted == 0
-    assert 750 <= learned.requests < 1000
+    assert 3750 <= learned.requests < 4800
     assert learned.recall > 0.97
     assert both.recall == 1.0
     assert broadcast.latency(0.5) == 0.9
@@ -96,10 +96,15 @@ def test_lines_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 def test_the_command(log: Path, maps: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["replay", str(log), "--maps", str(maps), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["lookups"], told["archives"]) == (600, ["general", "national"])
+    assert (told["lookups"], told["archives"]) == (3000, ["general", "national"])
     assert [way["way"] for way in told["ways"]] == ["broadcast", "maps", "learned", "both"]
+    assert [target["target"] for target in told["targets"]] == [0.9, 0.95, 0.99]
+    for target in told["targets"]:
+        assert target["lowest_recall"] >= target["target"]
+        assert set(target["recall_by_archive"]) == set(IDS)
     assert run(["replay", str(log)]) == 0
-    assert "learned" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "learned" in shown and "Recall by archive" in shown and "target 95%" in shown
 
 
 def test_route_explains(tmp_path: Path, maps: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.aggregator.routing import Candidate, Decision, Evidence, route
+from recollect.aggregator.explain import decision_json, words
+from recollect.aggregator.routing import Candidate, Decision, Evidence, Reason, Rest, Source, route
 
 THREE = [Candidate("a", 1.0), Candidate("b", 0.5), Candidate("c", 1.0)]
 
@@ -19,23 +20,24 @@ def test_without_evidence_everybody_is_asked_the_likelier_first() -> None:
 
 
 def test_a_no_skips_and_keeps_the_key_that_decided() -> None:
-    decisions = route(THREE, {"a": Evidence("no", "map", "com,example,*", "0")})
+    decisions = route(THREE, {"a": Evidence("no", Source.MAP, "com,example,*", "0")})
     assert asked(decisions) == ["c", "b"]
     skipped = decisions[-1]
     assert (skipped.archive, skipped.source, skipped.key) == ("a", "map", "com,example,*")
-    assert skipped.words == "skip (map com,example,* 0: holds none)"
+    assert words(skipped) == "skip (map com,example,* 0: holds none)"
 
 
 def test_unknown_is_asked() -> None:
-    assert "a" in asked(route(THREE, {"a": Evidence("unknown", "voids")}))
+    assert "a" in asked(route(THREE, {"a": Evidence("unknown", Source.VOIDS)}))
 
 
 def test_expectation_orders_and_top_k_cuts() -> None:
-    evidence = {"b": Evidence("yes", "map", "k", "90/1", 90.0), "c": Evidence("yes", "map", "k", "5/1", 5.0)}
+    evidence = {"b": Evidence("yes", Source.MAP, "k", "90/1", 90.0), "c": Evidence("yes", Source.MAP, "k", "5/1", 5.0)}
     assert asked(route(THREE, evidence)) == ["b", "c", "a"]
     decisions = route(THREE, evidence, top_k=2)
     assert asked(decisions) == ["b", "c"]
-    assert decisions[-1].archive == "a" and "best 2" in decisions[-1].reason
+    assert (decisions[-1].archive, decisions[-1].reason) == ("a", Reason.NOT_BEST)
+    assert words(decisions[-1]) == "skip (only the best 2 are asked)"
 
 
 def test_a_choice_leaves_the_others_out() -> None:
@@ -45,14 +47,39 @@ def test_a_choice_leaves_the_others_out() -> None:
 
 
 def test_a_resting_archive_is_skipped_by_name() -> None:
-    (decision,) = route([Candidate("a", resting="5 failures")], {})
-    assert not decision.ask
-    assert decision.words == "skip (resting: 5 failures)"
+    rest = Rest(Reason.FAILING, 12.0, 5, "timeout")
+    (decision,) = route([Candidate("a", rest=rest)], {})
+    assert (decision.ask, decision.reason) == (False, Reason.FAILING)
+    assert words(decision) == "skip (resting: 5 failures (timeout), next try in 12 s)"
+    (paused,) = route([Candidate("a", rest=Rest(Reason.PAUSED, 60.0))], {})
+    assert words(paused) == "skip (resting: it asked us to wait 60 s more)"
+
+
+def test_an_archive_that_is_named_is_asked_whatever_was_learned_but_not_against_its_map() -> None:
+    unlikely = Evidence("no", Source.LEARNED, "chance 0.001", reason=Reason.UNLIKELY)
+    mapped = Evidence("no", Source.MAP, "no key")
+    evidence = {"a": unlikely, "b": mapped}
+    assert asked(route(THREE, evidence, chosen=frozenset("ab"))) == []
+    assert asked(route(THREE, evidence, chosen=frozenset("ab"), named=True)) == ["a"]
+
+
+def test_every_reason_has_words_and_one_shape() -> None:
+    for reason in Reason:
+        decision = Decision("a", False, Source.MAP, "k", "1/1", reason=reason, rest=Rest(reason, 1.0), limit=3)
+        told = decision_json(decision)
+        assert set(told) <= {"id", "decision", "source", "key", "frequency", "code", "reason"}
+        assert told.get("code", "") == reason.value
+        assert bool(told.get("reason")) == (reason is not Reason.NONE)
 
 
 ids = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 said = st.builds(
-    Evidence, st.sampled_from(["yes", "no", "unknown"]), st.just("map"), st.just("k"), st.just("1"), st.floats(0, 100)
+    Evidence,
+    st.sampled_from(["yes", "no", "unknown"]),
+    st.just(Source.MAP),
+    st.just("k"),
+    st.just("1"),
+    st.floats(0, 100),
 )
 
 

@@ -8,18 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from recollect.aggregator.ask import Outcome
-from recollect.aggregator.routing import Decision
+from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
+from recollect.aggregator.routing import Decision, Source
 from recollect.aggregator.service import Answer
 from recollect.formats.timemap import TimeMap
 from recollect.web.access import AccessLog
 
 ANSWER = Answer(
     "http://a.example/",
-    (Decision("one", True, ""), Decision("two", False, "map"), Decision("three", True, "")),
     (
-        Outcome("one", "mementos", TimeMap(moments=["2015010100:00:00"], uris=["http://one/2015"]), 0.25),
-        Outcome("three", "error", error="timeout"),
+        Decision("one", True, Source.NOTHING),
+        Decision("two", False, Source.MAP),
+        Decision("three", True, Source.NOTHING),
+    ),
+    (
+        Outcome("one", OutcomeKind.MEMENTOS, TimeMap(moments=["2015010100:00:00"], uris=["http://one/2015"]), 0.25),
+        Outcome("three", OutcomeKind.ERROR, failure=Failure.TIMEOUT),
     ),
 )
 

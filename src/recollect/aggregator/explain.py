@@ -1,0 +1,100 @@
+"""Decisions and outcomes in words and as JSON: one shape of each, for the server, the command line and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from recollect.aggregator.outcomes import Outcome, OutcomeKind
+from recollect.aggregator.routing import Decision, Reason
+
+_WORDS = {
+    Reason.NONE: "",
+    Reason.HOLDS_NONE: "holds none",
+    Reason.RULE: "not to be asked",
+    Reason.UNLIKELY: "too unlikely",
+    Reason.NOT_CHOSEN: "the request leaves it out",
+    Reason.NOT_CACHED: "not in the cache",
+    Reason.SWITCHED_OFF: "an operator lets it rest",
+}
+
+
+def reason_words(decision: Decision) -> str:
+    """Why an archive is skipped, in words; empty for one that is asked."""
+    rest = decision.rest
+    if decision.reason is Reason.NOT_BEST:
+        return f"only the best {decision.limit} are asked"
+    if decision.reason is Reason.PAUSED and rest is not None:
+        return f"it asked us to wait {rest.seconds:.0f} s more"
+    if decision.reason is Reason.FAILING and rest is not None:
+        return f"{rest.failures} failures ({rest.last_failure}), next try in {rest.seconds:.0f} s"
+    return _WORDS[decision.reason]
+
+
+def why(decision: Decision) -> str:
+    """`map no key: holds none`: who said it, by which key and frequency, and what follows."""
+    said: str = decision.source.value
+    if decision.key:
+        said = f"{said} {decision.key}"
+    if decision.frequency:
+        said = f"{said} {decision.frequency}"
+    reason = reason_words(decision)
+    return ": ".join(part for part in (said, reason) if part)
+
+
+def words(decision: Decision) -> str:
+    """`skip (map no key: holds none)`, for headers and people."""
+    verb = "ask" if decision.ask else "skip"
+    said = why(decision)
+    return f"{verb} ({said})" if said else verb
+
+
+def decision_json(decision: Decision) -> dict[str, Any]:
+    """The shape of a decision; empty fields are left out. `code` is the reason as an enumeration, `reason` in words."""
+    told: dict[str, Any] = {"id": decision.archive, "decision": "ask" if decision.ask else "skip"}
+    fields = {
+        "source": decision.source.value,
+        "key": decision.key,
+        "frequency": decision.frequency,
+        "code": decision.reason.value,
+        "reason": reason_words(decision),
+    }
+    told |= {name: value for name, value in fields.items() if value}
+    if decision.ask:
+        told["expected"] = round(decision.expected, 4)
+    return told
+
+
+def outcome_json(decision: Decision, outcome: Outcome | None) -> dict[str, Any]:
+    """The shape of a decision with what came of it."""
+    told = decision_json(decision)
+    if outcome is not None:
+        told |= outcome_fields(outcome)
+    elif not decision.ask:
+        told["outcome"] = "skipped"
+    return told
+
+
+def outcome_fields(outcome: Outcome) -> dict[str, Any]:
+    """What asking an archive came to; empty fields are left out."""
+    told = {"outcome": outcome.kind.value, "mementos": outcome.count, "ms": round(outcome.elapsed * 1000, 1)}
+    fields = {
+        "error": outcome.error,
+        "why": outcome.why,
+        "partial": outcome.partial,
+        "problems": list(outcome.timemap.problems[:10]),
+    }
+    return told | {name: value for name, value in fields.items() if value}
+
+
+def outcome_words(outcome: Outcome) -> str:
+    """What went wrong, in words; empty if nothing did."""
+    if outcome.kind is OutcomeKind.ERROR:
+        return f"{outcome.error}: {outcome.why}" if outcome.why else outcome.error
+    return f"incomplete: {outcome.partial}" if outcome.partial else ""
+
+
+def outcomes_json(decisions: Iterable[Decision], outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
+    """Every decision with its outcome, in the order of the decisions."""
+    by_archive = {outcome.archive: outcome for outcome in outcomes}
+    return [outcome_json(decision, by_archive.get(decision.archive)) for decision in decisions]
