@@ -20,6 +20,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import TypeAlias
 
@@ -176,9 +177,14 @@ def _decode_raptorq(source: Bytes, shape: Geometry, missing: Sequence[int], bloc
 def _row(need: int, number: int) -> Bytes:
     """The coefficients of block `number`, which is no source block."""
     if number < 256:  # and need < 256, as need <= number
-        return np.array([gf256.inverse(column ^ number) for column in range(need)], dtype=np.uint8)
+        return np.frombuffer(_cauchy_row(need, number), dtype=np.uint8)
     seed = b"recollect gf256 %d %d" % (need, number)
     return np.frombuffer(hashlib.shake_128(seed).digest(need), dtype=np.uint8)
+
+
+@lru_cache(4096)
+def _cauchy_row(need: int, number: int) -> bytes:
+    return bytes(gf256.inverse(column ^ number) for column in range(need))
 
 
 def _encode_gf256(source: Bytes, shape: Geometry, repairs: Sequence[int]) -> Bytes:

@@ -31,9 +31,15 @@ _PAGE_HEAD = re.compile(
 _RAW = frozenset({b"script", b"style", b"textarea", b"title", b"xmp", b"iframe", b"noembed", b"noframes"})
 _FOREIGN = frozenset({b"svg", b"math"})
 # A start or end tag by the rules of HTML's tokenizer: quotes count only after `=`.
-_TAG = re.compile(
-    rb"<(/?)([a-zA-Z][^\s/>]*)"
+_ATTRIBUTES = (
     rb"(?:[\s/]+|(?:(?<![=\s])[\"']|[^\s/>=\"'])[^\s/>=]*(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>\"'][^\s>]*|(?=>)))?+)*+>"
+)
+_TAG = re.compile(rb"<(/?)([a-zA-Z][^\s/>]*)" + _ATTRIBUTES)
+# Text and tags that decide nothing, in one match: most of a page.
+_DULL = re.compile(
+    rb"(?:[^<]+|<(?!/?(?:script|style|textarea|title|xmp|iframe|noembed|noframes|svg|math|head|body|frameset|html"
+    rb"|plaintext)[\s/>])/?[a-zA-Z][^\s/>]*" + _ATTRIBUTES + rb")*+",
+    re.IGNORECASE,
 )
 _DOUBLE_BYTES = re.compile(rb"\x1b\$[@B(].*?(?=\x1b\(|\Z)", re.DOTALL)
 _CARRIERS = re.compile(
@@ -111,10 +117,12 @@ class Scanner:
         found: list[tuple[Tag, int]] = []
         at = 0
         while at < len(text):
-            at = self._skip_text(text, at, final) if self._until is not None else text.find(b"<", at)
-            if at < 0:
-                at = len(text)
-            if self._until is not None or at >= len(text):
+            if self._until is not None:
+                at = self._skip_text(text, at, final)
+                if self._until is not None:
+                    break
+            at = _end_of(_DULL.match(text, at))
+            if at >= len(text):
                 break
             next_at = self._markup(text, at, found, final)
             if next_at < 0:
@@ -166,6 +174,11 @@ class Scanner:
             self._foreign = max(0, self._foreign - 1) if slash else self._foreign + 1
         elif name in _RAW and not slash and not self._is_xml and not (self._foreign and closes_itself):
             self._enter(re.compile(rb"</%s(?=[\s/>])" % name, re.IGNORECASE), 0, takes_end=False)
+
+
+def _end_of(match: re.Match[bytes] | None) -> int:
+    assert match is not None  # the pattern matches nothing, too
+    return match.end()
 
 
 @dataclass(frozen=True, slots=True)
