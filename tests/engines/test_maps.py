@@ -155,8 +155,6 @@ def test_budgets_that_cannot_be_met_on_spark_are_refused_in_plain_words(
     with pytest.raises(TooSmall) as there:
         spark_budget(maps[0], tmp_path / "no.ukvs", Budget(max_bytes=20), sizes=SMALL)
     assert str(there.value) == str(here.value)
-    with pytest.raises(UsageError, match="uncompressed"):
-        spark_budget(maps[0], f"{tmp_path.as_uri()}/no.ukvs.gz", Budget(max_keys=90), sizes=SMALL)
     (tmp_path / "folder").mkdir()
     with pytest.raises(RecollectError, match="it is a folder"):
         spark_budget(maps[0], tmp_path / "folder", Budget(max_keys=90), sizes=SMALL)

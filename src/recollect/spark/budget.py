@@ -39,13 +39,13 @@ from recollect.profiles.compaction.demand import Asked, asked_in, demand_over
 from recollect.profiles.compaction.forecast import Fit, Smoothing
 from recollect.profiles.maps.plainmap import open_plain
 from recollect.spark.exchange import Sizes
-from recollect.spark.files import Target, target_of
 from recollect.spark.gathered import Decided, Part, asked_between, decided_for, gathered, part_of, spellings
-from recollect.spark.maps import DOMAIN, NOWHERE, TOP, MapOnSpark, Ranged, find_map, in_ranges, plain_header, spooled
+from recollect.spark.maps import DOMAIN, NOWHERE, TOP, MapOnSpark, Ranged, find_maps, in_ranges, plain_header, spooled
 from recollect.spark.notes import notes, packed, unpacked
-from recollect.spark.parts import Range, assemble, in_chunks, write_texts
+from recollect.spark.parts import Range, assemble, in_chunks, pieces_of
 from recollect.spark.prices import Floats, Masses, Survey, costs_of, masses_of, optimiser_of, price_for, survey_of
 from recollect.spark.session import Cluster, progress_of, session
+from recollect.spark.targets import Target, target_of
 
 # More are too many for one task, which needs some 200 bytes for each: 13 GB.
 MOST_BRANCHES = 1 << 26
@@ -81,7 +81,7 @@ def compact_by_budget(
         raise UsageError("an accuracy can only be met for known lookups", hint="add --lookups LOG")
     output = os.fspath(target)
     with session(cluster or Cluster()) as spark:
-        one = find_map(spark, os.fspath(source))
+        (one,) = find_maps(spark, [os.fspath(source)])
         if len(one.header.keys) > 1 or one.header.style != "ukvs" or one.header.lists_voids:
             raise UsageError("not a plain map of holdings", where=one.name, hint="--engine embedded")
         as_parts = parts or output.endswith("/")
@@ -193,15 +193,17 @@ class _Job:
         return Plan(solution, Fit(Smoothing()), "", {}, result, survey.records, prices, masses)
 
     def _size(self, plan: Plan, suffix: str) -> int:
-        """How large the map of a plan is on disk."""
+        """How large the map of a plan is on disk: counted by the tasks, or compressed here, where sizes are decided."""
+        if suffix not in COMPRESSED:
+            return self._written(plan, None)[1]
         with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
             trial = Path(folder) / f"trial{suffix}"
-            _, size = self._written(plan, target_of(self._spark, str(trial), as_parts=False), as_parts=False)
-            return trial.stat().st_size if suffix in COMPRESSED else size
+            self._written(plan, target_of(self._spark, str(trial), as_parts=False))
+            return trial.stat().st_size
 
     def write(self, plan: Plan, output: str, as_parts: bool) -> BudgetCompaction:
         """Write every range as planned."""
-        ranges, size = self._written(plan, target_of(self._spark, output, as_parts=as_parts), as_parts)
+        ranges, size = self._written(plan, target_of(self._spark, output, as_parts=as_parts))
         result = plan.result
         if plan.prices:
             wildcards, voids = (sum(one.made[at] for one in ranges.values()) for at in (0, 1))
@@ -214,18 +216,30 @@ class _Job:
             bytes_out=size,
         )
 
-    def _written(self, plan: Plan, place: Target, as_parts: bool) -> tuple[dict[int, _Written], int]:
+    def _written(self, plan: Plan, place: Target | None) -> tuple[dict[int, _Written], int]:
+        """What ranges wrote to a place, or would write; and the bytes of the map."""
         told = notes(self._spark)
         decided = _Priced(plan.prices, plan.masses, self._deep) if plan.prices else _Packed(plan.packed)
         task = _WriteTask(self._header, self._spark.sparkContext.broadcast(decided), told)
         try:
-            with progress_of(self._spark, "writing", self._progress):
-                write_texts(self._spark, self.ranged.texts.mapPartitionsWithIndex(task), place)
+            texts = self.ranged.texts.mapPartitionsWithIndex(task)
+            with progress_of(self._spark, "sizing" if place is None else "writing", self._progress):
+                if place is None:
+                    texts.foreach(_nothing)
+                else:
+                    place.receive(texts)
             ranges: dict[int, _Written] = told.value
             head = budget_header(self._map.header, self._budget, plan).encode()
-            return ranges, assemble(place, head, dict(ranges), {}, as_parts=as_parts)
+            if place is None:
+                return ranges, sum(piece.size for piece in pieces_of(head, dict(ranges), {}))
+            return ranges, assemble(place, head, dict(ranges), {})
         finally:
-            place.discard()
+            if place is not None:
+                place.discard()
+
+
+def _nothing(_text: bytes) -> None:
+    """What is done with texts that are only counted."""
 
 
 @dataclass(frozen=True, slots=True)

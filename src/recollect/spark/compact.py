@@ -29,10 +29,10 @@ from recollect.profiles.compaction.weights import (
 )
 from recollect.profiles.maps.plainmap import open_plain
 from recollect.spark.exchange import Sizes
-from recollect.spark.files import target_of
-from recollect.spark.maps import DOMAIN, TOP, find_map, in_ranges, plain_header, spooled
-from recollect.spark.parts import Range, assemble, in_chunks, write_texts
+from recollect.spark.maps import DOMAIN, TOP, find_maps, in_ranges, plain_header, spooled
+from recollect.spark.parts import Range, assemble, in_chunks
 from recollect.spark.session import Cluster, progress_of, session
+from recollect.spark.targets import target_of
 
 
 def compact_by_weights(
@@ -51,13 +51,12 @@ def compact_by_weights(
 
     weights, output = weights or Weights(), os.fspath(target)
     with session(cluster or Cluster()) as spark, ExitStack() as stack:
-        one = find_map(spark, os.fspath(source))
+        (one,) = find_maps(spark, [os.fspath(source)])
         if len(one.header.keys) > 1 or one.header.style != "ukvs":
             raise UsageError(
                 "a map with more columns than a key and a frequency", where=one.name, hint="--engine embedded"
             )
-        as_parts = parts or output.endswith("/")
-        place = target_of(spark, output, as_parts=as_parts)
+        place = target_of(spark, output, as_parts=parts or output.endswith("/"))
         stack.callback(place.discard)
         whole = weights.rollup_tlds
         ranged = in_ranges(spark, [one], sizes or Sizes(), lambda _widest: TOP if whole else DOMAIN, progress)
@@ -70,13 +69,11 @@ def compact_by_weights(
             weights = fitted_to(tally, weights)
         told = notes(spark)
         with progress_of(spark, "compacting", progress):
-            write_texts(
-                spark, ranged.texts.mapPartitionsWithIndex(_CompactTask(header, weights, told, one.name)), place
-            )
+            place.receive(ranged.texts.mapPartitionsWithIndex(_CompactTask(header, weights, told, one.name)))
         done = told.value
         head = compaction_header(one.header, weights).encode()
         ranges = {number: found for number, (found, _) in done.items()}
-        size = assemble(place, head, ranges, {}, as_parts=as_parts)
+        size = assemble(place, head, ranges, {})
         counts = sum((counts for _, counts in done.values()), np.zeros(3, np.int64))
         keys_in, keys_out, rollups = (int(count) for count in counts)
         return Compaction(keys_in, keys_out, rollups, ranged.size, size, weights)

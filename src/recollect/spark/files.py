@@ -6,22 +6,26 @@ that the driver and every worker can open by themselves, such as a shared mount 
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeVar
+from urllib.parse import unquote
 
-from recollect.errors import RecollectError, UsageError
-from recollect.formats.containers import atomic_output, check_output
+from recollect.errors import FormatError, RecollectError, UsageError
+from recollect.formats.parts import MANIFEST
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-_PART = re.compile(r"part-(\d+)")
-# What an earlier run, or Spark's own writers, left in a folder of parts.
-_OF_PARTS = re.compile(r"part-\d+.*|manifest\.json|_SUCCESS|\..+\.crc")
+# Stores where a file appears at once when it is closed, and where renaming is copying.
+_OBJECT_STORES = frozenset({"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn", "obs"})
+# Requests at once for what the driver asks about many files: each waits for the store most of its time.
+_AT_ONCE = 32
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 def is_url(name: str) -> bool:
@@ -42,7 +46,9 @@ class HadoopFiles:
     """Spark's file systems, from the driver."""
 
     def __init__(self, spark: Any) -> None:
+        self.spark = spark
         self._jvm = spark.sparkContext._jvm
+        self._gateway = spark.sparkContext._gateway
         self._conf = spark.sparkContext._jsc.hadoopConfiguration()
 
     def files(self, url: str) -> list[Listed]:
@@ -68,55 +74,114 @@ class HadoopFiles:
             if not child.getPath().getName().startswith((".", "_")):
                 yield from self._below(system, child)
 
-    def in_folder(self, url: str) -> list[str] | None:
-        """The names of all that is in a folder, None if there is no such folder."""
+    def in_folder(self, url: str) -> dict[str, int] | None:
+        """The names of all that is in a folder and their sizes, None if there is no such folder."""
         try:
             system, path = self._system(url), self._path(url)
             if not system.exists(path) or not system.getFileStatus(path).isDirectory():
                 return None
-            return [child.getPath().getName() for child in system.listStatus(path)]
+            return {child.getPath().getName(): int(child.getLen()) for child in system.listStatus(path)}
         except Exception as error:  # whatever the file system's Java library throws
             raise _unusable(url, error) from error
 
-    def head(self, url: str, size: int) -> bytes:
+    def head(self, listed: Listed, size: int) -> bytes:
         """The first bytes of a file."""
-        stream = self._system(url).open(self._path(url))
+        stream = self._system(listed.url).open(self._path(listed.url))
         try:
             # A copy on the Java side, because py4j hands over whole arrays only.
             out = self._jvm.java.io.ByteArrayOutputStream()
-            self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(stream, out, min(size, self._size(url)), False)
+            self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(stream, out, min(size, listed.size), False)
             return bytes(out.toByteArray())
         finally:
             stream.close()
 
-    def _size(self, url: str) -> int:
-        return int(self._system(url).getFileStatus(self._path(url)).getLen())
+    def parts(self, url: str) -> list[Listed] | None:
+        """The parts of a map in a folder, in the order of its manifest; None if it has no manifest."""
+        found = self.in_folder(url)
+        if found is None or MANIFEST not in found:
+            return None
+        folder = url.rstrip("/")
+        try:
+            manifest = self.head(Listed(f"{folder}/{MANIFEST}", MANIFEST, found[MANIFEST]), found[MANIFEST])
+            names = [str(one["name"]) for one in json.loads(manifest)["parts"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise FormatError(
+                "a manifest that names no parts", where=f"{folder}/{MANIFEST}", why=repr(error)
+            ) from error
+        for name in names:
+            if name not in found:
+                raise RecollectError("a part of a map is missing", where=f"{folder}/{name}", why=f"named in {MANIFEST}")
+        return [Listed(f"{folder}/{name}", name, found[name]) for name in names]
+
+    def schema(self, url: str) -> str:
+        """The schema of a Parquet file, from its footer, as text."""
+        parquet = self._jvm.org.apache.parquet.hadoop
+        file = parquet.util.HadoopInputFile.fromPath(self._path(url), self._conf)
+        reader = parquet.ParquetFileReader.open(file)
+        try:
+            # The first line has the name of the schema, which may differ where the columns do not.
+            return str(reader.getFileMetaData().getSchema().toString()).partition("\n")[2]
+        finally:
+            reader.close()
 
     def write(self, url: str, content: bytes) -> None:
-        """A small file, at once."""
-        out = self._system(url).create(self._path(url), True)
-        out.write(bytearray(content))
-        out.close()
+        """A small file, which takes the place of an earlier one at once."""
+        self._placed(url, lambda out: out.write(bytearray(content)))
 
-    def rename(self, url: str, target: str) -> None:
-        """Move a file or folder onto what may be there already."""
-        system = self._system(target)
-        system.delete(self._path(target), True)
-        if not system.rename(self._path(url), self._path(target)):
-            raise RecollectError("cannot rename", where=url, why=f"to {target}")
+    def upload(self, path: str, url: str) -> None:
+        """A copy of a file of the driver, which takes the place of an earlier one at once."""
+        local = f"file:{path}"
+
+        def copy(out: Any) -> None:
+            self._copy(local, out)
+
+        self._placed(url, copy)
+
+    def join(self, names: Sequence[str], url: str) -> None:
+        """Files one after the other as one, which takes the place of an earlier one at once."""
+
+        def copy(out: Any) -> None:
+            for name in names:
+                self._copy(name, out)
+
+        self._placed(url, copy)
 
     def delete(self, url: str) -> None:
         """Remove a file or a folder with all that is in it."""
         self._system(url).delete(self._path(url), True)
 
-    def join(self, names: Sequence[str], target: str) -> None:
-        """Files one after the other as one."""
-        out = self._system(target).create(self._path(target), True)
-        for name in names:
-            stream = self._system(name).open(self._path(name))
+    def _copy(self, url: str, out: Any) -> None:
+        stream = self._system(url).open(self._path(url))
+        try:
             self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(stream, out, 1 << 20, False)
+        finally:
             stream.close()
-        out.close()
+
+    def _placed(self, url: str, fill: Callable[[Any], None]) -> None:
+        """Write a file so that readers see the earlier one until it is whole."""
+        whole = url.partition(":")[0].lower() in _OBJECT_STORES
+        folder, _, name = url.rpartition("/")
+        place = url if whole else f"{folder}/.{name}-{uuid.uuid4().hex[:12]}"
+        system = self._system(place)
+        try:
+            out = system.create(self._path(place), True)
+            try:
+                fill(out)
+            finally:
+                out.close()
+            if not whole:
+                self._rename(place, url)
+        except BaseException:
+            if not whole:
+                system.delete(self._path(place), False)
+            raise
+
+    def _rename(self, url: str, target: str) -> None:
+        hadoop = self._jvm.org.apache.hadoop.fs
+        over = self._gateway.new_array(hadoop.Options.Rename, 1)
+        over[0] = hadoop.Options.Rename.OVERWRITE
+        context = hadoop.FileContext.getFileContext(self._path(target).toUri(), self._conf)
+        context.rename(self._path(url), self._path(target), over)
 
     def _path(self, url: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(url)
@@ -135,126 +200,52 @@ def _unusable(url: str, error: Exception) -> RecollectError:
     )
 
 
-class Target(Protocol):
-    """Where a map is to be: tasks write below `staging`, and the driver puts it together."""
-
-    staging: str
-
-    def staged(self) -> dict[int, str]: ...
-    def put(self, name: str, content: bytes) -> None: ...
-    def move(self, staged: str, name: str) -> None: ...
-    def as_map(self, names: Sequence[str]) -> None: ...
-    def as_parts(self, names: Sequence[str]) -> None: ...
-    def discard(self) -> None: ...
+def as_written(url: str) -> str:
+    """A URL so that Hadoop takes it as it is, and not for a pattern or a list."""
+    return re.sub(r"([\\{}\[\]*?,])", r"\\\1", url)
 
 
-def target_of(spark: Any, output: str, *, as_parts: bool, temp_dir: str | None = None) -> Target:
-    """The target of an output as people name it; `-` is stdout. Raises if it cannot be written, before all work."""
-    if is_url(output):
-        files = HadoopFiles(spark)
-        _check_folder(output, files.in_folder(output), as_parts=as_parts)
-        return RemoteTarget(files, output)
-    if as_parts:
-        folder = Path(output.rstrip("/") or "/")
-        if folder.is_file():
-            raise UsageError("a file where a folder of parts is to be", where=output)
-        _check_folder(output, [one.name for one in folder.iterdir()] if folder.is_dir() else None, as_parts=True)
-    else:
-        check_output(output)
-    return LocalTarget(output, temp_dir)
+def spelling(url: str) -> str:
+    """One spelling of a URL: `file:///a` and `file:/a` are one."""
+    return "file:" + url.removeprefix("file://") if url.startswith("file:///") else url
 
 
-def _check_folder(output: str, names: Sequence[str] | None, *, as_parts: bool) -> None:
-    """Refuse to put a map in the place of a folder that is more than an earlier map in parts."""
-    if names is None:
+def texts_of(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, int], bytes]]:
+    """Lines that come from Spark in Arrow batches of (line with its end, path, start of the split): one text for each
+    batch and split in it, with path and start."""
+    for batch in batches:
+        yield from _texts(batch)
+
+
+def _texts(batch: Any) -> Iterator[tuple[tuple[str, int], bytes]]:
+    import numpy as np
+    import pyarrow.compute as pc
+
+    lines, paths, starts = batch.column(0), batch.column(1), batch.column(2)
+    if not len(lines):
         return
-    if not as_parts:
-        raise UsageError("a folder where a file is expected", where=output, hint="add --parts, or name a file in it")
-    others = sorted(name for name in names if not _OF_PARTS.fullmatch(name))
-    if others:
-        raise UsageError(
-            "a folder with more than a map in it would be replaced",
-            where=output,
-            why=f"{others[0]} is no part of a map",
-            hint="name a folder that is not there yet, or an earlier map in parts",
-        )
+    first = 0
+    changes = pc.or_(pc.not_equal(paths[1:], paths[:-1]), pc.not_equal(starts[1:], starts[:-1]))
+    cuts = (np.flatnonzero(changes.to_numpy(zero_copy_only=False)) + 1).tolist() if len(lines) > 1 else []
+    offsets = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset :]
+    data = memoryview(lines.buffers()[2])
+    for stop in (*cuts, len(lines)):
+        path = spelling(unquote(paths[first].as_py()))
+        yield (path, starts[first].as_py()), bytes(data[offsets[first] : offsets[stop]])
+        first = stop
 
 
-class LocalTarget:
-    """A file or folder that this process can write. What is there stays until all is done."""
-
-    def __init__(self, output: str, temp_dir: str | None) -> None:
-        self._output = output
-        name = f".recollect-{uuid.uuid4().hex[:12]}"
-        where = Path(temp_dir or "/tmp") if output == "-" else Path(output.rstrip("/")).absolute().parent
-        if output != "-" and not where.is_dir():
-            raise RecollectError("no such folder", where=str(where), hint=f"mkdir -p {where}")
-        self._folder = where / name
-        (self._folder / "parts").mkdir(parents=True)
-        self.staging = (self._folder / "staging").as_uri()
-
-    def staged(self) -> dict[int, str]:
-        staging = self._folder / "staging"
-        return {int(found[1]): str(one) for one in staging.glob("part-*") if (found := _PART.match(one.name))}
-
-    def put(self, name: str, content: bytes) -> None:
-        (self._folder / "parts" / name).write_bytes(content)
-
-    def move(self, staged: str, name: str) -> None:
-        Path(staged).rename(self._folder / "parts" / name)
-
-    def as_map(self, names: Sequence[str]) -> None:
-        with atomic_output(self._output) as out:
-            for name in names:
-                with (self._folder / "parts" / name).open("rb") as part:
-                    shutil.copyfileobj(part, out, 1 << 20)
-
-    def as_parts(self, names: Sequence[str]) -> None:
-        target, old = Path(self._output.rstrip("/")), self._folder / "old"
-        try:
-            if target.is_dir():
-                # Renaming cannot replace a folder that has something in it.
-                target.rename(old)
-            (self._folder / "parts").rename(target)
-        except BaseException:
-            if old.is_dir():
-                old.rename(target)
-            raise
-
-    def discard(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+def lines_behind(spark: Any, urls: Sequence[str]) -> Any:
+    """The lines of files as a frame for `texts_of`. Only a newline ends a line; each gets it back."""
+    frame = spark.read.option("lineSep", "\n").text([as_written(url) for url in urls])
+    return frame.selectExpr(
+        "concat(cast(value as binary), X'0A') as line",
+        "_metadata.file_path as path",
+        "_metadata.file_block_start as start",
+    )
 
 
-class RemoteTarget:
-    """A file or folder behind a URL."""
-
-    def __init__(self, files: HadoopFiles, output: str) -> None:
-        if output.endswith((".gz", ".bgz", ".zst", ".zstd")):
-            hint = "leave out the suffix, or give a path here"
-            raise UsageError("Spark writes maps by URL uncompressed", where=output, hint=hint)
-        self._files = files
-        self._output = output.rstrip("/")
-        parent, _, _ = self._output.rpartition("/")
-        self._folder = f"{parent}/.recollect-{uuid.uuid4().hex[:12]}"
-        self.staging = f"{self._folder}/staging"
-
-    def staged(self) -> dict[int, str]:
-        found = self._files.files(self.staging)
-        return {int(part[1]): one.url for one in found if (part := _PART.match(one.name))}
-
-    def put(self, name: str, content: bytes) -> None:
-        self._files.write(f"{self._folder}/parts/{name}", content)
-
-    def move(self, staged: str, name: str) -> None:
-        self._files.rename(staged, f"{self._folder}/parts/{name}")
-
-    def as_map(self, names: Sequence[str]) -> None:
-        joined = f"{self._folder}/joined"
-        self._files.join([f"{self._folder}/parts/{name}" for name in names], joined)
-        self._files.rename(joined, self._output)
-
-    def as_parts(self, names: Sequence[str]) -> None:
-        self._files.rename(f"{self._folder}/parts", self._output)
-
-    def discard(self) -> None:
-        self._files.delete(self._folder)
+def at_once(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
+    """What `work` gives for each item, in order, many of them asked for at once."""
+    with ThreadPoolExecutor(_AT_ONCE, "recollect-files") as pool:
+        yield from pool.map(work, items)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from recollect.errors import UsageError
 from recollect.formats.cdx import Layout
@@ -25,9 +25,12 @@ from recollect.formats.parquet import found_columns
 from recollect.model import Problem
 from recollect.profiles.indexes.scan import LINE_KINDS, Piece, ScanOptions, scan, scan_range, scan_text
 from recollect.spark.exchange import Sizes
-from recollect.spark.files import HadoopFiles, Listed, is_url
+from recollect.spark.files import HadoopFiles, Listed, as_written, at_once, is_url, lines_behind, spelling, texts_of
+from recollect.spark.targets import seen_by_workers
 
 HEAD = 1 << 18
+# Files that workers are asked about; if they see these, they see their folders.
+_ASKED_ABOUT = 1000
 _PART = re.compile(r"part-\d+.*\.ukvs")
 Work = Callable[[Any], Any]
 # The number of a source, and where in it a split begins.
@@ -57,11 +60,11 @@ def find_inputs(
     found: list[tuple[Source, bool]] = []
     for remote, some in groupby(names, key=is_url):
         if not remote:
-            found += [(source, False) for source in find_sources(some, on_problem)]
+            found += [(_absolute(source), False) for source in find_sources(some, on_problem)]
             continue
         files = HadoopFiles(spark)
-        for listed in _files_behind(files, some, found):
-            source = _inspected(files.head(listed.url, HEAD), listed.url, listed.name, listed.size)
+        listed_files = list(_files_behind(files, some, found))
+        for listed, source in zip(listed_files, at_once(partial(_inspected, files), listed_files), strict=True):
             if source.kind is Kind.UNKNOWN:
                 find_problem = Problem(listed.url, None, "no index, list, log, map or archive file that is known")
                 if on_problem is None:
@@ -74,25 +77,48 @@ def find_inputs(
             raise UsageError("Spark cannot read a pipe", where=source.label, hint="give files, or --engine embedded")
         if source.kind is Kind.ZIPNUM or (source.container == "blocks" and is_url(source.path)):
             raise UsageError("a ZipNum cluster by URL", where=source.label, hint="give its shards (cdx-*.gz) instead")
+    check_seen(spark, [source.path for source, remote in found if not remote])
     return found
+
+
+def check_seen(spark: Any, paths: Sequence[str]) -> None:
+    """Raise if a worker does not see a path, before all work."""
+    unseen = seen_by_workers(spark, paths[:_ASKED_ABOUT])
+    if unseen:
+        raise UsageError(
+            "workers do not have this file",
+            where=unseen[0],
+            why="a path without a scheme is opened by every worker",
+            hint="put it on a file system that all share, or in a store, and name it by URL (hdfs:, s3a:)",
+        )
+
+
+def _absolute(source: Source) -> Source:
+    """A source that tasks find wherever they run, called as it was given."""
+    if source.path == "-" or Path(source.path).is_absolute():
+        return source
+    return replace(source, path=str(Path(source.path).absolute()), name=source.label)
 
 
 def _files_behind(files: HadoopFiles, urls: Iterable[str], found: list[tuple[Source, bool]]) -> Iterator[Listed]:
     """The files behind URLs; a folder that is a map in parts goes to `found` as one source."""
     for url in urls:
-        listed = files.files(url)
-        if any(_PART.match(one.name) for one in listed):
+        parts = files.parts(url)
+        listed = files.files(url) if parts is None else []
+        if parts is not None:
+            found.append((Source(url, Kind.MAP, size=sum(one.size for one in parts)), True))
+        elif any(_PART.match(one.name) for one in listed):
             found.append((Source(url, Kind.MAP, size=sum(one.size for one in listed if _PART.match(one.name))), True))
         else:
             yield from listed
 
 
-def _inspected(head: bytes, url: str, name: str, size: int) -> Source:
+def _inspected(files: HadoopFiles, listed: Listed) -> Source:
     """What a file is, told by its head as for any file."""
-    with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=Path(name).suffix) as file:
-        file.write(head)
+    with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=Path(listed.name).suffix) as file:
+        file.write(files.head(listed, HEAD))
         file.flush()
-        return replace(inspect(file.name), path=url, size=size)
+        return replace(inspect(file.name), path=listed.url, size=listed.size)
 
 
 def splits_of(sources: Sequence[tuple[int, Source]], parallelism: int, sizes: Sizes) -> list[Split]:
@@ -123,25 +149,28 @@ def blocks_of(spark: Any, inputs: Sequence[tuple[Source, bool]], task: Task, siz
         splits = splits_of(local, context.defaultParallelism, sizes)
         found.append(context.parallelize(splits, min(len(splits), 20_000)).flatMap(_Local(task, options)))
     lines = [one for one in remote if one[1].kind in LINE_KINDS]
-    for (kind, layout), some in _grouped(lines, lambda source: (source.kind, source.layout)):
-        found.append(_text_blocks(spark, some, replace(some[0][1], kind=kind, layout=layout), task, options))
-    for one in remote:
-        if one[1].kind is Kind.PARQUET:
-            found.append(_parquet_blocks(spark, one, task, options))
-    others = [one for one in remote if one[1].kind not in (*LINE_KINDS, Kind.PARQUET, Kind.EMPTY)]
-    found += [
-        context.binaryFiles(source.path).flatMap(_Whole(task, number, source, options)) for number, source in others
-    ]
+    for some in _grouped(lines, {source.path: (source.kind, source.layout) for _, source in lines}):
+        frame = lines_behind(spark, [source.path for _, source in some])
+        found.append(_frame_blocks(frame, some, some[0][1], task, options))
+    tables = [one for one in remote if one[1].kind is Kind.PARQUET]
+    schemas = at_once(HadoopFiles(spark).schema, [source.path for _, source in tables])
+    for some in _grouped(tables, dict(zip((source.path for _, source in tables), schemas, strict=True))):
+        found.append(_parquet_blocks(spark, some, task, options))
+    others = {
+        spelling(one[1].path): one for one in remote if one[1].kind not in (*LINE_KINDS, Kind.PARQUET, Kind.EMPTY)
+    }
+    if others:
+        paths = ",".join(as_written(source.path) for _, source in others.values())
+        found.append(context.binaryFiles(paths).flatMap(_Whole(task, others, options)))
     return context.union(found) if found else context.parallelize([], 1)
 
 
-def _grouped(
-    sources: Sequence[tuple[int, Source]], key: Callable[[Source], Any]
-) -> Iterator[tuple[Any, list[tuple[int, Source]]]]:
-    groups: dict[Any, list[tuple[int, Source]]] = {}
+def _grouped(sources: Sequence[tuple[int, Source]], keys: Mapping[str, Hashable]) -> Iterable[list[tuple[int, Source]]]:
+    """Sources that can be read together, by the key of each path."""
+    groups: dict[Hashable, list[tuple[int, Source]]] = {}
     for number, source in sources:
-        groups.setdefault(key(source), []).append((number, source))
-    yield from groups.items()
+        groups.setdefault(keys[source.path], []).append((number, source))
+    return groups.values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,41 +189,36 @@ class _Whole:
     """Reads a file that Spark has brought whole."""
 
     task: Task
-    number: int
-    source: Source
+    sources: dict[str, tuple[int, Source]]
     options: ScanOptions
 
     def __call__(self, file: tuple[str, bytes]) -> Iterator[bytes]:
-        with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=Path(self.source.path).suffix) as copy:
+        number, source = self.sources[spelling(file[0])]
+        with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=Path(source.path).suffix) as copy:
             copy.write(file[1])
             copy.flush()
-            here = replace(self.source, path=copy.name)
+            here = replace(source, path=copy.name)
 
             def pieces(work: Work) -> Pieces:
                 for piece in scan([here], work, self.options):
-                    piece.problems = [replace(problem, file=self.source.label) for problem in piece.problems]
+                    piece.problems = [replace(problem, file=source.label) for problem in piece.problems]
                     yield piece
 
-            yield from self.task((self.number, 0), pieces)
+            yield from self.task((number, 0), pieces)
 
 
-def _text_blocks(
-    spark: Any, sources: Sequence[tuple[int, Source]], like: Source, task: Task, options: ScanOptions
+def _frame_blocks(
+    frame: Any, some: Sequence[tuple[int, Source]], like: Source, task: Task, options: ScanOptions
 ) -> Any:
-    numbers = {_spelling(source.path): number for number, source in sources}
-    # Only `\n` ends a line, as everywhere here; each line gets it back, so that a column's buffer is the text.
-    frame = spark.read.option("lineSep", "\n").text([source.path for _, source in sources])
-    frame = frame.selectExpr(
-        "concat(cast(value as binary), X'0A') as line",
-        "_metadata.file_path as path",
-        "_metadata.file_block_start as start",
-    )
+    """Blocks of lines that Spark reads, all of one kind."""
+    numbers = {spelling(source.path): number for number, source in some}
     return frame.mapInArrow(_Lines(task, numbers, like, options), "block binary").rdd.map(_only)
 
 
-def _parquet_blocks(spark: Any, one: tuple[int, Source], task: Task, options: ScanOptions) -> Any:
-    number, source = one
-    frame = spark.read.parquet(source.path)
+def _parquet_blocks(spark: Any, some: Sequence[tuple[int, Source]], task: Task, options: ScanOptions) -> Any:
+    """Of files with one schema."""
+    source = some[0][1]
+    frame = spark.read.parquet(*(as_written(one.path) for _, one in some))
     types = {name.lower(): (name, kind) for name, kind in frame.dtypes}
     columns = found_columns(types, source.path)
     like = replace(source, kind=Kind.CDX, layout=Layout("".join(columns), "\t", True))
@@ -204,9 +228,7 @@ def _parquet_blocks(spark: Any, one: tuple[int, Source], task: Task, options: Sc
         "_metadata.file_path as path",
         "_metadata.file_block_start as start",
     )
-    return frame.mapInArrow(_Lines(task, {_spelling(source.path): number}, like, options), "block binary").rdd.map(
-        _only
-    )
+    return _frame_blocks(frame, some, like, task, options)
 
 
 def _field(letter: str, column: str, kind: str) -> str:
@@ -219,11 +241,6 @@ def _field(letter: str, column: str, kind: str) -> str:
     else:
         text = f"regexp_replace(cast({name} as string), '[\\\\t\\\\r\\\\n]', ' ')"
     return f"coalesce(nullif({text}, ''), '-')"
-
-
-def _spelling(url: str) -> str:
-    """`file:///a` and `file:/a` are one."""
-    return "file:" + url.removeprefix("file://") if url.startswith("file:///") else url
 
 
 def _only(row: Any) -> bytes:
@@ -242,31 +259,12 @@ class _Lines:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        texts = (text for batch in batches for text in _texts(batch))
-        for (path, start), some in groupby(texts, key=lambda text: text[0]):
-            source = replace(self.like, path=unquote(path))
+        for (path, start), some in groupby(texts_of(batches), key=lambda text: text[0]):
+            source = replace(self.like, path=path)
             chunks = (text for _, text in some)
 
             def read(work: Work, source: Source = source, chunks: Iterator[bytes] = chunks) -> Pieces:
                 return scan_text(source, chunks, work, self.options)
 
-            for block in self.task((self.numbers[_spelling(unquote(path))], start), read):
+            for block in self.task((self.numbers[path], start), read):
                 yield pa.RecordBatch.from_pydict({"block": pa.array([block], pa.binary())})
-
-
-def _texts(batch: Any) -> Iterator[tuple[tuple[str, int], bytes]]:
-    """The text of a batch, one for each split in it."""
-    import numpy as np
-    import pyarrow.compute as pc
-
-    lines, paths, starts = batch.column(0), batch.column(1), batch.column(2)
-    if not len(lines):
-        return
-    first = 0
-    changes = pc.or_(pc.not_equal(paths[1:], paths[:-1]), pc.not_equal(starts[1:], starts[:-1]))
-    cuts = (np.flatnonzero(changes.to_numpy(zero_copy_only=False)) + 1).tolist() if len(lines) > 1 else []
-    offsets = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset :]
-    data = memoryview(lines.buffers()[2])
-    for stop in (*cuts, len(lines)):
-        yield (paths[first].as_py(), starts[first].as_py()), bytes(data[offsets[first] : offsets[stop]])
-        first = stop

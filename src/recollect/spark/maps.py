@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ from recollect.formats.ukvs import Header, open_map
 from recollect.model import Problem, ProgressCallback
 from recollect.spark import exchange
 from recollect.spark.exchange import Sizes
-from recollect.spark.files import HadoopFiles, is_url
-from recollect.spark.parts import in_chunks
+from recollect.spark.files import HadoopFiles, at_once, is_url, lines_behind, spelling, texts_of
+from recollect.spark.inputs import check_seen
 from recollect.spark.session import progress_of
 
 HEAD = 1 << 18
@@ -54,18 +55,25 @@ class MapOnSpark:
 def find_map(spark: Any, name: str) -> MapOnSpark:
     """The map behind a path or URL: a file, or a folder of parts."""
     if is_url(name):
-        files = HadoopFiles(spark)
-        listed = [one for one in files.files(name) if one.name.startswith("part-") or one.url.endswith(one.name)]
-        listed = [one for one in listed if one.name != "manifest.json"]
+        hadoop = HadoopFiles(spark)
+        listed = hadoop.parts(name) or hadoop.files(name)
         with tempfile.NamedTemporaryFile(prefix="recollect-") as head:
-            head.write(files.head(listed[0].url, HEAD))
+            head.write(hadoop.head(listed[0], HEAD))
             head.flush()
             header = _header(head.name)
         return MapOnSpark(name, header, tuple((one.url, one.size) for one in listed), True)
     parts = part_names(Path(name)) if is_parted(Path(name)) else [Path(name)]
     if not parts[0].is_file():
         raise RecollectError("no such map", where=name, hint="Spark needs a file, a folder of parts, or a URL")
-    return MapOnSpark(name, _header(name), tuple((str(part), part.stat().st_size) for part in parts), False)
+    files = tuple((str(part.absolute()), part.stat().st_size) for part in parts)
+    return MapOnSpark(name, _header(name), files, False)
+
+
+def find_maps(spark: Any, names: Sequence[str]) -> list[MapOnSpark]:
+    """Maps behind paths or URLs; raises if a worker does not see one."""
+    maps = list(at_once(partial(find_map, spark), names))
+    check_seen(spark, [path for one in maps if not one.remote for path, _ in one.files])
+    return maps
 
 
 def _header(path: str) -> Header:
@@ -123,8 +131,7 @@ def in_ranges(
     from recollect.spark.notes import notes
 
     told = notes(spark)
-    blocks = spark.sparkContext.union([_read(spark, number, one, sizes, told) for number, one in enumerate(maps)])
-    blocks = blocks.persist(StorageLevel.DISK_ONLY)
+    blocks = _blocks(spark, maps, sizes, _ReadTask(sizes.block, told)).persist(StorageLevel.DISK_ONLY)
     with progress_of(spark, "reading", progress):
         blocks._jrdd.count()
     found: dict[Any, MapNote] = told.value
@@ -153,44 +160,61 @@ def borders_between(keys: Iterable[tuple[bytes, int]], ranges: int, depth: int) 
     return sorted({key for key, _ in exchange.borders_of(places, ranges)} - {b""})
 
 
-def _read(spark: Any, number: int, one: MapOnSpark, sizes: Sizes, told: Any) -> Any:
-    task = _ReadTask(one.header, one.name, sizes.block, told)
-    splits = []
+def _blocks(spark: Any, maps: Sequence[MapOnSpark], sizes: Sizes, task: _ReadTask) -> Any:
+    """The lines of all maps as an RDD of (map, text); one read for files of tasks, one for those that Spark opens."""
+    context = spark.sparkContext
+    places = {(number, file): path for number, one in enumerate(maps) for file, (path, _) in enumerate(one.files)}
+    remote = {spelling(path): place for place, path in places.items() if maps[place[0]].remote}
+    local = [(number, one) for number, one in enumerate(maps) if not one.remote]
+    splits = [split for number, one in local for split in _splits(context, number, one, sizes)]
+    found = []
+    if splits:
+        found.append(context.parallelize(splits, min(len(splits), 20_000)).flatMap(task.local))
+    if remote:
+        frame = lines_behind(spark, [path for place, path in places.items() if maps[place[0]].remote])
+        found.append(frame.mapInArrow(_Remote(remote, task), "map int, text binary").rdd.map(_as_block))
+    return context.union(found) if found else context.parallelize([], 1)
+
+
+def _splits(context: Any, number: int, one: MapOnSpark, sizes: Sizes) -> Iterator[_Split]:
+    """The files of a map cut up: plain ones by ranges, others whole."""
+    step = max(sizes.smallest_split, min(sizes.split, one.size // (3 * context.defaultParallelism)))
     for file, (path, size) in enumerate(one.files):
-        if one.remote:
-            splits.append(_remote(spark, number, file, path, task))
-            continue
         with Path(path).open("rb") as head:
             plain = kind_of(head.read(16)) == "plain"
-        step = max(sizes.smallest_split, min(sizes.split, one.size // (3 * spark.sparkContext.defaultParallelism)))
-        for start in range(0, size, step) if plain else ():
-            splits.append(_Split(number, file, path, start, min(start + step, size)))
         if not plain:
-            splits.append(_Split(number, file, path, 0, None))
-    if one.remote:
-        return spark.sparkContext.union(splits)
-    return spark.sparkContext.parallelize(splits, max(len(splits), 1)).flatMap(task.local)
+            yield _Split(number, file, path, 0, None)
+            continue
+        for start in range(0, size, step):
+            yield _Split(number, file, path, start, min(start + step, size))
 
 
-def _remote(spark: Any, number: int, file: int, path: str, task: _ReadTask) -> Any:
-    frame = spark.read.option("lineSep", "\n").text(path)
-    frame = frame.selectExpr("cast(value as binary) as line", "_metadata.file_block_start as start")
+@dataclass(frozen=True, slots=True)
+class _Remote:
+    """Reads lines that come from Spark in Arrow batches; `places` are map and file by URL."""
 
-    def rows(found: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+    places: dict[str, tuple[int, int]]
+    task: _ReadTask
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
         # A partition may have several splits, in any order.
-        for start, some in groupby(found, key=lambda row: int(row[1])):
-            texts = in_chunks(bytes(line) + b"\n" for line, _ in some)
-            yield from task.noted((number, file, start), texts, start == 0)
+        for (path, start), some in groupby(texts_of(batches), key=lambda text: text[0]):
+            texts = (text for _, text in some)
+            for number, block in self.task.noted((*self.places[path], start), texts, start == 0):
+                columns = {"map": pa.array([number], pa.int32()), "text": pa.array([block], pa.binary())}
+                yield pa.RecordBatch.from_pydict(columns)
 
-    return frame.rdd.mapPartitions(rows)
+
+def _as_block(row: Any) -> tuple[int, bytes]:
+    return int(row[0]), bytes(row[1])
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadTask:
     """Reads a piece of a map; gives its lines in blocks."""
 
-    header: Header
-    name: str
     block: int
     told: Any
 

@@ -20,10 +20,10 @@ from recollect.model import Problem, ProgressCallback
 from recollect.profiles.maps.merge import MergeOptions, MergeResult, merge_maps
 from recollect.profiles.maps.mergehead import Part, merged_header
 from recollect.spark.exchange import Sizes
-from recollect.spark.files import target_of
-from recollect.spark.maps import find_map, in_ranges, plain_header, spooled, without_header
-from recollect.spark.parts import Range, assemble, in_chunks, write_texts
+from recollect.spark.maps import find_maps, in_ranges, plain_header, spooled, without_header
+from recollect.spark.parts import Range, assemble, in_chunks
 from recollect.spark.session import Cluster, progress_of, session
+from recollect.spark.targets import target_of
 
 MAX_PROBLEMS = 100
 
@@ -46,7 +46,7 @@ def merge(
     if not paths:
         raise UsageError("nothing to merge", hint="recollect merge MAP... -o OUT")
     with session(cluster or Cluster()) as spark, ExitStack() as stack:
-        maps = [find_map(spark, os.fspath(path)) for path in paths]
+        maps = find_maps(spark, [os.fspath(path) for path in paths])
         for one in maps:
             if "frequency" not in one.header.values and one.header.style != "cdxj":
                 raise FormatError("a map without frequencies cannot be merged", where=one.name)
@@ -57,8 +57,7 @@ def merge(
             disjoint=options.disjoint,
             style=options.style,
         )
-        as_parts = parts or target.endswith("/")
-        place = target_of(spark, target, as_parts=as_parts)
+        place = target_of(spark, target, as_parts=parts or target.endswith("/"))
         stack.callback(place.discard)
         ranged = in_ranges(spark, maps, sizes or Sizes(), lambda widest: widest, progress)
         stack.callback(ranged.blocks.unpersist)
@@ -67,11 +66,11 @@ def merge(
         headers = tuple(plain_header(one.header) for one in maps)
         task = _MergeTask(names, headers, replace(options, style=header.style), told)
         with progress_of(spark, "merging", progress):
-            write_texts(spark, ranged.texts.mapPartitionsWithIndex(task), place)
+            place.receive(ranged.texts.mapPartitionsWithIndex(task))
         done: dict[int, tuple[Range, MergeResult, list[Problem]]] = told.value
         result = _total(len(maps), done, on_problem)
         ranges = {number: found for number, (found, _, _) in done.items()}
-        assemble(place, header.encode(), ranges, {}, as_parts=as_parts)
+        assemble(place, header.encode(), ranges, {})
         return result
 
 

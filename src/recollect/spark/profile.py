@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from recollect.errors import UsageError
@@ -35,11 +34,11 @@ from recollect.profiles.indexes.sinks import Totals
 from recollect.profiles.indexes.sorting import SortingSink
 from recollect.spark import exchange
 from recollect.spark.exchange import Border, Sizes
-from recollect.spark.files import target_of
 from recollect.spark.inputs import find_inputs
-from recollect.spark.parts import Range, assemble, in_chunks, write_texts
+from recollect.spark.parts import Range, assemble, in_chunks, pieces_of
 from recollect.spark.reading import Reading, reading, task_store
 from recollect.spark.session import Cluster, progress_of, session
+from recollect.spark.targets import LocalTarget, Target, target_of
 
 
 def profile(
@@ -94,18 +93,19 @@ class _Job:
             header = header_of(options, sources, totals, tally)
             text = None
             if output is None:
-                text = _joined(target, header.encode(), self._ranges.value, seams)
+                assert isinstance(target, LocalTarget)
+                text = target.text(pieces_of(header.encode(), self._ranges.value, seams))
             else:
-                assemble(target, header.encode(), self._ranges.value, seams, as_parts=as_parts)
+                assemble(target, header.encode(), self._ranges.value, seams)
         finally:
             target.discard()
         return ProfileResult(totals, tally, tuple(sources), header, output, text, False, read.size)
 
-    def _write(self, read: Reading, target: Any) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
+    def _write(self, read: Reading, target: Target) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
         borders = exchange.borders_of(read.places(), read.ranges)
         task = RangeTask(self._options, self._ranges, borders, self._sizes.block)
         with progress_of(self._spark, "writing", self._progress):
-            write_texts(self._spark, read.cut(borders).mapPartitionsWithIndex(task), target)
+            target.receive(read.cut(borders).mapPartitionsWithIndex(task))
         return added_up(self._ranges.value, self._options)
 
 
@@ -237,13 +237,3 @@ def _count(counts: list[int], frequency: bytes) -> None:
     m, _, r = frequency.partition(b"/")
     counts[0] += int(m)
     counts[1] += int(r)
-
-
-def _joined(target: Any, header: bytes, ranges: dict[int, Range], seams: dict[int, tuple[bytes, int]]) -> bytes:
-    """The whole map in memory, for callers that named no output."""
-    staged = target.staged()
-    texts = [header]
-    for number in sorted({*ranges, *seams}):
-        texts.append(seams[number][0] if number in seams else b"")
-        texts.append(Path(staged[number]).read_bytes() if number in ranges and ranges[number].size else b"")
-    return b"".join(texts)

@@ -23,6 +23,17 @@ from recollect.model import Progress, ProgressCallback
 JAVA = 17
 _OURS = re.compile(r"^recollect\.errors\.\w+: (.+)$", re.MULTILINE)
 _ANOTHER = "During handling of the above exception, another exception occurred:"
+# The line that ends a Python traceback, and Java's innermost reason.
+_PYTHON = re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b.*$", re.MULTILINE)
+_JAVA_REASON = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+# Words in a reason, and what to do about it.
+_REMEDIES = (
+    ("No space left on device", "set spark.local.dir on workers to a larger disk; see docs/scale.md"),
+    ("No module named", "workers need recollect: an image or a packed environment, see docs/scale.md"),
+    ("No such file or directory", "a path without a scheme must be on every worker; see docs/scale.md"),
+    ("Permission denied", "the user that workers run as needs the right to read or write it"),
+    ("MemoryError", "--conf spark.executor.memoryOverhead=4g gives Python more memory"),
+)
 _QUIET = {
     "spark.app.name": "recollect",
     "spark.ui.showConsoleProgress": "false",
@@ -30,6 +41,8 @@ _QUIET = {
     "spark.sql.session.timeZone": "UTC",
     # A copy of Spark's own state per session, which nobody here uses.
     "spark.sql.artifact.isolation.enabled": "false",
+    # Tasks that look up thousands of files; Spark would start one for each.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "200",
 }
 _LOCAL = {
     "spark.ui.enabled": "false",
@@ -90,12 +103,20 @@ def _plain_words() -> Iterator[None]:
         found = _OURS.findall(str(error).rpartition(_ANOTHER)[2])
         if found:
             raise RecollectError(found[-1]) from error
-        lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith(("\t", " "))]
-        raise RecollectError(
-            "Spark failed",
-            why=" ".join(lines[:2])[:400],
-            hint="--conf spark.log.level=WARN says more; memory: --conf spark.driver.memory=4g, spark.executor.memory",
-        ) from error
+        why, more = _reason(str(error)), "--conf spark.log.level=WARN says more"
+        hint = next((remedy for words, remedy in _REMEDIES if words in why), more)
+        raise RecollectError("Spark failed", why=why[:400], hint=hint) from error
+
+
+def _reason(text: str) -> str:
+    """Why a job failed: the last line of the task's traceback, Java's innermost reason, or how the message begins."""
+    _, traced, trace = text.rpartition("Traceback (most recent call last):")
+    if traced and (found := _PYTHON.findall(trace)):
+        return str(found[0])
+    if found := _JAVA_REASON.findall(text):
+        return str(found[-1]).strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("\t", " "))]
+    return " ".join(lines[:2])
 
 
 def _builder() -> Any:
@@ -112,7 +133,7 @@ def _builder() -> Any:
 
 def _start(builder: Any, cluster: Cluster) -> Any:
     _check_java()
-    # Workers run this very Python unless told otherwise, so that they find this package.
+    # Workers run this very Python unless configured otherwise, so that they find this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = cluster.master or cluster.conf.get("spark.master", "") or os.environ.get("MASTER", "")
     local = not master or master.startswith("local")
@@ -126,12 +147,15 @@ def _start(builder: Any, cluster: Cluster) -> Any:
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+        # Spark reads this setting in spark-submit only, and otherwise the environment.
+        spark.sparkContext.pythonExec = spark.conf.get("spark.pyspark.python", "") or os.environ["PYSPARK_PYTHON"]
+        return spark
     except Exception as error:  # py4j, the launcher and Spark each have errors of their own
         raise RecollectError(
             "Spark does not start",
             where=master,
-            why=str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__,
+            why=_reason(str(error))[:300] if str(error).strip() else type(error).__name__,
             hint="try --master 'local[2]'; for a cluster see docs/scale.md",
         ) from error
 
@@ -150,11 +174,27 @@ def _check_java() -> None:
 
 @contextmanager
 def progress_of(spark: Any, stage: str, progress: ProgressCallback | None) -> Iterator[None]:
-    """Tell how many tasks are done while a job runs in the body."""
+    """Tell how many tasks are done while a job runs in the body. Its jobs and stages are called by the stage in Spark's
+    own pages."""
+    context = spark.sparkContext
+    named = {"spark.job.description": f"recollect: {stage}", "callSite.short": f"recollect: {stage}"}
+    before = {name: context.getLocalProperty(name) for name in named}
+    for name, value in named.items():
+        context.setLocalProperty(name, value)
+    try:
+        with _watched(context, stage, progress):
+            yield
+    finally:
+        for name, value in before.items():
+            context.setLocalProperty(name, value)
+
+
+@contextmanager
+def _watched(context: Any, stage: str, progress: ProgressCallback | None) -> Iterator[None]:
     if progress is None:
         yield
         return
-    tracker, done = spark.sparkContext.statusTracker(), threading.Event()
+    tracker, done = context.statusTracker(), threading.Event()
 
     def watch() -> None:
         while not done.wait(0.3):

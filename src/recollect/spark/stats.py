@@ -24,7 +24,7 @@ from recollect.profiles.statistics.stats import MapCounts, Stats, check_top, cou
 from recollect.profiles.statistics.statscan import CaptureCounts, CountingSink
 from recollect.spark.exchange import Sizes
 from recollect.spark.inputs import find_inputs
-from recollect.spark.maps import DOMAIN, borders_between, find_map, in_ranges, plain_header, spooled
+from recollect.spark.maps import DOMAIN, borders_between, find_maps, in_ranges, plain_header, spooled
 from recollect.spark.notes import packed, unpacked
 from recollect.spark.reading import Reading, reading, task_store
 from recollect.spark.session import Cluster, progress_of, session
@@ -110,7 +110,7 @@ class _CountTask:
 def _of_map(
     spark: Any, source: Source, top: int, found: list[Problem], sizes: Sizes, progress: ProgressCallback | None
 ) -> Stats:
-    one = find_map(spark, source.path)
+    (one,) = find_maps(spark, [source.path])
     ranged = in_ranges(spark, [one], sizes, lambda _widest: DOMAIN, progress)
     try:
         task = _MapTask(top, ranged.borders, plain_header(one.header), source.label)
