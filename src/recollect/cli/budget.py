@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from recollect.cli.console import talk
-from recollect.cli.forms import lookups_of, say_notes
+from recollect.cli.forms import say_notes
 from recollect.cli.types import SHARE, SIZE
 from recollect.errors import UsageError
-from recollect.model import Problem, ProgressCallback
 
 if TYPE_CHECKING:
     from recollect.profiles.compaction.budget import Budget
-    from recollect.spark.session import Cluster
 
 BUDGET_OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--max-cost", type=SHARE, metavar="1%", help="At most so many keys per URI-R."),
@@ -37,30 +34,7 @@ BUDGET_OPTIONS: tuple[Callable[..., Any], ...] = (
 BUDGET_NAMES = ("max_cost", "max_keys", "max_bytes", "min_accuracy", "lookups")
 
 
-def by_budget(
-    source: str,
-    target: str,
-    options: dict[str, Any],
-    on_problem: Callable[[Problem], None],
-    progress: ProgressCallback,
-) -> dict[str, Any]:
-    """Compact within a budget; returns the report."""
-    from recollect.profiles.compaction.budget import compact_by_budget
-
-    lookups = lookups_of(options["lookups"], options["asked"], on_problem)
-    result = compact_by_budget(
-        source,
-        target,
-        _budget(options),
-        lookups=lookups,
-        threads=options["threads"] or 0,
-        on_problem=on_problem,
-        progress=progress,
-    )
-    return {"by": "budget", **asdict(result), "cost": result.cost, "notes": lookups.notes() if lookups else []}
-
-
-def _budget(options: dict[str, Any]) -> Budget:
+def budget_of(options: dict[str, Any]) -> Budget:
     """The one budget that is given."""
     from recollect.profiles.compaction.budget import Budget
 
@@ -73,32 +47,6 @@ def _budget(options: dict[str, Any]) -> Budget:
             hint="give one of --max-cost 1%, --max-keys N, --max-bytes 10MB, --min-accuracy 90%",
         )
     return Budget(**limits, rollup_tlds=options["rollup_tlds"])
-
-
-def budget_on_spark(
-    source: str,
-    target: str,
-    options: dict[str, Any],
-    on_problem: Callable[[Problem], None],
-    progress: ProgressCallback,
-    *,
-    cluster: Cluster,
-    parts: bool,
-) -> dict[str, Any]:
-    """Compact within a budget on Spark; returns the report."""
-    from recollect.spark.budget import compact_by_budget
-
-    lookups = lookups_of(options["lookups"], options["asked"], on_problem)
-    result = compact_by_budget(
-        source,
-        target,
-        _budget(options),
-        lookups=lookups,
-        cluster=cluster,
-        parts=parts,
-        progress=progress,
-    )
-    return {"by": "budget", **asdict(result), "cost": result.cost, "notes": lookups.notes() if lookups else []}
 
 
 def summarise_budget(report: dict[str, Any]) -> None:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, budget_on_spark, by_budget, summarise_budget
+from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, budget_of, summarise_budget
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
-from recollect.cli.engines import engine_options, taken_engine
-from recollect.cli.forms import asked_of, form_options
+from recollect.cli.engines import Compacting, Engine, engine_options, taken_engine
+from recollect.cli.forms import asked_of, form_options, lookups_of
 from recollect.errors import FormatError, UsageError
-from recollect.model import Problem, ProgressCallback
+from recollect.model import Problem
 from recollect.quantities import format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.compaction.weights import Weights
-    from recollect.spark.session import Cluster
 
 COMPACT_EPILOG = """\b
 Examples:
@@ -76,20 +74,6 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What both ways of compaction are given."""
-
-    source: str
-    target: str
-    rollup_tlds: bool
-    threads: int
-    on_problem: Callable[[Problem], None]
-    progress: ProgressCallback
-    cluster: Cluster | None
-    parts: bool
-
-
 @click.command(epilog=COMPACT_EPILOG)
 @click.argument("source", metavar="MAP")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The smaller map; .gz and .zst are compressed.")
@@ -116,21 +100,13 @@ def compact(source: str, output: str, **options: Any) -> int:
     refuse_inputs(output, options["lookups"])  # the map itself may be replaced
     problems: list[Problem] = []
     options["asked"] = asked_of(options)
-    cluster, parts = taken_engine(options, output)
+    engine = taken_engine(options, output)
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
-        job = Job(
-            source,
-            output,
-            options["rollup_tlds"],
-            options["threads"] or os.cpu_count() or 1,
-            _stop_at_once if options["strict"] else problems.append,
-            progress,
-            cluster,
-            parts,
-        )
+        on_problem = _stop_at_once if options["strict"] else problems.append
+        job = Compacting(source, output, options["threads"] or 0, on_problem, progress)
         started = time.monotonic()
         way = _by_budget if any(options[name] for name in BUDGET_NAMES) else _by_weights
-        report = way(job, options)
+        report = way(engine, job, options)
         report["seconds"] = round(time.monotonic() - started, 3)
     report["skipped"] = len(problems)
     report["problems"] = [str(problem) for problem in problems[:100]]
@@ -145,33 +121,9 @@ def _stop_at_once(problem: Problem) -> None:
     raise FormatError(problem.reason, where=f"{problem.file}:{problem.line}", why=problem.excerpt)
 
 
-def _by_weights(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+def _by_weights(engine: Engine, job: Compacting, options: dict[str, Any]) -> dict[str, Any]:
     """Compaction as published."""
-    weights = _weights(options, job.rollup_tlds)
-    if job.cluster is not None:
-        from recollect.spark import compact as spark
-
-        result = spark.compact_by_weights(
-            job.source,
-            job.target,
-            weights,
-            fit=options["fit"],
-            cluster=job.cluster,
-            parts=job.parts,
-            progress=job.progress,
-        )
-    else:
-        from recollect.profiles.compaction.weights import compact_by_weights
-
-        result = compact_by_weights(
-            job.source,
-            job.target,
-            weights,
-            fit=options["fit"],
-            threads=job.threads,
-            on_problem=job.on_problem,
-            progress=job.progress,
-        )
+    result = engine.compact_by_weights(job, _weights(options, options["rollup_tlds"]), fit=options["fit"])
     report = asdict(result)
     # JSON has no infinity.
     report["weights"] = {name: "inf" if value == float("inf") else value for name, value in report["weights"].items()}
@@ -187,17 +139,17 @@ def _weights(options: dict[str, Any], rollup_tlds: bool) -> Weights:
     return replace(Weights(rollup_tlds=rollup_tlds), **given)
 
 
-def _by_budget(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+def _by_budget(engine: Engine, job: Compacting, options: dict[str, Any]) -> dict[str, Any]:
     """Compaction within a budget."""
     mixed = [name for name in _WEIGHT_NAMES if options[name] is not None and options[name] is not False]
     if mixed:
         raise UsageError(
             "a budget and weights are two ways", why=f"--{mixed[0].replace('_', '-')}", hint="give one or the other"
         )
-    if job.cluster is not None:
-        given = (job.source, job.target, options, job.on_problem, job.progress)
-        return budget_on_spark(*given, cluster=job.cluster, parts=job.parts)
-    return by_budget(job.source, job.target, options, job.on_problem, job.progress)
+    budget = budget_of(options)
+    lookups = lookups_of(options["lookups"], options["asked"], job.on_problem)
+    result = engine.compact_by_budget(job, budget, lookups)
+    return {"by": "budget", **asdict(result), "cost": result.cost, "notes": lookups.notes() if lookups else []}
 
 
 def _summarise(report: dict[str, Any], output: str) -> None:

@@ -1,15 +1,31 @@
-"""Where a command runs: here, or on Spark. The options are the same for every command that can do both."""
+"""Where a command runs: here, or on Spark. Chosen once, by the options of the command; then one door, `Engine`.
+
+The rooms of both engines are imported when they are used, as each takes longer than most commands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from recollect.errors import UsageError
+from recollect.model import Problem, ProgressCallback
 
 if TYPE_CHECKING:
+    from recollect.formats.forms import Asked
+    from recollect.formats.logs import LogEntry
+    from recollect.profiles.compaction.budget import Budget, BudgetCompaction
+    from recollect.profiles.compaction.weights import Compaction, Weights
+    from recollect.profiles.indexes.options import ProfileOptions
+    from recollect.profiles.indexes.profile import ProfileResult
+    from recollect.profiles.indexes.select import Selection
+    from recollect.profiles.maps.merge import MergeOptions, MergeResult
+    from recollect.profiles.statistics.evaluate import Holder
+    from recollect.profiles.statistics.stats import Stats
     from recollect.spark.session import Cluster
 
 _OPTIONS = (
@@ -44,17 +60,220 @@ def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def taken_engine(options: dict[str, Any], output: str = "") -> tuple[Cluster | None, bool]:
-    """Take the engine out of a command's options: the cluster, None for this machine, and whether to write parts."""
+@dataclass(frozen=True, slots=True)
+class Describing:
+    """How `stats` describes an archive."""
+
+    chosen: Selection
+    asked: Asked
+    all_schemes: bool
+    top: int
+    threads: int | None
+    memory_limit: int | None
+    temp_dir: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compacting:
+    """A map to compact, and where to; `threads` 0 is as many as there are cores."""
+
+    source: str
+    target: str
+    threads: int
+    on_problem: Callable[[Problem], None]
+    progress: ProgressCallback
+
+
+class Engine(Protocol):
+    """What runs on this machine or on many, with the same results."""
+
+    def profile(
+        self, inputs: Sequence[str], output: str, options: ProfileOptions, progress: ProgressCallback
+    ) -> ProfileResult: ...
+
+    def stats(self, inputs: Sequence[str], how: Describing, progress: ProgressCallback) -> Stats: ...
+
+    def merge(
+        self,
+        maps: Sequence[str],
+        output: str,
+        options: MergeOptions,
+        on_problem: Callable[[Problem], None] | None,
+        progress: ProgressCallback,
+    ) -> MergeResult: ...
+
+    def compact_by_weights(self, job: Compacting, weights: Weights, *, fit: bool) -> Compaction: ...
+
+    def compact_by_budget(
+        self, job: Compacting, budget: Budget, lookups: Iterable[LogEntry] | None
+    ) -> BudgetCompaction: ...
+
+    def holder(self, read_here: Iterable[str]) -> Holder | None:
+        """What says which lookups indexes hold, None for the one of `evaluate` itself. Raises if a file that is read on
+        this machine, such as a map under evaluation, is not on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """This machine."""
+
+    def profile(
+        self, inputs: Sequence[str], output: str, options: ProfileOptions, progress: ProgressCallback
+    ) -> ProfileResult:
+        from recollect.profiles.indexes.profile import profile
+
+        return profile(inputs, output, options, progress=progress)
+
+    def stats(self, inputs: Sequence[str], how: Describing, progress: ProgressCallback) -> Stats:
+        from recollect.profiles.statistics.stats import stats
+
+        return stats(
+            inputs,
+            chosen=how.chosen,
+            all_schemes=how.all_schemes,
+            top=how.top,
+            asked=how.asked,
+            threads=how.threads,
+            memory_limit=how.memory_limit,
+            temp_dir=how.temp_dir,
+            progress=progress,
+        )
+
+    def merge(
+        self,
+        maps: Sequence[str],
+        output: str,
+        options: MergeOptions,
+        on_problem: Callable[[Problem], None] | None,
+        progress: ProgressCallback,
+    ) -> MergeResult:
+        from recollect.profiles.maps.merge import merge_maps
+
+        return merge_maps(maps, output, options, on_problem=on_problem, progress=progress)
+
+    def compact_by_weights(self, job: Compacting, weights: Weights, *, fit: bool) -> Compaction:
+        from recollect.profiles.compaction.weights import compact_by_weights
+
+        return compact_by_weights(
+            job.source,
+            job.target,
+            weights,
+            fit=fit,
+            threads=job.threads,
+            on_problem=job.on_problem,
+            progress=job.progress,
+        )
+
+    def compact_by_budget(
+        self, job: Compacting, budget: Budget, lookups: Iterable[LogEntry] | None
+    ) -> BudgetCompaction:
+        from recollect.profiles.compaction.budget import compact_by_budget
+
+        return compact_by_budget(
+            job.source,
+            job.target,
+            budget,
+            lookups=lookups,
+            threads=job.threads,
+            on_problem=job.on_problem,
+            progress=job.progress,
+        )
+
+    def holder(self, read_here: Iterable[str]) -> Holder | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class OnSpark:
+    """A Spark cluster; `parts` writes folders of ordered parts."""
+
+    cluster: Cluster
+    parts: bool
+
+    def profile(
+        self, inputs: Sequence[str], output: str, options: ProfileOptions, progress: ProgressCallback
+    ) -> ProfileResult:
+        from recollect.spark.profile import profile
+
+        return profile(inputs, output, options=options, progress=progress, cluster=self.cluster, parts=self.parts)
+
+    def stats(self, inputs: Sequence[str], how: Describing, progress: ProgressCallback) -> Stats:
+        from recollect.spark.stats import stats
+
+        if how.asked.format or how.asked.columns:
+            raise UsageError("--format and --columns are for --engine embedded", hint="leave out --engine spark")
+        if how.memory_limit or how.threads:
+            raise UsageError(
+                "Spark shares out cores and memory", hint="--master 'local[4]', --conf spark.executor.memory=4g"
+            )
+        return stats(
+            inputs,
+            chosen=how.chosen,
+            all_schemes=how.all_schemes,
+            top=how.top,
+            temp_dir=how.temp_dir,
+            cluster=self.cluster,
+            progress=progress,
+        )
+
+    def merge(
+        self,
+        maps: Sequence[str],
+        output: str,
+        options: MergeOptions,
+        on_problem: Callable[[Problem], None] | None,
+        progress: ProgressCallback,
+    ) -> MergeResult:
+        from recollect.spark.merge import merge
+
+        return merge(
+            maps, output, options, on_problem=on_problem, progress=progress, cluster=self.cluster, parts=self.parts
+        )
+
+    def compact_by_weights(self, job: Compacting, weights: Weights, *, fit: bool) -> Compaction:
+        from recollect.spark.compact import compact_by_weights
+
+        return compact_by_weights(
+            job.source, job.target, weights, fit=fit, progress=job.progress, cluster=self.cluster, parts=self.parts
+        )
+
+    def compact_by_budget(
+        self, job: Compacting, budget: Budget, lookups: Iterable[LogEntry] | None
+    ) -> BudgetCompaction:
+        from recollect.spark.budget import compact_by_budget
+
+        return compact_by_budget(
+            job.source,
+            job.target,
+            budget,
+            lookups=lookups,
+            progress=job.progress,
+            cluster=self.cluster,
+            parts=self.parts,
+        )
+
+    def holder(self, read_here: Iterable[str]) -> Holder | None:
+        from recollect.spark.evaluate import held_on_spark
+        from recollect.spark.files import is_url
+
+        for name in filter(is_url, read_here):
+            raise UsageError(
+                "maps and logs are read on this machine", where=name, hint="copy it here, and give its path"
+            )
+        return partial(held_on_spark, cluster=self.cluster)
+
+
+def taken_engine(options: dict[str, Any], output: str = "") -> Engine:
+    """Take the engine out of a command's options."""
     engine, master, conf = options.pop("engine"), options.pop("master"), options.pop("conf")
     parts = options.pop("parts", False)
     if engine == "spark":
         from recollect.spark.session import Cluster, parse_conf
 
-        return Cluster(master or "", parse_conf(conf)), parts
+        return OnSpark(Cluster(master or "", parse_conf(conf)), parts)
     for given, name in ((master, "--master"), (conf, "--conf"), (parts, "--parts")):
         if given:
             raise UsageError(f"{name} is for Spark", hint="add --engine spark")
     if output.endswith("/"):
         raise UsageError("a folder where a file is expected", where=output, hint="parts are written by --engine spark")
-    return None, False
+    return Embedded()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +11,6 @@ from recollect.cli.console import emit_json, emit_table, json_option, progress_b
 from recollect.cli.derived import Problems
 from recollect.cli.engines import taken_engine, where_options
 from recollect.cli.forms import asked_of, form_options, say_notes
-from recollect.errors import UsageError
 from recollect.quantities import format_size
 
 if TYPE_CHECKING:
@@ -71,17 +69,7 @@ def evaluate(
 
     for name in maps:
         expect_map(name)
-    cluster, _ = taken_engine(options)
-    holder = None
-    if cluster is not None:
-        from recollect.spark.evaluate import held_on_spark
-        from recollect.spark.files import is_url
-
-        for name in filter(is_url, (*maps, *lookups)):
-            raise UsageError(
-                "maps and logs are read on this machine", where=name, hint="copy it here, and give its path"
-            )
-        holder = partial(held_on_spark, cluster=cluster)
+    holder = taken_engine(options).holder((*maps, *lookups))
     problems, asked = Problems(options["strict"]), asked_of(options)
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         report = measure(

@@ -164,12 +164,12 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     """
     from recollect.datetimes import format_iso
     from recollect.formats.detect import expect_map
-    from recollect.profiles.maps.merge import MergeOptions, merge_maps
+    from recollect.profiles.maps.merge import MergeOptions
 
     if as_json and output == "-":
         raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
     problems = Problems(strict)
-    cluster, parts = taken_engine(options, output)
+    engine = taken_engine(options, output)
     how = MergeOptions(
         disjoint=options["disjoint"],
         spread=options["spread"],
@@ -182,14 +182,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     with progress_bar(quiet=quiet or as_json) as progress:
         for name in maps:
             expect_map(name)
-        if cluster is None:
-            result = merge_maps(maps, output, how, on_problem=problems.told, progress=progress)
-        else:
-            from recollect.spark.merge import merge as merge_on_spark
-
-            result = merge_on_spark(
-                maps, output, how, cluster=cluster, parts=parts, on_problem=problems.told, progress=progress
-            )
+        result = engine.merge(maps, output, how, problems.told, progress)
     seconds = time.monotonic() - started
     if as_json:
         emit_json({**result.as_dict(), "skipped": problems.count, "seconds": round(seconds, 3)})

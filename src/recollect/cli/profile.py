@@ -148,20 +148,13 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
     from recollect.profiles.indexes.options import ProfileOptions
 
     as_json, quiet, output = options.pop("as_json"), options.pop("quiet"), options.pop("output")
-    cluster, parts = taken_engine(options, output)
+    engine = taken_engine(options, output)
     if as_json and output == "-":
         raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
     chosen = ProfileOptions(**{**options, "updated_at": options["updated_at"] or datetime.now(UTC)})
     started = time.monotonic()
     with progress_bar(quiet=quiet or as_json) as progress:
-        if cluster is None:
-            from recollect.profiles.indexes.profile import profile as make_profile
-
-            result = make_profile(inputs, output, chosen, progress=progress)
-        else:
-            from recollect.spark.profile import profile as profile_on_spark
-
-            result = profile_on_spark(inputs, output, cluster=cluster, parts=parts, options=chosen, progress=progress)
+        result = engine.profile(inputs, output, chosen, progress)
     seconds = time.monotonic() - started
     if as_json:
         emit_json({**result.as_dict(), "seconds": round(seconds, 3)})

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk, temp_dir_option
-from recollect.cli.engines import taken_engine, where_options
+from recollect.cli.engines import Describing, taken_engine, where_options
 from recollect.cli.forms import asked_of, form_options, say_notes
 from recollect.cli.profile import filter_options, resource_options
 from recollect.datetimes import format_day
-from recollect.errors import UsageError
 from recollect.quantities import format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.statistics.stats import Stats
-    from recollect.spark.session import Cluster
 
 _EXAMPLES = """\b
 Examples:
@@ -47,17 +44,12 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
     """
     from recollect.profiles.indexes.select import selection
 
-    cluster, _ = taken_engine(options)
-    describe = _described_here if cluster is None else partial(_described_on_spark, cluster)
+    engine = taken_engine(options)
     names = ("statuses", "media_types", "since", "until", "exclude", "where")
     chosen = selection(**{name: options.pop(name) for name in names})
     as_json, asked = options.pop("as_json"), asked_of(options)
-    if cluster is None:
-        options["asked"] = asked
-    elif asked.format or asked.columns:
-        raise UsageError("--format and --columns are for --engine embedded", hint="leave out --engine spark")
     with progress_bar(quiet=as_json) as progress:
-        found = describe(inputs, chosen=chosen, progress=progress, **options)
+        found = engine.stats(inputs, Describing(chosen=chosen, asked=asked, **options), progress)
     if as_json:
         emit_json(found.as_dict())
     else:
@@ -65,24 +57,6 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
     for problem in found.problems[:5]:
         talk(f"skipped: {problem}")
     return 3 if found.problems else 0
-
-
-def _described_here(inputs: tuple[str, ...], **options: Any) -> Stats:
-    from recollect.profiles.statistics.stats import stats as describe
-
-    return describe(inputs, **options)
-
-
-def _described_on_spark(
-    cluster: Cluster, inputs: tuple[str, ...], *, memory_limit: int | None, threads: int | None, **options: Any
-) -> Stats:
-    from recollect.spark.stats import stats as describe
-
-    if memory_limit or threads:
-        raise UsageError(
-            "Spark shares out cores and memory", hint="--master 'local[4]', --conf spark.executor.memory=4g"
-        )
-    return describe(inputs, cluster=cluster, **options)
 
 
 def _show(found: Stats) -> None:
