@@ -177,16 +177,13 @@ def progress_of(spark: Any, stage: str, progress: ProgressCallback | None) -> It
     """Tell how many tasks are done while a job runs in the body. Its jobs and stages are called by the stage in Spark's
     own pages."""
     context = spark.sparkContext
-    named = {"spark.job.description": f"recollect: {stage}", "callSite.short": f"recollect: {stage}"}
-    before = {name: context.getLocalProperty(name) for name in named}
-    for name, value in named.items():
-        context.setLocalProperty(name, value)
+    before = context.getLocalProperty("spark.job.description")
+    context.setJobDescription(f"recollect: {stage}")
     try:
         with _watched(context, stage, progress):
             yield
     finally:
-        for name, value in before.items():
-            context.setLocalProperty(name, value)
+        context.setLocalProperty("spark.job.description", before)
 
 
 @contextmanager

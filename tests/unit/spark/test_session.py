@@ -66,6 +66,13 @@ def test_the_error_that_ended_a_task_is_told_and_not_one_that_was_dealt_with() -
     trace = "Traceback (most recent call last):\nrecollect.errors.FormatError: a bad line: x.cdxj\n"
     with pytest.raises(RecollectError, match="a bad line"), _plain_words():
         raise Py4JError(trace)
+    lost = "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n  File x, line 3\n"
+    lost += "OSError: [Errno 28] No space left on device: '/disk/x'\n\n\tat org.apache.spark.Java(X.java:3)\n"
+    with pytest.raises(RecollectError, match="No space left on device") as full, _plain_words():
+        raise Py4JError(f"Job aborted due to stage failure: Task 3 in stage 1.0 failed 4 times: {lost}")
+    assert "spark.local.dir" in full.value.hint
+    with pytest.raises(RecollectError, match="cannot reach the store"), _plain_words():
+        raise Py4JError("Job aborted.\n\tat x\nCaused by: java.io.IOException: cannot reach the store\n\tat y\n")
     after = f"{trace}\nDuring handling of the above exception, another exception occurred:\n\nMemoryError: no room\n"
     with pytest.raises(RecollectError, match="Spark failed"), _plain_words():
         raise Py4JError(after)
