@@ -200,8 +200,6 @@ class OnSpark:
     def stats(self, inputs: Sequence[str], how: Describing, progress: ProgressCallback) -> Stats:
         from recollect.spark.stats import stats
 
-        if how.asked.format or how.asked.columns:
-            raise UsageError("--format and --columns are for --engine embedded", hint="leave out --engine spark")
         if how.memory_limit or how.threads:
             raise UsageError(
                 "Spark shares out cores and memory", hint="--master 'local[4]', --conf spark.executor.memory=4g"
@@ -210,6 +208,7 @@ class OnSpark:
             inputs,
             chosen=how.chosen,
             all_schemes=how.all_schemes,
+            asked=how.asked,
             top=how.top,
             temp_dir=how.temp_dir,
             cluster=self.cluster,

@@ -44,8 +44,9 @@ def held_on_spark(
     options, sizes = ProfileOptions(policy=policy), sizes or Sizes()
     found: list[Problem] = []
     with session(cluster or Cluster()) as spark:
-        inputs = find_inputs(spark, names, found.append)
-        sources = usable([source for source, _ in inputs], None, found)
+        ignored: list[Problem] = []
+        inputs = find_inputs(spark, names, found.append, on_ignored=ignored.append)
+        sources = usable([source for source, _ in inputs], None, [*found, *ignored])
         refuse_maps(sources)
         told, asked = notes(spark), spark.sparkContext.broadcast(lookups)
         with reading(spark, inputs, Sinks(options), options.all_schemes, sizes, progress) as read:

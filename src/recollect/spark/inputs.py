@@ -21,6 +21,7 @@ from typing import Any
 from recollect.errors import UsageError
 from recollect.formats.cdx import Layout
 from recollect.formats.detect import Kind, Source, find_sources, inspect
+from recollect.formats.forms import Asked
 from recollect.formats.parquet import found_columns
 from recollect.model import Problem
 from recollect.profiles.indexes.scan import LINE_KINDS, Piece, ScanOptions, scan, scan_range, scan_text
@@ -54,22 +55,30 @@ class Split:
 
 
 def find_inputs(
-    spark: Any, names: Sequence[str], on_problem: Callable[[Problem], None] | None
+    spark: Any,
+    names: Sequence[str],
+    on_problem: Callable[[Problem], None] | None,
+    *,
+    asked: Asked | None = None,
+    on_ignored: Callable[[Problem], None] | None = None,
 ) -> list[tuple[Source, bool]]:
-    """The sources behind names, each with whether Spark has to read it."""
+    """The sources behind names, each with whether Spark has to read it; what is told of others as in `find_sources`."""
     found: list[tuple[Source, bool]] = []
     for remote, some in groupby(names, key=is_url):
         if not remote:
-            found += [(_absolute(source), False) for source in find_sources(some, on_problem)]
+            found += [
+                (_absolute(source), False)
+                for source in find_sources(some, on_problem, asked=asked, on_ignored=on_ignored)
+            ]
             continue
         files = HadoopFiles(spark)
         listed_files = list(_files_behind(files, some, found))
-        for listed, source in zip(listed_files, at_once(partial(_inspected, files), listed_files), strict=True):
+        for listed, source in zip(listed_files, at_once(partial(_inspected, files, asked), listed_files), strict=True):
             if source.kind is Kind.UNKNOWN:
-                find_problem = Problem(listed.url, None, "no index, list, log, map or archive file that is known")
-                if on_problem is None:
-                    raise UsageError("cannot use a file", where=listed.url, why=find_problem.reason)
-                on_problem(find_problem)
+                tell = on_ignored or on_problem
+                if tell is None:
+                    raise UsageError("cannot use a file", where=listed.url, why=source.what)
+                tell(Problem(listed.url, None, source.what))
             else:
                 found.append((source, True))
     for source, _ in found:
@@ -113,12 +122,12 @@ def _files_behind(files: HadoopFiles, urls: Iterable[str], found: list[tuple[Sou
             yield from listed
 
 
-def _inspected(files: HadoopFiles, listed: Listed) -> Source:
+def _inspected(files: HadoopFiles, asked: Asked | None, listed: Listed) -> Source:
     """What a file is, told by its head as for any file."""
     with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=Path(listed.name).suffix) as file:
         file.write(files.head(listed, HEAD))
         file.flush()
-        return replace(inspect(file.name), path=listed.url, size=listed.size)
+        return replace(inspect(file.name, asked), path=listed.url, size=listed.size)
 
 
 def splits_of(sources: Sequence[tuple[int, Source]], parallelism: int, sizes: Sizes) -> list[Split]:
@@ -149,7 +158,7 @@ def blocks_of(spark: Any, inputs: Sequence[tuple[Source, bool]], task: Task, siz
         splits = splits_of(local, context.defaultParallelism, sizes)
         found.append(context.parallelize(splits, min(len(splits), 20_000)).flatMap(_Local(task, options)))
     lines = [one for one in remote if one[1].kind in LINE_KINDS]
-    for some in _grouped(lines, {source.path: (source.kind, source.layout) for _, source in lines}):
+    for some in _grouped(lines, {source.path: (source.kind, source.layout, source.form) for _, source in lines}):
         frame = lines_behind(spark, [source.path for _, source in some])
         found.append(_frame_blocks(frame, some, some[0][1], task, options))
     tables = [one for one in remote if one[1].kind is Kind.PARQUET]

@@ -19,6 +19,7 @@ from recollect.errors import UsageError
 from recollect.formats.detect import Kind, Source
 from recollect.model import Problem, ProgressCallback
 from recollect.profiles.indexes.decompose import DIMENSIONS, DecomposingSink
+from recollect.profiles.indexes.inspection import key_notes
 from recollect.profiles.indexes.options import ProfileOptions
 from recollect.profiles.indexes.policykeys import rekeying
 from recollect.profiles.indexes.profile import (
@@ -78,8 +79,10 @@ class _Job:
     def run(self, names: Sequence[str], output: str | None, as_parts: bool) -> ProfileResult:
         options, spark = self._options, self._spark
         found: list[Problem] = []
-        inputs = find_inputs(spark, names, None if options.strict else found.append)
-        sources = usable([source for source, _ in inputs], output, found)
+        ignored: list[Problem] = []
+        on_problem = None if options.strict else found.append
+        inputs = find_inputs(spark, names, on_problem, asked=options.asked, on_ignored=ignored.append)
+        sources = usable([source for source, _ in inputs], output, [*found, *ignored])
         inputs = [(source, remote) for source, remote in inputs if source in sources]
         refuse_maps(sources)
         if as_parts and output in (None, "-"):
@@ -88,6 +91,8 @@ class _Job:
         try:
             with reading(spark, inputs, Sinks(options), options.all_schemes, self._sizes, self._progress) as read:
                 tally = read.tally(found, strict=options.strict)
+                tally.ignored += ignored
+                tally.notes += key_notes([source for source, remote in inputs if not remote])
                 totals, seams = self._write(read, target)
             refuse_empty(options, totals.captures, tally)
             header = header_of(options, sources, totals, tally)

@@ -13,7 +13,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from recollect.errors import FormatError
 from recollect.formats.detect import Kind, Source
+from recollect.formats.forms import Asked
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, ProgressCallback
 from recollect.profiles.indexes.profile import MAX_EXAMPLES, Tally
@@ -35,6 +37,7 @@ def stats(
     *,
     chosen: Selection | None = None,
     all_schemes: bool = False,
+    asked: Asked | None = None,
     top: int = 10,
     temp_dir: str | os.PathLike[str] | None = None,
     cluster: Cluster | None = None,
@@ -46,8 +49,12 @@ def stats(
     names = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     found: list[Problem] = []
     with session(cluster or Cluster()) as spark:
-        inputs = find_inputs(spark, names, found.append)
+        ignored: list[Problem] = []
+        inputs = find_inputs(spark, names, found.append, asked=asked, on_ignored=ignored.append)
         sources = [source for source, _ in inputs]
+        if not sources and ignored:
+            hint = f"recollect inspect {ignored[0].file}"
+            raise FormatError("nothing to read", where=ignored[0].file, why=ignored[0].reason, hint=hint)
         if any(source.kind in (Kind.MAP, Kind.PROFILE) for source in sources):
             one_map(sources, chosen)
             return _of_map(spark, sources[0], top, found, sizes or Sizes(), progress)
