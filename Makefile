@@ -16,7 +16,7 @@ DOCS_STAMP := $(VENV)/.docs-installed
 PYTEST_WORKERS ?= auto
 INSTALL ?= yes
 
-.PHONY: help install kernels demo demo-serve test check bench format dist clean docs reference
+.PHONY: help install kernels demo demo-serve test check sanitize bench format dist clean docs reference
 
 help:  ## show the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -71,6 +71,19 @@ check: $(STAMP)  ## ruff, cython-lint, mypy --strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Property tests of keys, scanning, lookup, merging and compaction; compiled loops that read or write beyond their
+# buffers, or do what C leaves undefined, stop them.
+SANITIZED := build/sanitized
+PROPERTIES := $(addprefix tests/property/test_,$(addsuffix .py,line_kernels surt_kernel kernel_is_careful \
+	profile_against_brute_force lookup merge merge_as_text compaction budget keytree uri_keys))
+sanitize: $(STAMP) $(KERNEL_STAMP)  ## property tests over a build with AddressSanitizer and UBSan
+	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED) && cp -r src/recollect $(SANITIZED)/
+	rm -f $(SANITIZED)/recollect/kernels/*.so
+	RECOLLECT_SANITIZE=1 $(BIN)/python setup.py --quiet build_ext --parallel 2 --build-lib $(SANITIZED) --build-temp build/sanitized-objects
+	PYTHONPATH=$(SANITIZED) LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
+		HYPOTHESIS_PROFILE=sanitize $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PROPERTIES)
+
 format: $(STAMP)  ## let ruff lay out the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -89,13 +102,14 @@ docs: $(DOCS_STAMP) $(KERNEL_STAMP)  ## the documentation as a site, in site/
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
-dist: $(STAMP)  ## build the wheel, and try it in an empty environment
-	rm -rf dist build
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
-	rm -rf build
+dist: $(STAMP) $(KERNEL_STAMP)  ## build sdist and wheel, and try the wheel in an empty environment without a compiler
+	rm -rf dist build/lib* build/bdist* build/try
+	$(PIP) build
+	$(BIN)/python -m build --no-isolation --outdir dist . > build/dist.log 2>&1 || { tail -n 20 build/dist.log; exit 1; }
 	$(PYTHON) -m venv dist/try
-	dist/try/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
-	cd dist && try/bin/python -I ../scripts/try_wheel.py
+	CC=/nonexistent dist/try/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -c constraints.txt dist/*.whl
+	cd dist && PATH=/nonexistent try/bin/python -I ../scripts/try_wheel.py
+	@du -sm dist/try/lib | sed 's/\t.*/ MB with all dependencies and pip/'
 	rm -rf dist/try
 	@ls -l dist
 
