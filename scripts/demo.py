@@ -208,8 +208,7 @@ def make_maps(story: Story, world: World, archives: list[PywbArchive], numbers: 
     story.step(
         "Job one: say what an archive holds",
         "Each archive's own index becomes a map: sorted keys with counts. Then the map is proven: every URI of the "
-        "index is looked up in it. Then it is made small; what is held is still found. (The first run ever compiles the "
-        "inner loops and takes some seconds longer.)",
+        "index is looked up in it. Then it is made small; what is held is still found.",
     )
     for place, (holder, archive) in enumerate(zip(world.archives, archives, strict=True)):
         show = 1 if place else 6

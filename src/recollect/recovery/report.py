@@ -16,19 +16,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from recollect import __version__
 from recollect.datetimes import format_iso, parse_timestamp
 from recollect.formats.containers import atomic_output
-from recollect.protection.collect import Notice, notice
 from recollect.recovery.diagram import diagram_svg
 from recollect.recovery.journal import Journal
 from recollect.recovery.measure import Difference
 from recollect.recovery.options import Options
 from recollect.recovery.store import REASONS, Missing, Recovered, Store
 from recollect.recovery.verdicts import Reason
+
+if TYPE_CHECKING:
+    from recollect.protection.collect import Notice
 
 # How far an embedded resource may be from its page: names and limits.
 _SPREAD = (
@@ -112,6 +114,9 @@ def make_report(
     kept: Mapping[str, str] | None = None,
 ) -> Report:
     """Sum up a store. `files` are the names of the restored tree, by URI; `neutral` and `kept` are as in the report."""
+    # It needs NumPy, which a survey does not.
+    from recollect.protection.collect import notice
+
     journal = Journal(store)
     resources = tuple(store.recovered(redirects=False))
     spread, furthest = _coherence(store, resources)
