@@ -93,6 +93,9 @@ def test_an_older_version_comes_back_where_the_newest_is_incomplete(
         ("20260301120000", 10, 0),
     ]
     assert (out / "main.py").read_text() == "first\n"
+    assert found["other_versions"] == [
+        {"class": "files", "version": "20260331120000", "blocks": 4, "restored": "20260301120000"}
+    ]
 
 
 def test_too_little_says_what_is_needed_and_a_later_search_asks_only_for_the_rest(

@@ -169,10 +169,7 @@ def keygen(output: Path, as_json: bool) -> int:
     from recollect.protection import keys
 
     key = keys.new_key()
-    try:
-        public = keys.write_pair(key, output)
-    except ImportError as error:
-        raise keys.missing_library() from error
+    public = keys.write_pair(key, output)
     if as_json:
         emit_json({"secret": str(output), "public": str(public), "fingerprint": keys.fingerprint(key.public)})
         return 0

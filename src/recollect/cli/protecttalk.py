@@ -291,6 +291,8 @@ def show_checked(found: Checked) -> None:
         talk(f"{found.carrying:,} of {found.pages:,} pages carry blocks")
     for key in found.keys:
         talk(f"signed by {fingerprint(key)}")
+    if len(found.keys) > 1:
+        talk("blocks are signed by several keys; name yours with --trust site.pub")
     _show_list([f"no block: {name}" for name in found.bare])
     _show_list([f"mixed versions: {page}: its block of {name} is of an older version" for page, name in found.outdated])
     _show_list([f"refused: {page}: {why}" for page, why in found.refused])

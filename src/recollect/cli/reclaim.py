@@ -36,6 +36,9 @@ Exit code: 0 everything came back, 3 a part, 1 nothing, 2 wrong usage.
 """
 
 
+_HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.[a-z]{2,}(:\d+)?/", re.IGNORECASE)
+
+
 @click.command(epilog=EPILOG)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
@@ -103,7 +106,7 @@ def _collect(
     from recollect.recovery import reclaim as searching
 
     path = Path(source)
-    if re.match(r"https?://", source, re.IGNORECASE):
+    if re.match(r"https?://", source, re.IGNORECASE) or (not path.exists() and _HOST.match(source)):
         from recollect.archives.registry import choose, load_archives
 
         archives = choose(load_archives(given["registry"]), given["use"] or "")
@@ -164,8 +167,19 @@ def _unpacked(collector: Collector, output: Path, given: dict[str, Any], until: 
             failures.append({"class": name, "reason": str(error)})
         else:
             restored.append({"class": name, "version": found.version.at, "files": len(files)})
+    used = {one["class"]: one["version"] for one in restored}
     return {
         "classes": collector.classes(),
+        "other_versions": [
+            {
+                "class": one.version.name,
+                "version": one.version.at,
+                "blocks": one.found,
+                "restored": used[one.version.name],
+            }
+            for one in collector.standings()
+            if one.version.name in used and one.version.at != used[one.version.name]
+        ],
         "restored": restored,
         "locked": locked,
         "failures": failures,
@@ -193,6 +207,11 @@ def _show(collector: Collector, result: dict[str, Any], output: Path, quiet: boo
         talk(f"refused: {count:,} blocks: {kind}")
     for one in result["refused"][:10]:
         talk(f"  {one['page']}: {one['reason']}")
+    for one in result["other_versions"]:
+        talk(
+            f"not mixed in: {count_of(one['blocks'], 'block')} of {one['class']} of version {one['version']}; "
+            f"restored is version {one['restored']}"
+        )
     for line in [*result["problems"], *result["unknown"]][:20]:
         talk(line)
     for one in result["failures"]:

@@ -14,8 +14,12 @@ import hmac
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recollect.errors import FormatError, UsageError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
@@ -31,14 +35,10 @@ class SigningKey:
 
     @property
     def public(self) -> bytes:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        return Ed25519PrivateKey.from_private_bytes(self._seed).public_key().public_bytes_raw()
+        return _private(self._seed).public_key().public_bytes_raw()
 
     def sign(self, message: bytes) -> bytes:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        return Ed25519PrivateKey.from_private_bytes(self._seed).sign(message)
+        return _private(self._seed).sign(message)
 
     def digest(self, message: bytes) -> bytes:
         """A keyed digest: recognises content again without telling anybody else what it is."""
@@ -54,7 +54,7 @@ def verify(public: bytes, signature: bytes, message: bytes) -> bool:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError as error:
-        raise missing_library() from error
+        raise _missing() from error
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
     except (InvalidSignature, ValueError):
@@ -62,8 +62,17 @@ def verify(public: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
-def missing_library() -> UsageError:
-    return UsageError("signatures need the package cryptography", hint="python -m pip install 'recollect[protect]'")
+def _private(seed: bytes) -> Ed25519PrivateKey:
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    except ImportError as error:
+        raise _missing() from error
+    return Ed25519PrivateKey.from_private_bytes(seed)
+
+
+def _missing() -> UsageError:
+    hint = "python -m pip install 'recollect[protect]'"
+    return UsageError("signatures need the package cryptography", hint=hint)
 
 
 def fingerprint(public: bytes) -> str:
@@ -88,12 +97,13 @@ def write_pair(key: SigningKey, path: Path) -> Path:
             raise UsageError(
                 "the file exists", where=str(one), hint="a lost key cannot be had again: choose another name"
             )
+    public = base64.b64encode(key.public).decode()
     path.parent.mkdir(parents=True, exist_ok=True)
     note = "# Keep this file secret and keep a copy of it elsewhere.\n"
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w") as out:
         out.write(f"{note}{_SECRET} {base64.b64encode(key._seed).decode()}\n")
-    beside.write_text(f"{_PUBLIC} {base64.b64encode(key.public).decode()}\n")
+    beside.write_text(f"{_PUBLIC} {public}\n")
     return beside
 
 

@@ -316,7 +316,13 @@ class Checked:
     @property
     def is_sound(self) -> bool:
         names = {standing.version.name for standing in self.standings}
-        return bool(names) and names == set(self.restored) and not self.refusals and not self.outdated
+        return (
+            bool(names)
+            and names == set(self.restored)
+            and len(self.keys) == 1
+            and not self.refusals
+            and not self.outdated
+        )
 
 
 def verify(site: Path, trust: Sequence[bytes] = ()) -> Checked:

@@ -1,14 +1,15 @@
 """Blocks of protected pages from the archives: every capture of every page, until enough is there.
 
-Hides: listing, the order of fetching, and the store. The newest captures of the front page come first, then all pages'
-captures from the newest to the oldest; bytes that are known by their digest are fetched once. Fetched payloads stay in
-the recovery's store (`OUT/.recollect`), so a later run asks only for what is new. Invariant: fetching ends when the
-newest known version of every class is complete, or when nothing is left to fetch.
+Hides: listing, the order of fetching, and the store. A few captures of the front page come first, for the manifest;
+then all pages' captures from the newest to the oldest. Bytes that are known by their digest are fetched once. Fetched
+payloads stay in the recovery's store (`OUT/.recollect`), so a later run asks only for what is new. Invariant: fetching
+ends when the newest known version of every class is complete, or when nothing is left to fetch.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ from recollect.recovery.store import FOLDER, Store
 
 TIMEOUT = 120.0
 _AT_ONCE = 8
+_FRONT = 3  # captures of the front page that are looked at first
 _MAX_PAGES = 20_000  # of archives that list nothing, asked page by page
 
 
@@ -127,7 +129,11 @@ class _Search:
         await asyncio.gather(
             self._lister.list_site(archives, site_queries(scope)), self._lister.ask_front(archives, scope.start)
         )
-        await self._fetch_all(self._candidates())
+        candidates = self._candidates()
+        home = {visit_key(uri, self._options.rules) for uri in scope.start}
+        front = [pair for pair in candidates if pair[0] in home][:_FRONT]
+        await asyncio.gather(*(self._fetch(key, candidate) for key, candidate in front))
+        await self._fetch_all(candidates)
         await self._ask_page_by_page()
         unlisted = [
             (listing.archive, listing.detail or listing.state)
@@ -137,8 +143,7 @@ class _Search:
         return Searched(self._listed, self._fetched, tuple(unlisted), tuple(self._failed))
 
     def _candidates(self) -> list[tuple[str, Candidate]]:
-        """Captures that can hold blocks: the front page's first, then the newest of all."""
-        home = {visit_key(uri, self._options.rules) for uri in self._options.scope.start}
+        """Captures that can hold blocks, the newest first."""
         by_key: dict[str, list[Candidate]] = {}
         for key, candidate in self._journal.all_captures():
             by_key.setdefault(key, []).append(candidate)
@@ -155,35 +160,28 @@ class _Search:
         found.sort(
             key=lambda pair: (pair[1].captured_at, not pair[1].revisit, pair[1].archive, pair[1].uri), reverse=True
         )
-        found.sort(key=lambda pair: pair[0] not in home)
         return found
 
     async def _fetch_all(self, candidates: Sequence[tuple[str, Candidate]]) -> None:
         self._listed += len(candidates)
-        done = 0
-        while done < len(candidates) and not self._collector.is_satisfied(self._until):
-            batch = self._new(candidates[done:])
-            if not batch:
-                return
-            wanted, consumed = batch
-            done += consumed
-            await asyncio.gather(*(self._fetch(key, candidate) for key, candidate in wanted))
-            self._on_step(Step("fetching", done, len(candidates)))
+        left = deque(candidates)
+        while left and not self._collector.is_satisfied(self._until):
+            await asyncio.gather(*(self._fetch(key, candidate) for key, candidate in self._batch(left)))
+            self._on_step(Step("fetching", len(candidates) - len(left), len(candidates)))
 
-    def _new(self, candidates: Sequence[tuple[str, Candidate]]) -> tuple[list[tuple[str, Candidate]], int] | None:
-        """The next few captures whose bytes are not known yet, and how many were looked at to find them."""
-        chosen: list[tuple[str, Candidate]] = []
-        names: set[tuple[str, str]] = set()
-        for consumed, (key, candidate) in enumerate(candidates):
-            name = (key, candidate.digest) if candidate.digest else (_uri_m(candidate), "")
-            if name in names and len(chosen) < 2 * _AT_ONCE:
-                continue  # the same bytes are on their way; if they do not come, the next batch asks again
-            if name not in self._seen:
-                if len(chosen) == 2 * _AT_ONCE:
-                    return chosen, consumed
-                names.add(name)
-                chosen.append((key, candidate))
-        return (chosen, len(candidates)) if chosen else None
+    def _batch(self, left: deque[tuple[str, Candidate]]) -> list[tuple[str, Candidate]]:
+        """The next few captures whose bytes are not known yet. Others with the same bytes wait: these may not come."""
+        chosen: dict[tuple[str, str], tuple[str, Candidate]] = {}
+        waiting: list[tuple[str, Candidate]] = []
+        while left and len(chosen) < 2 * _AT_ONCE:
+            pair = left.popleft()
+            name = _name(*pair)
+            if name in chosen:
+                waiting.append(pair)
+            elif name not in self._seen:
+                chosen[name] = pair
+        left.extendleft(reversed(waiting))
+        return list(chosen.values())
 
     async def _fetch(self, key: str, candidate: Candidate) -> None:
         archive = self._archives[candidate.archive]
@@ -195,7 +193,7 @@ class _Search:
         except (ArchiveError, FormatError) as error:
             self._failed.append((_uri_m(candidate), str(error)))
             return
-        self._seen.add((key, candidate.digest) if candidate.digest else (_uri_m(candidate), ""))
+        self._seen.add(_name(key, candidate))
         self._collector.add(f"{candidate.uri} {format_timestamp(candidate.captured_at)} ({archive.id})", content)
         document = read_document(content, candidate.uri, candidate.media_type or "text/html")
         if document is not None:
@@ -258,6 +256,11 @@ def _may_be_page(media_type: str) -> bool:
         "text/plain",
         "application/octet-stream",
     )
+
+
+def _name(key: str, candidate: Candidate) -> tuple[str, str]:
+    """What is fetched once: the bytes of a page, if the listing has their digest, else the capture."""
+    return (key, candidate.digest) if candidate.digest else (_uri_m(candidate), "")
 
 
 def _uri_m(candidate: Candidate) -> str:

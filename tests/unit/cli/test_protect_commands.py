@@ -225,3 +225,16 @@ def test_missing_packages_have_a_remedy(
     assert said(capsys)["classes"][0]["code"] == "gf256", "our own code stands in for RaptorQ"  # type: ignore[index]
     assert apply("--code", "raptorq") == 2
     assert "recollect[protect]" in capsys.readouterr().err
+
+
+def test_without_a_library_for_signatures_nothing_is_written(
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import sys
+
+    before = contents(world / "site")
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
+    for arguments in (["keygen", "-o", "new.key"], ["apply", "site", "--files", "app/", "--key", "site.key"]):
+        assert run(["protect", *arguments]) == 2
+        assert "signatures need the package cryptography" in capsys.readouterr().err
+    assert not (world / "new.key").exists() and contents(world / "site") == before

@@ -255,6 +255,9 @@ def test_several_keys_need_a_choice(site: Path, app: Path, tmp_path: Path) -> No
             collector.add(name, page)
     with pytest.raises(UsageError, match="several keys"):
         collector.check_keys()
+    (site / "foreign.html").write_bytes((other / "index.html").read_bytes())
+    assert not sites.verify(site).is_sound
+    assert sites.verify(site, [KEY.public]).refusals == {Refusal.FOREIGN: 2}
     collected(site).check_keys()
 
 
