@@ -31,4 +31,6 @@ class Problem:
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.reason}" + (f": {self.excerpt}" if self.excerpt else "")
+        # Debris of a damaged file must not reach a terminal as it is.
+        excerpt = self.excerpt if self.excerpt.isprintable() else ascii(self.excerpt)[1:-1][:160]
+        return f"{place}: {self.reason}" + (f": {excerpt}" if excerpt else "")

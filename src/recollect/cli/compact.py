@@ -113,7 +113,7 @@ def compact(source: str, output: str, **options: Any) -> int:
     if options["as_json"]:
         emit_json(report)
     elif not options["quiet"]:
-        _summarise(report, output)
+        _summarise(report, output, options["max_cost"])
     return 3 if problems else 0
 
 
@@ -152,7 +152,10 @@ def _by_budget(engine: Engine, job: Compacting, options: dict[str, Any]) -> dict
     return {"by": "budget", **asdict(result), "cost": result.cost, "notes": lookups.notes() if lookups else []}
 
 
-def _summarise(report: dict[str, Any], output: str) -> None:
+_HOW_COST = " (--max-cost 1 is one key per URI-R; one key per 100 URI-Rs is 1%)"
+
+
+def _summarise(report: dict[str, Any], output: str, max_cost: float | None) -> None:
     kept = report["keys_out"] / report["keys_in"] if report["keys_in"] else 1.0
     talk(
         f"{report['keys_in']:,} keys became {report['keys_out']:,} ({kept:.2%}), "
@@ -168,6 +171,8 @@ def _summarise(report: dict[str, Any], output: str) -> None:
         )
     else:
         summarise_budget(report)
+        if report["keys_out"] == report["keys_in"]:
+            talk(f"nothing was done: the map is within the budget as it is{_HOW_COST if max_cost == 1 else ''}")
     for problem in report["problems"][:5]:
         talk(f"skipped: {problem}")
     if report["skipped"]:

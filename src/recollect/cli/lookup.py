@@ -68,6 +68,8 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
         talk(f"not a URI: {line!r}: {why}")
     if len(tally.bad) > 5:
         talk(f"... and {len(tally.bad) - 5:,} more that are no URIs")
+    if tally.bad and len(tally.bad) == tally.total:
+        return 1
     return 3 if tally.bad else 0
 
 

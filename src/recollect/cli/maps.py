@@ -94,7 +94,12 @@ def _report(file: str, limit: int, strict: bool, *, quiet: bool) -> dict[str, An
 
 
 def _faults(file: str, progress: ProgressCallback) -> Iterator[Fault]:
+    from recollect.formats.detect import not_a_map
+
     try:
+        if file != "-" and (other := not_a_map(file)):
+            yield Fault(None, "error", "not-a-map", f"not a map: {other}")
+            return
         yield from faults_of(file, progress)
     except FileNotFoundError:
         yield Fault(None, "error", "missing", "no such file")
@@ -187,7 +192,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     if as_json:
         emit_json({**result.as_dict(), "skipped": problems.count, "seconds": round(seconds, 3)})
     elif not quiet:
-        _say_merged(result, seconds)
+        _say_merged(result, seconds, output)
     problems.summarise()
     return 3 if problems.count else 0
 
@@ -209,9 +214,10 @@ class Problems:
             talk(f"skipped: {self.count - _SHOWN_PROBLEMS:,} more; see them with `recollect validate --limit 0`")
 
 
-def _say_merged(result: MergeResult, seconds: float) -> None:
+def _say_merged(result: MergeResult, seconds: float, output: str) -> None:
     rate = f"{result.records / max(seconds, 0.001):,.0f} records/s"
-    talk(f"{result.maps:,} maps, {result.records:,} records -> {result.keys:,} keys in {seconds:.1f} s, {rate}")
+    target = "" if output == "-" else f"{output}: "
+    talk(f"{target}{result.maps:,} maps, {result.records:,} records -> {result.keys:,} keys in {seconds:.1f} s, {rate}")
     for name in result.sorted_first:
         talk(f"{name} was not sorted and has been sorted here")
     if result.duplicates:

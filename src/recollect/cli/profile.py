@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from recollect.errors import UsageError
 from recollect.quantities import format_size
 
 if TYPE_CHECKING:
+    from recollect.model import Problem
     from recollect.profiles.indexes.profile import ProfileResult
     from recollect.profiles.statistics.verify import VerifyResult
 
@@ -193,10 +196,8 @@ def _summarize(result: ProfileResult, seconds: float) -> None:
         talk(f"  {word:<9}{count:>{width}}  {detail}")
     for problem in tally.problems[:5]:
         talk(f"    {problem}")
-    for problem in tally.damaged[:_SHOWN]:
-        talk(f"  damaged  {problem}")
-    if len(tally.damaged) > _SHOWN:
-        talk(f"  damaged  {len(tally.damaged) - _SHOWN:,} more; --json lists all")
+    for damage in _by_kind(tally.damaged)[:_SHOWN]:
+        talk(f"  damaged  {damage}")
     for problem in tally.ignored[:_SHOWN]:
         talk(f"  ignored  {problem}")
     if len(tally.ignored) > _SHOWN:
@@ -205,6 +206,17 @@ def _summarize(result: ProfileResult, seconds: float) -> None:
         talk(f"  read as  {source.label}: {source.form}")
     for note in tally.notes[:_SHOWN]:
         talk(f"  {note}")
+
+
+def _by_kind(problems: Sequence[Problem]) -> list[str]:
+    """The first problem of each kind in each file, and how many there are of it: one damage has much debris."""
+    first: dict[tuple[str, str], Problem] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for problem in problems:
+        kind = (problem.file, re.sub(r"[0-9]+", "", problem.reason.partition(": ")[0]))
+        first.setdefault(kind, problem)
+        counts[kind] += 1
+    return [f"{one}" + (f" (and {counts[kind] - 1:,} more)" if counts[kind] > 1 else "") for kind, one in first.items()]
 
 
 def _in_bytes(size: int) -> str:

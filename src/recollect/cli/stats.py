@@ -125,27 +125,27 @@ def _distribution(found: Stats) -> None:
 
 
 def _years(found: Stats) -> None:
-    headers = ["year", "URI-R", "URI-R+", "URI-M", "URI-M+", "dup. URI-R%", "γ", "γ+", "2xx%", "3xx%", "4xx%", "5xx%"]
+    headers = ["year", "URI-R", "URI-R+", "URI-M", "URI-M+", "dup. URI-R%", "γ", "γ+"]
+    classes = (2, 3, 4, 5) if any(y.status_shares for y in found.years) else ()
+    headers += [f"{kind}xx%" for kind in classes]
     rows = [
         [
             str(y.year), y.uri_rs, y.uri_rs_total, y.uri_ms, y.uri_ms_total, _percent(y.duplicate_uri_rs), y.gamma,
-            y.gamma_total, *(_percent(y.status_shares.get(f"{kind}xx")) for kind in (2, 3, 4, 5)),
+            y.gamma_total, *(_percent(y.status_shares.get(f"{kind}xx")) for kind in classes),
         ]
         for y in found.years
     ]  # fmt: skip
     o = found.overview
     if len(rows) > 1:
-        rows.append(["All", o.uri_rs, o.uri_rs, o.captures, o.captures, "", o.gamma, o.gamma, *_all_shares(found)])
+        shares = _all_shares(found) if classes else []
+        rows.append(["All", o.uri_rs, o.uri_rs, o.captures, o.captures, "", o.gamma, o.gamma, *shares])
     _table("Years (+ is cumulative)", headers, rows)
 
 
 def _all_shares(found: Stats) -> list[str]:
-    return [
-        _percent(
-            sum(y.status_shares.get(f"{kind}xx", 0) * y.uri_ms for y in found.years) / found.years[-1].uri_ms_total
-        )
-        for kind in (2, 3, 4, 5)
-    ]
+    known = [year for year in found.years if year.status_shares]
+    total = sum(year.uri_ms for year in known)
+    return [_percent(sum(y.status_shares[f"{kind}xx"] * y.uri_ms for y in known) / total) for kind in (2, 3, 4, 5)]
 
 
 def _depths(found: Stats) -> None:

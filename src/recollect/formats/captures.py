@@ -47,8 +47,10 @@ def read_captures(
         elif source.kind in (Kind.WARC, Kind.ARC):
             read = read_arc if source.kind is Kind.ARC else read_warc
             yield from read(stream, source.label, on_problem, on_other, all_schemes=all_schemes)
-    if source.stream is not None and stream.damage:  # of what was opened to look at it, nobody has been told
-        on_problem(Problem(source.label, None, stream.damage))
+    if source.stream is not None:  # of what was opened to look at it, nobody has been told
+        for why in (stream.damage, stream.flaw):
+            if why:
+                on_problem(Problem(source.label, None, why))
 
 
 def _timemap(stream: InputStream, source: Source, on_problem: OnProblem) -> Iterator[Capture]:

@@ -41,7 +41,15 @@ REVISIT = "warc/revisit"
 # No URI is as long; noise that looks like one must not fill the memory.
 MAX_KEY = 1 << 16
 # Media types that only records about captures have, when they have no status.
-_METADATA_TYPES = frozenset({"text/anvl", "application/warc-fields"})
+METADATA_TYPES = frozenset({"text/anvl", "application/warc-fields"})
+# Media types of records that are never captures, as indexers write them -> what they are.
+OTHER_TYPES = {
+    "text/dns": "dns",
+    "warc/warcinfo": "warcinfo",
+    "warc/request": "request",
+    "warc/metadata": "metadata",
+    "warc/conversion": "conversion",
+}
 _SCHEME = re.compile(r"([a-z][a-z0-9+-]*):", re.IGNORECASE)
 _PORT = re.compile(r"\d+(?![^/?#])", re.ASCII)
 _WEB_SCHEMES = frozenset({"http", "https", "ftp"})
@@ -265,9 +273,9 @@ def what_it_is(key: str, url: str | None, media_type: str | None, status: int | 
     scheme = _scheme(url) if url else _scheme(key) if not is_surt(key) else None
     if scheme is not None and scheme not in _WEB_SCHEMES:
         return scheme
-    if media_type == "text/dns":
-        return "dns"
-    return "metadata" if status is None and media_type in _METADATA_TYPES else None
+    if media_type in OTHER_TYPES:
+        return OTHER_TYPES[media_type]
+    return "metadata" if status is None and media_type in METADATA_TYPES else None
 
 
 def _scheme(uri: str) -> str | None:

@@ -22,6 +22,7 @@ import io
 import os
 import queue
 import stat
+import struct
 import sys
 import tempfile
 import threading
@@ -32,7 +33,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol, cast
 
 import zstandard
-from isal import igzip_lib
+from isal import igzip_lib, isal_zlib
 
 from recollect.errors import FormatError, RecollectError, ResourceError
 from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter, IsalError
@@ -70,6 +71,11 @@ class InputStream(io.BufferedReader):
         return self._source.damage
 
     @property
+    def flaw(self) -> str:
+        """What is wrong with a stream of which nothing is missing (a checksum), once all has been read; else empty."""
+        return self._source.flaw
+
+    @property
     def consumed(self) -> int:
         """Bytes of the file (compressed as it is) that have been read, for progress."""
         return self._source.consumed
@@ -100,7 +106,7 @@ class _Raw(io.RawIOBase):
         self._piece = memoryview(b"")
         self._held: deque[bytes] = deque()
         self.label = label
-        self.damage = ""
+        self.damage = self.flaw = ""
         head = handle.read(PIECE)
         self.kind = kind_of(head)
         self._meter = _Meter(handle, head)
@@ -126,7 +132,7 @@ class _Raw(io.RawIOBase):
             self._held.append(piece)
             held += len(piece)
             newlines += piece.count(b"\n")
-        return b"".join(self._held)
+        return b"".join(piece for piece in self._held if not isinstance(piece, _Flaw))
 
     def readable(self) -> bool:
         return True
@@ -144,11 +150,20 @@ class _Raw(io.RawIOBase):
             except _Damage as damage:
                 self._note(str(damage))
                 return 0
+            if isinstance(self._piece.obj, _Flaw):
+                self._take_flaw(self._piece.obj)
         view = memoryview(buffer).cast("B")
         count = min(len(view), len(self._piece))
         view[:count] = self._piece[:count]
         self._piece = self._piece[count:]
         return count
+
+    def _take_flaw(self, flaw: _Flaw) -> None:
+        """Tell of a flaw at once, or at the end if nobody listens; reading goes on."""
+        self._piece = memoryview(b"")
+        self.flaw = flaw.decode()
+        if self._on_problem is not None:
+            self._on_problem(Problem(self.label, None, self.flaw))
 
     def _note(self, reason: str) -> None:
         """The end, for now: what the caller has in hand is good, and the next read complains."""
@@ -160,12 +175,13 @@ class _Raw(io.RawIOBase):
 
     def complain(self) -> None:
         """Tell of damage that nobody has been told of."""
-        if self.damage and not self._told:
+        why = self.damage or (self.flaw if self._on_problem is None else "")
+        if why and not self._told:
             self._told = True
             raise FormatError(
                 "damaged file",
                 where=self.label,
-                why=self.damage,
+                why=why,
                 hint="what came before the damage was read; fetch the file again, or see `gzip -t` / `zstd -t`",
             )
 
@@ -258,10 +274,71 @@ def _plain(read: Callable[[], bytes]) -> Iterator[bytes]:
 
 
 def _gzip(read: Callable[[], bytes]) -> Iterator[bytes]:
-    def new() -> _Decompressor:
-        return cast(_Decompressor, igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP))
+    """The text of all members. Checksums are compared here, not in the library, which would keep back the end of a
+    member whose checksum is wrong; that is told after all text (`_Flaw`)."""
+    rest = read()
+    wrong = members = 0
+    while True:
+        # Tape blocks leave zeros behind; they are no damage.
+        while not (rest := rest.lstrip(b"\0")):
+            if not (rest := read()):
+                if wrong:
+                    some = "" if members == 1 else f" of {wrong:,} of {members:,} members"
+                    why = "all of it was read, and some of it may be altered"
+                    yield _Flaw(f"gzip data is damaged: wrong checksum{some}; {why}")
+                return
+        while (begin := _gzip_text(rest)) is None and (more := read()):
+            rest += more
+        if begin is None:
+            raise _Damage("gzip data is cut off")
+        if begin < 0:
+            raise _Damage("bytes after the end of the gzip data that are no gzip data")
+        decoder = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
+        rest, crc, size = rest[begin:], 0, 0
+        while not decoder.eof:
+            if not rest and decoder.needs_input and not (rest := read()):
+                raise _Damage("gzip data is cut off")
+            try:
+                piece = decoder.decompress(rest, PIECE)
+            except (IsalError, EOFError) as error:
+                raise _Damage(f"gzip data is damaged ({error})") from error
+            rest = b""
+            if piece:
+                crc, size = isal_zlib.crc32(piece, crc), size + len(piece)
+                yield piece
+        rest = decoder.unused_data
+        while len(rest) < 8 and (more := read()):
+            rest += more
+        members += 1
+        if len(rest) < 8:
+            raise _Damage("gzip data is cut off")
+        wrong += rest[:8] != struct.pack("<II", crc, size & 0xFFFFFFFF)
+        rest = rest[8:]
 
-    return _members(read, new, b"\x1f\x8b", (IsalError, EOFError), "gzip")
+
+def _gzip_text(head: bytes) -> int | None:
+    """Where the text of a gzip member begins (RFC 1952, section 2.3); None if more is needed, -1 if it is none."""
+    if not b"\x1f\x8b\x08".startswith(head[:3]) and head[:3] != b"\x1f\x8b\x08":
+        return -1
+    if len(head) < 12:
+        return None
+    flags, at = head[3], 10
+    if flags & 4:
+        at += 2 + int.from_bytes(head[10:12], "little")
+    for flag in (8, 16):  # a name and a comment, each with a zero at its end
+        if flags & flag:
+            at = head.find(b"\0", at) + 1
+            if not at:
+                return None
+    at += 2 if flags & 2 else 0
+    return at if at <= len(head) else None
+
+
+class _Flaw(bytes):
+    """Not text but a word about it: something is wrong, and nothing is missing."""
+
+    def __new__(cls, reason: str) -> _Flaw:
+        return super().__new__(cls, reason.encode())
 
 
 def _bzip2(read: Callable[[], bytes]) -> Iterator[bytes]:

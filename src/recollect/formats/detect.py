@@ -202,6 +202,28 @@ def expect_map(path: str) -> None:
         raise UsageError(f"{kind} where a map is expected", where=path, hint=hint)
 
 
+def not_a_map(path: str) -> str:
+    """What a file is that is plainly no map, in words; empty for maps, broken ones too, and for what cannot be told."""
+    if not Path(path).is_file():
+        return ""
+    source = inspect(path)
+    with open_input(path, lambda _damage: None) as stream:
+        lines = _sample(stream.preview(HEAD, SAMPLE))
+    if source.kind in (Kind.MAP, Kind.PROFILE, Kind.EMPTY) or any(line[0] in "!@" for line in lines):
+        return ""
+    if source.kind in (Kind.UNKNOWN, *_LISTS, Kind.SURTS, Kind.TABLE) and any(map(_is_record, lines)):
+        return ""
+    if source.kind is Kind.CDX and len(source.layout.letters) < 9 and not source.layout.from_header:
+        return ""
+    return source.what or f"it is a file of another kind ({source.kind}); see `recollect inspect {path}`"
+
+
+def _is_record(line: str) -> bool:
+    """Whether a line could be one of a map: a key and a frequency, or a JSON block."""
+    words = line.split(None, 2)
+    return len(words) >= 2 and bool(_FREQUENCY.fullmatch(words[1]) or words[1].startswith("{"))
+
+
 @contextmanager
 def on_disk(
     sources: Iterable[Source], temp_dir: str | os.PathLike[str] | None, on_problem: Callable[[Problem], None]
@@ -215,8 +237,9 @@ def on_disk(
                 with source.stream as stream:
                     shutil.copyfileobj(stream, file, 1 << 20)
                 file.flush()
-                if stream.damage:
-                    on_problem(Problem(source.label, None, stream.damage))
+                for why in (stream.damage, stream.flaw):
+                    if why:
+                        on_problem(Problem(source.label, None, why))
                 size = os.fstat(file.fileno()).st_size
                 source = replace(source, path=file.name, name=source.label, stream=None, container="plain", size=size)
             settled.append(source)

@@ -6,7 +6,7 @@ to `on_other` by name. Payloads are passed over unread.
 
 A WARC record is a version line (`WARC/1.0`), header lines, an empty line, Content-Length bytes and two line ends. A
 walk that loses its way (a wrong length, bytes in between) says so and goes on at the next line that begins a record.
-ARC records go through warcio.
+An ARC record is one line (URL, address, time, media type, perhaps more, length) and its block; it is walked alike.
 
 A WACZ is a zip file: its own index (`indexes/*.cdx[j][.gz]`) is read if it has one, else the WARCs under `archive/`.
 """
@@ -40,6 +40,12 @@ OnProblem = Callable[[Problem], None]
 OnOther = Callable[[str], None]
 _CAPTURES = ("response", "resource", "revisit")
 _LONGEST_LINE = 1 << 16
+# Version 1 has five fields, version 2 ten; URLs and media types with blanks in them are found in real files.
+_ARC_HEADER = re.compile(
+    r"(?P<url>[a-z][a-z0-9+.-]*:.*?) (?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:]*:[0-9a-f:.]*|-|unknown|0) "
+    r"(?P<time>\d{8,14})(?: (?P<type>\S*).*)? (?P<length>\d{1,15})",
+    re.IGNORECASE | re.ASCII,
+)
 _HTTP_HEAD = 1 << 16
 
 
@@ -139,30 +145,45 @@ def read_arc(
     stream: IO[bytes], label: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False
 ) -> Iterator[Capture]:
     """The captures of an ARC file."""
-    from warcio.archiveiterator import ArchiveIterator
-    from warcio.exceptions import ArchiveLoadFailed
-
     number = 0
-    try:
-        for record in ArchiveIterator(stream):
-            number += 1
-            if record.rec_type == "arc_header":
-                on_other("filedesc")
-                continue
-            headers, http = record.rec_headers, record.http_headers
-            status = http.get_statuscode() if http is not None else ""
-            media_type = http.get_header("Content-Type") if http is not None else None
-            yield from _checked(
-                label, number, on_problem, on_other, all_schemes,
-                url=headers.get_header("uri") or "",
-                moment=headers.get_header("archive-date") or "",
-                status=int(status) if status.isdigit() else None,
-                media_type=media_type or headers.get_header("content-type"),
-                digest=None,
-                length=int(headers.get_header("length") or 0),
-            )  # fmt: skip
-    except (ArchiveLoadFailed, ValueError, EOFError) as error:
-        on_problem(Problem(label, None, f"cannot read on after record {number}: {error}"))
+    for header, head in _walk_arc(stream, label, on_problem):
+        number += 1
+        if header["url"].startswith("filedesc:"):
+            on_other("filedesc")
+            continue
+        status, media_type = _http_head(head) if head.startswith(b"HTTP/") else (None, None)
+        yield from _checked(
+            label, number, on_problem, on_other, all_schemes,
+            url=header["url"],
+            moment=header["time"],
+            status=status,
+            media_type=media_type or header["type"],
+            digest=None,
+            length=int(header["length"]),
+        )  # fmt: skip
+
+
+def _walk_arc(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[tuple[dict[str, str], bytes]]:
+    """The header and the first bytes of the block of each record; see `_walk`."""
+    offset = 0
+    lost = False
+    while line := stream.readline(_LONGEST_LINE):
+        start = offset
+        offset += len(line)
+        match = _ARC_HEADER.fullmatch(line.decode("utf-8", "surrogateescape").rstrip("\r\n"))
+        if match is None:
+            if line.strip() and not lost:
+                lost = True
+                on_problem(Problem(label, None, f"no record where one should begin, at byte {start}", _shown(line)))
+            continue
+        lost = False
+        length = int(match["length"])
+        head = stream.read(min(length, _HTTP_HEAD))
+        skipped = _skip(stream, length - len(head))
+        offset += len(head) + skipped
+        yield match.groupdict(), head
+        if len(head) + skipped < length:
+            on_problem(Problem(label, None, f"the last record, at byte {start}, is cut off"))
 
 
 def _checked(

@@ -18,7 +18,7 @@ from recollect.formats.containers import OnProblem, open_input, whole_lines
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, ProgressCallback
 from recollect.profiles.maps.merge import MergeOptions, MergeResult, merge_maps
-from recollect.profiles.maps.mergehead import Part, merged_header
+from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
 from recollect.spark.exchange import Sizes
 from recollect.spark.maps import find_maps, in_ranges, plain_header, spooled, without_header
 from recollect.spark.parts import Range, assemble, in_chunks
@@ -70,7 +70,7 @@ def merge(
         done: dict[int, tuple[Range, MergeResult, list[Problem]]] = told.value
         result = _total(len(maps), done, on_problem)
         ranges = {number: found for number, (found, _, _) in done.items()}
-        assemble(place, header.encode(), ranges, {})
+        assemble(place, with_keys(header, result.keys).encode(), ranges, {})
         return result
 
 

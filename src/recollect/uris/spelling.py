@@ -8,6 +8,7 @@ A map made here holds normal keys, but they come from indexes, and an index may 
 from __future__ import annotations
 
 import re
+from ipaddress import IPv6Address
 from itertools import product
 
 from recollect.uris.canonical import key_of_uri, split_uri
@@ -22,6 +23,7 @@ _SLASHES = re.compile(rb"//+")
 _HIGH = re.compile(rb"(?:%[89a-f][0-9a-f])+")
 _IPV4 = re.compile(rb"(\d+),(\d+),(\d+),(\d+)((?::\d+)?\).*)", re.DOTALL)
 _IPV6 = re.compile(rb"\[([^\]]*)\]((?::\d+)?\).*)", re.DOTALL)
+_IPV6_AND_PORT = re.compile(rb"(?:https?://)?\(?([0-9a-fA-F]*:[0-9a-fA-F:]*):(\d{1,5}),?\)")
 _QUERY = re.compile(rb"[?#].*", re.DOTALL)
 
 
@@ -59,7 +61,19 @@ def _without_end(a_surt: bytes) -> bytes:
 
 
 def _of_surt(text: str) -> list[bytes]:
-    return [text.encode("utf-8", "surrogateescape")]
+    """A SURT as it is; `2001:db8::1:8080)/` may also be the address 2001:db8::1 with a port, as `surt` writes that."""
+    written = text.encode("utf-8", "surrogateescape")
+    if (ported := _IPV6_AND_PORT.match(written)) and _is_ipv6(ported[1]):
+        return [written, b"[%b]:%b%b" % (ported[1], ported[2], written[ported.end() - 1 :])]
+    return [written]
+
+
+def _is_ipv6(text: bytes) -> bool:
+    try:
+        IPv6Address(text.decode("ascii"))
+    except ValueError:
+        return False
+    return True
 
 
 def _of_uri(uri: str) -> list[bytes]:

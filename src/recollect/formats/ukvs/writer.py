@@ -7,9 +7,12 @@ frequency. Invariant: what a `Writer` finished passes `validate`, given keys in 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from recollect.errors import FormatError, NotSorted
 from recollect.formats.containers import atomic_output
@@ -24,21 +27,38 @@ _BATCH = 8192
 class Writer:
     """Writes records in rising order of their keys; use as a context manager, which finishes or discards the file."""
 
-    def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], header: Header, *, late: Callable[[int], Header] | None = None
+    ) -> None:
+        """`late` makes the header when all records are written, from their number; they wait in a temporary file."""
         self._path = os.fspath(path)
         self._header = header
+        self._late = late
         self._simple = header.keys[1:] == () and header.values == ("frequency",) and header.style == "ukvs"
         self._key = b""
         self._more_keys: tuple[bytes, ...] = ()
         self._lines: list[bytes] = []
         self._tokens: dict[int, tuple[Frequency, bytes]] = {}
         self._stack = ExitStack()
+        self._target: BinaryIO
+        self._out: BinaryIO
         self._count = 0
 
     def __enter__(self) -> Writer:
-        self._out = self._stack.enter_context(atomic_output(self._path))
-        self._out.write(self._header.encode())
+        self._target = self._out = self._stack.enter_context(atomic_output(self._path))
+        if self._late is None:
+            self._out.write(self._header.encode())
+        else:
+            folder = None if self._path == "-" else os.path.dirname(os.path.realpath(self._path))  # noqa: PTH120
+            self._out = self._stack.enter_context(tempfile.TemporaryFile(dir=folder, prefix=".recollect-"))
         return self
+
+    def _finish(self) -> None:
+        self._flush()
+        if self._late is not None:
+            self._target.write(self._late(self._count).encode())
+            self._out.seek(0)
+            shutil.copyfileobj(self._out, self._target, 1 << 20)
 
     def write(self, record: Record) -> None:
         """Write one record; its key must be above the one before."""
@@ -109,7 +129,7 @@ class Writer:
     ) -> None:
         if kind is None:
             try:
-                self._flush()
+                self._finish()
             except BaseException as failed:
                 self._stack.__exit__(type(failed), failed, failed.__traceback__)
                 raise

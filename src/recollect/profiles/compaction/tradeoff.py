@@ -225,12 +225,17 @@ def _weigh(case: Case, stakes: Stakes, solution: Solution) -> tuple[int, float]:
     return Optimiser(stakes, costs, np.ones(len(case.up), np.bool_)).weigh(solution.decide)
 
 
+# How far a curve must bend away from the straight line between its ends, as a part of its whole rise, to have a knee.
+_BEND = 0.1
+
+
 def knee_of(points: list[Point]) -> Point | None:
-    """The point furthest above the line from the first to the last, cost on a logarithmic scale as it is drawn."""
+    """The point furthest above the line from the first to the last, cost on a logarithmic scale as it is drawn; None
+    for a curve that climbs evenly, where no size is better than another."""
     if len(points) < 3 or points[-1].accuracy <= points[0].accuracy:
         return None
     x = np.log([point.cost for point in points])
     y = np.array([point.accuracy for point in points])
     height = (y - y[0]) / (y[-1] - y[0]) - (x - x[0]) / (x[-1] - x[0])
     best = int(np.argmax(height))
-    return points[best] if height[best] > 0 else None
+    return points[best] if height[best] >= _BEND else None

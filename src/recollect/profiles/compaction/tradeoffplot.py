@@ -108,7 +108,7 @@ def sentence(result: Tradeoff) -> str:
     """What the picture says, in words."""
     known = f"{result.keys:,} keys for {result.uri_rs:,} URI-Rs"
     if result.knee is None:
-        return f"{known}."
+        return f"{known}. The curve has no knee: accuracy rises evenly with size."
     right = f"{_percent(result.knee.accuracy)} of lookups are answered right"
     return (
         f"{known}. Beyond {_percent(result.knee.cost)} ({result.knee.keys:,} keys), where {right}"

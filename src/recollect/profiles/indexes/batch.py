@@ -20,7 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import BadURI, FormatError
-from recollect.formats.cdx import FIELD_NAMES, HEADER, MAX_KEY, Capture, Layout, NotACapture, clean_media_type
+from recollect.formats.cdx import (
+    FIELD_NAMES,
+    HEADER,
+    MAX_KEY,
+    METADATA_TYPES,
+    OTHER_TYPES,
+    Capture,
+    Layout,
+    NotACapture,
+    clean_media_type,
+)
 from recollect.formats.detect import Kind
 from recollect.kernels import scan as kernels
 from recollect.kernels.records import Runs
@@ -28,7 +38,6 @@ from recollect.uris import uri_key
 
 # Lines per batch. Columns for so many lines and the text of the batch stay within the processor's second-level cache.
 BATCH_LINES = 1 << 16
-_METADATA_TYPES = ("text/anvl", "application/warc-fields")
 _KINDS = {Kind.CDX: kernels.CDX, Kind.CDXJ: kernels.CDXJ, Kind.SURTS: kernels.SURT_LIST, Kind.URLS: kernels.SURT_LIST}
 _FIELDS = {"timestamp": kernels.TIME, "url": kernels.URL, "media_type": kernels.MEDIA, "status": kernels.STATUS}
 # Names of fewer than three letters are read by the careful parser alone, which does so in whole objects only.
@@ -283,11 +292,11 @@ class _Mender:
         """Records about captures that only their media type gives away."""
         batch = self._batch
         for number, name in enumerate(batch.media_types):
-            if name == "text/dns" or name in _METADATA_TYPES:
+            if name in OTHER_TYPES or name in METADATA_TYPES:
                 found = batch.alive & (batch.media == number)
-                if name != "text/dns":
+                if name not in OTHER_TYPES:
                     found &= batch.statuses == 0
-                batch.left_out["dns" if name == "text/dns" else "metadata"] += int(found.sum())
+                batch.left_out[OTHER_TYPES.get(name, "metadata")] += int(found.sum())
                 batch.alive &= ~found
 
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from recollect.profiles.indexes.runs import RunStore
 
 MAX_EXAMPLES = 100
+# Lines that can be read between two that cannot, at most, when both are debris of one damage.
+_DEBRIS = 20
 # More memory for sorting brings nothing.
 _MOST_FOR_SORTING = 512 << 20
 _MAPS = (Kind.MAP, Kind.PROFILE)
@@ -64,6 +66,7 @@ class Tally:
     notes: list[str] = field(default_factory=list)
     first_time: int = 0
     last_time: int = 0
+    _run: tuple[str, int, int, int] = ("", 0, 0, 0)
 
     def note(self, problem: Problem) -> None:
         """Count a problem; one without a line concerns a whole file."""
@@ -71,8 +74,24 @@ class Tally:
             self.damaged.append(problem)
             return
         self.skipped[problem.reason.partition(": ")[0]] += 1
+        if self.problems and self._continues(problem):
+            return
+        self._run = (problem.file, problem.line, problem.line, 1)
         if len(self.problems) < MAX_EXAMPLES:
             self.problems.append(problem)
+
+    def _continues(self, problem: Problem) -> bool:
+        """Whether a line is one of a run that cannot be read: the debris of one damage, which is one example."""
+        file, first, last, count = self._run
+        if problem.line is None or problem.file != file or not 0 < problem.line - last <= _DEBRIS:
+            return False
+        self._run = (file, first, problem.line, count + 1)
+        example = self.problems[-1]
+        if (example.file, example.line) == (file, first):
+            reason = example.reason.partition("; and ")[0]
+            more = f"{reason}; and {count:,} more up to line {problem.line:,}"
+            self.problems[-1] = Problem(file, first, more, example.excerpt)
+        return True
 
     def saw(self, first: int, last: int) -> None:
         """Widen the span of times."""

@@ -210,8 +210,8 @@ class _Reader(Generic[T]):
         with stream:
             for text in _pieces(stream, self._options.piece, problems, self._rooms):
                 yield partial(self._stream_piece, source, text, stream.consumed)
-        if stream.damage and source.stream is not None:  # of what was opened to look at it, nobody has been told
-            problems.append(Problem(source.label, None, stream.damage))
+        if source.stream is not None:  # of what was opened to look at it, nobody has been told
+            problems += [Problem(source.label, None, why) for why in (stream.damage, stream.flaw) if why]
         if problems:
             yield partial(Piece, source, problems=problems, consumed=source.size or 0)
 

@@ -42,6 +42,7 @@ BATCH = 1 << 14
 _PLAIN_URI = re.compile(
     r"https?://(?P<www>www\.)?(?!www\d*\.)(?!xn--)[a-z0-9_-]+(?:\.(?!xn--)[a-z0-9_-]+)*\.[a-z]+(?P<path>(?:/[a-z0-9._~-]+)*)/?"
 )
+_BARE_WORD = re.compile(r"[^\s.:/?#()\[\]*]*")
 _PLAIN_SURT = re.compile(rb"[a-z][a-z0-9_,-]*[a-z0-9_-]\)/(?:[a-z0-9._~-]+(?:/[a-z0-9._~-]+)*)?")
 
 
@@ -178,6 +179,8 @@ class MementoMap:
 
 def keys_of(uri: str, policy: str = "") -> list[bytes]:
     """The keys to search for a URI or SURT, the normal one first; raises BadURI."""
+    if _BARE_WORD.fullmatch(uri) and uri.lower() != "localhost":
+        raise BadURI("not a URI", where=repr(uri[:80]), why="it has neither a scheme nor a host with a dot")
     if policy:
         return _policy_keys(uri, policy)
     plain = _PLAIN_URI.fullmatch(uri)

@@ -31,7 +31,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -55,7 +55,7 @@ from recollect.profiles.maps.mapinputs import (
     one_by_one,
     pages_together,
 )
-from recollect.profiles.maps.mergehead import Part, merged_header
+from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
 from recollect.profiles.maps.scopes import Layer, Scope, ScopeStack, is_wildcard, scopes, wildcard_line
 from recollect.profiles.maps.windows import Stretch, stretches
 
@@ -127,7 +127,7 @@ def merge_maps(
         merger = _Merger(inputs, header, options, meter, on_problem)
         merger.result.sorted_first += [item.label for item in inputs if item.sorter]
         totals = merger.add_up(stack) if any(item.has_wildcards for item in inputs) else iter(())
-        with Writer(output, header) as writer:
+        with Writer(output, header, late=partial(with_keys, header)) as writer:
             merger.write(writer, ScopeStack(totals))
             merger.result.keys = writer.count
         return merger.result
@@ -231,7 +231,7 @@ class _Merger:
         self._on_problem = told.append if tell else None
         joiner = Joiner(len(self._inputs), disjoint=self._options.disjoint)
         try:
-            with Writer(output, self._header) as writer, ExitStack() as stack:
+            with Writer(output, self._header, late=partial(with_keys, self._header)) as writer, ExitStack() as stack:
                 opened = [stack.enter_context(item.opened(self._on_problem)) for item in self._inputs]
                 for several in stretches(opened, WINDOW // len(opened)):
                     self._meter.show("merging")

@@ -2,15 +2,15 @@
 
 Rules. Key columns, other value columns and the policy must be the same; so must `!id`, unless the caller names one.
 Of `!meta`: `counts` add up as far as that is known, `span` and `sources` join, entries that all maps share stay,
-entries that differ go into `merged`, one object per map. What spoke of one file only (`page`, `pages`, `links`,
-`gamma`) is dropped. `scope: voids` stays only if all maps list voids. A single map keeps its header;
-pages of one map (`mapinputs`) are one.
+entries that differ go into `merged`, one object per map. URI-Rs, and so `gamma`, are known where no URI-R is in two
+maps (`disjoint`). What spoke of one file only (`page`, `pages`, `links`) is dropped. `scope: voids` stays only if all
+maps list voids. A single map keeps its header; pages of one map (`mapinputs`) are one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import recollect
@@ -111,6 +111,8 @@ def _meta(parts: Sequence[Part], disjoint: bool) -> dict[str, Any]:
     merged["sources"] = _sources(parts)
     if counts := _counts(metas, disjoint):
         merged["counts"] = counts
+        if counts.get("uri_rs"):
+            merged["gamma"] = round(counts["captures"] / counts["uri_rs"], 4)
     if all(isinstance(meta.get("span"), dict) for meta in metas):
         spans = [meta["span"] for meta in metas]
         merged["span"] = {
@@ -143,7 +145,7 @@ def _sources(parts: Sequence[Part]) -> list[Any]:
 
 def _counts(metas: Sequence[Mapping[str, Any]], disjoint: bool) -> dict[str, int]:
     counts = [meta.get("counts") for meta in metas]
-    names = ("captures", "uri_rs") if disjoint else ("captures",)
+    names = ("captures", "uri_rs") if disjoint else ("captures",)  # `keys` are known when all are written
     total: dict[str, int] = {}
     for name in names:
         values = [count.get(name) for count in counts if isinstance(count, dict)]
@@ -151,3 +153,11 @@ def _counts(metas: Sequence[Mapping[str, Any]], disjoint: bool) -> dict[str, int
         if len(numbers) == len(metas):
             total[name] = sum(numbers)
     return total
+
+
+def with_keys(header: Header, keys: int) -> Header:
+    """The header when all keys are written, and their number is known; one that counts nothing stays as it is."""
+    counts = header.meta.get("counts")
+    if not isinstance(counts, dict):
+        return header
+    return replace(header, meta={**header.meta, "counts": {**counts, "keys": keys}})

@@ -65,6 +65,7 @@ def tidied(plain: PlainMap, on_problem: OnProblem | None = None) -> Iterator[Pla
             "a map with more columns than a key and a frequency",
             where=plain.label,
             why=f"columns: {', '.join(plain.header.keys + plain.header.values)}",
+            hint="compact it by weights (without --max-cost and the like), or profile with --by but not --by-columns",
         )
     with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=".ukvs") as file:
         options = MergeOptions(style="ukvs", disjoint=True)

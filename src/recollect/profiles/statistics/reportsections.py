@@ -103,7 +103,7 @@ def statuses(found: Stats) -> tuple[str, str] | None:
     if not any(row.status_shares for row in found.years):
         return None
     columns, rows = [], []
-    for row in found.years:
+    for row in (year for year in found.years if year.status_shares):
         shares = [row.status_shares.get(kind, 0.0) for kind in _STATUSES[:-1]]
         shares.append(max(0.0, 1 - sum(shares)))
         columns.append((str(row.year), shares))

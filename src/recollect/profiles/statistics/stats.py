@@ -82,6 +82,10 @@ class YearRow:
     status_shares: dict[str, float]
 
 
+# A law of two parameters goes through any two points, and says nothing of them.
+_FEWEST = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Fit:
     """Parameters of a fitted law; see `fit`."""
@@ -177,6 +181,11 @@ def tables(
     for (year, media_type), count in sorted(captured.media_years.items()):
         if year:
             by_year.setdefault(year, {})[media_type] = count
+    # What an index does not say of any capture is unknown, and no row of a table.
+    if not any(status != "-" for row in grid.values() for status in row) and set(grid) <= {"-"}:
+        grid = {}
+    if all(set(row) <= {"-"} for row in by_year.values()):
+        by_year = {}
     return Stats(
         _overview(captures, seen.uri_rs, seen, sources, tally),
         seen.top_tlds(),
@@ -238,6 +247,7 @@ def year_rows(counted: Iterable[tuple[int, ...]], shares: Mapping[tuple[int, int
         uri_rs_total += fresh
         uri_ms_total += uri_ms
         of_year = sum(count for (other, _), count in shares.items() if other == year)
+        known = any(count for (other, kind), count in shares.items() if other == year and kind)
         rows.append(
             YearRow(
                 year,
@@ -248,7 +258,7 @@ def year_rows(counted: Iterable[tuple[int, ...]], shares: Mapping[tuple[int, int
                 (uri_rs - fresh) / uri_rs,
                 uri_ms / uri_rs,
                 uri_ms_total / uri_rs_total,
-                {f"{kind}xx": shares.get((year, kind), 0) / of_year for kind in (2, 3, 4, 5)} if of_year else {},
+                {f"{kind}xx": shares.get((year, kind), 0) / of_year for kind in (2, 3, 4, 5)} if known else {},
             )
         )
     return rows
@@ -259,7 +269,7 @@ def _fitted(levels: list[LevelRow], depths: range, less: int) -> Fit | None:
     points = [
         (depth - less, row.mean_children) for row in levels if (depth := int(row.level[1:])) in depths and row.parents
     ]
-    if len(points) < 2:
+    if len(points) < _FEWEST:
         return None
     return Fit(*fit_power_law([x for x, _ in points], [y for _, y in points]))
 
@@ -270,7 +280,7 @@ def _heaps(months: Any, years: list[YearRow]) -> dict[str, float] | None:
     if len(points) < 3:
         grown = months[:, np.flatnonzero(months[0])].cumsum(axis=1)
         points = list(zip(grown[0].tolist(), grown[1].tolist(), strict=True))
-    if len({m for m, _ in points}) < 2:
+    if len({m for m, _ in points}) < _FEWEST:
         return None
     factor, beta = fit_heaps([m for m, _ in points], [r for _, r in points])
     return {"K": factor, "beta": beta, "points": len(points)}

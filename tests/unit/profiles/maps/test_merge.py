@@ -203,7 +203,7 @@ def test_headers_merge(merged):
     meta = merged.header.meta
     assert merged.header.id == {"uri": "http://a/"}
     assert meta["name"] == "A"
-    assert meta["counts"] == {"captures": 12}
+    assert meta["counts"] == {"captures": 12, "keys": 1}
     assert meta["span"] == {"from": "1996", "to": "2003"}
     assert [source["name"] for source in meta["sources"]] == ["x", "1.ukvs"]
     assert meta["same"] == 1
@@ -211,7 +211,7 @@ def test_headers_merge(merged):
     assert meta["updated_at"] == "2024-01-01T00:00:00Z"
     assert not {"gamma", "page", "year"} & set(meta)
     merged(first, second, disjoint=True)
-    assert merged.header.meta["counts"] == {"captures": 12, "uri_rs": 5}
+    assert merged.header.meta["counts"] == {"captures": 12, "uri_rs": 5, "keys": 1}
 
 
 @pytest.mark.parametrize(

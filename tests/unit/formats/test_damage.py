@@ -1,0 +1,103 @@
+"""Damage loses nothing that is whole, is one line, and reading goes on after it."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+
+import pytest
+
+from recollect.cli.main import run
+from recollect.errors import FormatError
+from recollect.formats.containers import open_input
+from recollect.formats.warc import read_arc
+from recollect.model import Problem
+from recollect.profiles.indexes.profile import profile
+
+Capture = pytest.CaptureFixture[str]
+LINES = "".join(f'com,x)/{i:05d} 2014 {{"url": "http://x.com/{i:05d}"}}\n' for i in range(4000)).rstrip("\n").encode()
+
+
+def wrong_checksum(text: bytes) -> bytes:
+    packed = bytearray(gzip.compress(text))
+    packed[-5] ^= 0xFF
+    return bytes(packed)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_a_wrong_checksum_loses_nothing_and_is_named(tmp_path: Path, members: int) -> None:
+    file = tmp_path / "x.cdxj.gz"
+    parts = [gzip.compress(LINES + b"\n")] * (members - 1) + [wrong_checksum(LINES)]
+    file.write_bytes(b"".join(parts))
+    problems: list[Problem] = []
+    with open_input(file, problems.append) as stream:
+        assert stream.read() == (LINES + b"\n") * (members - 1) + LINES
+    assert len(problems) == 1 and "wrong checksum" in problems[0].reason and "all of it was read" in problems[0].reason
+    made = profile(file)
+    assert made.totals.keys == 4000 and len(made.tally.damaged) == 1 and not made.tally.skipped
+    with pytest.raises(FormatError, match="wrong checksum"), open_input(file) as stream:
+        assert len(stream.read()) >= len(LINES)
+
+
+def test_gzip_members_with_every_field_of_the_header(tmp_path: Path) -> None:
+    body = gzip.compress(LINES, mtime=0)[10:]
+    head = b"\x1f\x8b\x08\x1e" + bytes(6) + b"\x05\0extra" + b"name\0" + b"comment\0" + b"\0\0"
+    (tmp_path / "x").write_bytes(head + body + gzip.compress(b"\nlast") + bytes(512))
+    with open_input(tmp_path / "x") as stream:
+        assert stream.read() == LINES + b"\nlast"
+    for cut in (5, 14, 22, len(head) + 9, len(head) + len(body) - 3):
+        (tmp_path / "x").write_bytes((head + body)[:cut])
+        with pytest.raises(FormatError, match="cut off"), open_input(tmp_path / "x") as stream:
+            stream.read()
+
+
+def test_noise_in_the_middle_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    noise = random.Random(1).randbytes(400_000)
+    middle = LINES.index(b"com,x)/02000")
+    (tmp_path / "x.cdxj").write_bytes(LINES[:middle] + noise + b"\n" + LINES[middle:])
+    assert run(["profile", str(tmp_path / "x.cdxj"), "-o", str(tmp_path / "map.ukvs")]) == 3
+    said = capsys.readouterr().err.splitlines()
+    named = [line for line in said if "x.cdxj:" in line]
+    assert len(named) == 1 and "x.cdxj:2001: " in named[0] and "more up to line" in named[0]
+    assert all(line.isprintable() for line in said)
+    assert "4,000 keys" in said[0]
+
+
+def arc_record(url: str, body: bytes, length: int | None = None) -> bytes:
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+    return f"{url} 1.2.3.4 20140103030321 text/html {len(http) if length is None else length}\n".encode() + http + b"\n"
+
+
+def read(data: bytes, tmp_path: Path) -> tuple[list[str], list[str]]:
+    (tmp_path / "x.arc").write_bytes(data)
+    problems: list[Problem] = []
+    with open_input(tmp_path / "x.arc") as stream:
+        found = [capture.url or "" for capture in read_arc(stream, "x.arc", problems.append, lambda _: None)]
+    return found, [problem.reason for problem in problems]
+
+
+def test_arc_files_go_on_after_damage(tmp_path: Path, capsys: Capture) -> None:
+    first = b"filedesc://x.arc 0.0.0.0 20140103030321 text/plain 12\n1 0 Example\n\n"
+    good = [arc_record(f"http://x.com/{i} {i}", b"<p>" * i) for i in range(5)]
+    urls = [f"http://x.com/{i} {i}" for i in range(5)]
+    assert read(first + b"".join(good), tmp_path) == (urls, [])
+    noise = random.Random(1).randbytes(3000)
+    found, problems = read(first + good[0] + good[1] + noise + b"\n" + b"".join(good[2:]), tmp_path)
+    assert found == urls and len(problems) == 1 and "no record where one should begin" in problems[0]
+    short = arc_record("http://x.com/short", b"x" * 100, length=70)
+    found, problems = read(first + short + b"".join(good), tmp_path)
+    assert found == ["http://x.com/short", *urls] and len(problems) == 1
+    found, problems = read(first + good[0] + good[1][:-20], tmp_path)
+    assert found == urls[:2] and "cut off" in problems[0]
+    assert capsys.readouterr() == ("", "")  # no library speaks for itself
+
+
+def test_records_of_warcs_themselves_are_left_out_of_indexes(tmp_path: Path) -> None:
+    kinds = ("warc/warcinfo", "warc/request", "warc/metadata", "text/html")
+    (tmp_path / "x.cdx").write_text(
+        " CDX N b a m s k r M S V g\n"
+        + "".join(f"com,x)/{i} 20140103030321 http://x.com/{i} {kind} - - - - 1 2 f\n" for i, kind in enumerate(kinds))
+    )
+    made = profile(tmp_path / "x.cdx")
+    assert made.totals.captures == 1 and set(made.tally.left_out) == {"warcinfo", "request", "metadata"}
