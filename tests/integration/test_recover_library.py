@@ -132,3 +132,62 @@ def test_public_names() -> None:
     assert recollect.recover is recover and recollect.survey_site is survey_site
     with pytest.raises(recollect.RecollectError, match="no recovery here"):
         recover(None, "/nonexistent-folder")
+
+
+def test_the_report_counts_what_pages_need_from_other_domains(tmp_path: Path) -> None:
+    fake = Fake()
+    fake.add(
+        "/", "<link rel=stylesheet href='http://cdn.net/s.css'><img src='/i.png'><a href='http://other.org/'>o</a>"
+    )
+    fake.add("/i.png", "picture", media_type="image/png")
+    fake.add("http://cdn.net/s.css", "a{b:url(http://fonts.net/f.woff)}", media_type="text/css")
+    with served(fake) as archive:
+        near = recover(START, tmp_path / "near", archives=[archive]).report
+        far = Options(Scope((START,), assets="anywhere"))
+        everything = recover(START, tmp_path / "far", archives=[archive], options=far).report
+    assert near is not None and everything is not None
+    assert near.outside == (("http://cdn.net/s.css", START),) and near.outside_hosts == {"cdn.net": 1}
+    assert near.needed == 3 and near.difference.missing == pytest.approx(1 / 3)
+    page = (tmp_path / "near" / "report.html").read_text()
+    assert "67% of what is linked and needed" in page and "--assets anywhere" in page and "cdn.net" in page
+    totals = json.loads((tmp_path / "near" / "report.json").read_text())["totals"]
+    assert (totals["needed"], totals["needed_elsewhere"]) == (3, 1)
+    assert everything.outside == () and len(everything.resources) == 3
+    assert [m.uri for m in everything.missing] == ["http://fonts.net/f.woff"]
+
+
+def test_after_a_stop_nothing_is_said_about_links_that_were_not_read(tmp_path: Path) -> None:
+    fake = small_site()
+    fake.add("/deep", "<p>linked from /b only")
+    fake.add("/b", "<a href='/deep'>d</a>")
+    fake.add("/lonely", "<p>no link leads here")
+    with served(fake, id="one") as archive:
+        few = Options(Scope((START,)), quotas={"*": Quota(3, 3600.0)})
+        stopped = recover(START, tmp_path / "site", archives=[archive], options=few).report
+        assert stopped is not None and not stopped.complete and len(stopped.known) == 2
+        summary = (tmp_path / "site" / "summary.tsv").read_text()
+        assert "no link led there" not in summary and "not reached before the run ended" in summary
+        more = Options(Scope((START,)), quotas={"*": Quota(50, 3600.0)})
+        whole = recover(START, tmp_path / "site", archives=[archive], options=more).report
+    assert whole is not None and whole.complete and whole.known == ("http://lost.example/lonely",)
+    assert "no link led there" in (tmp_path / "site" / "summary.tsv").read_text()
+
+
+def test_the_terminal_says_what_is_outside_doubtful_and_not_reached(tmp_path: Path) -> None:
+    fake = Fake()
+    fake.add("/", "<script src='http://cdn.net/x.js'></script><a href='/wall'>w</a><a href='/b'>b</a>")
+    fake.add("/wall", "<title>Log in</title><form><input type=password></form>")
+    fake.add("/b", "<a href='/deep'>d</a>")
+    fake.add("/deep", "<p>deep")
+    with served(fake, id="one") as archive:
+        listed = registry(tmp_path / "archives.json", archive)
+        command = [sys.executable, "-m", "recollect", "recover", START, "-o", str(tmp_path / "site")]
+        done = subprocess.run(
+            [*command, "--archives", listed, "--limit", "2"], capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 3, done.stderr
+    said = done.stderr
+    assert "the pages need 1 more resource of 1 other host: --assets anywhere" in said
+    assert "1 page looks doubtful and was kept, marked" in said and f"recollect review {tmp_path / 'site'}" in said
+    assert "no link leads there" not in said and "not reached before the end of this run" in said
+    assert "stopped early: as many resources as wanted were recovered" in said

@@ -37,9 +37,10 @@ Examples:
   recollect recover --resume site/                            go on after an interruption, or when a quota is full again
 
 \b
-In the folder: the site by host (lost.example/index.html), recovered.warc.gz and recovered.wacz, rehost/ (rules for
-web servers), report.html, report.json and summary.tsv. Run it again later to fill gaps: what is there is not asked
-for again. Coming from Warrick? docs/warrick.md has every switch.
+In the folder: the site by host (lost.example/index.html), recovered.warc.gz and recovered.wacz, rehost/ (a folder to
+upload, rules for web servers), report.html, report.json and summary.tsv. Files that are yours, or that you changed, are
+never replaced. Run it again later to fill gaps: what is there is not asked for again. Doubtful pages: recollect review.
+To look at the site: recollect preview. Coming from Warrick? docs/warrick.md has every switch.
 
 \b
 Exit code: 0 done (what no archive holds is in the report), 3 something could still come (resume), 1 nothing came,

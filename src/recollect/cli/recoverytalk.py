@@ -254,10 +254,9 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
             f"recollect reclaim {report.start[0]} -o app/"
         )
     if report.suspects:
-        talk(
-            f"{len(report.suspects):,} pages look doubtful and were kept, marked (login, error, another trade ...): "
-            f"recollect review {folder}"
-        )
+        count = len(report.suspects)
+        some = "1 page looks doubtful and was kept" if count == 1 else f"{count:,} pages look doubtful and were kept"
+        talk(f"{some}, marked (login, error, another trade ...): recollect review {folder}")
     for name, new in report.kept.items():
         talk(f"kept your file {folder / name}; the new version is {folder / new}")
     if report.front:
@@ -278,8 +277,7 @@ def known_words(report: Report) -> str:
 def outside_words(report: Report) -> str:
     """What pages need from other domains."""
     hosts = len(report.outside_hosts)
-    domains = "1 other host" if hosts == 1 else f"{hosts:,} other hosts"
-    return (
-        f"the pages need {len(report.outside):,} more resources of {domains}: "
-        "--assets anywhere asks the archives for them too"
-    )
+    count = len(report.outside)
+    some = "1 more resource" if count == 1 else f"{count:,} more resources"
+    places = "1 other host" if hosts == 1 else f"{hosts:,} other hosts"
+    return f"the pages need {some} of {places}: --assets anywhere asks the archives for them too"

@@ -41,7 +41,8 @@ from recollect.recovery.verdicts import ENDS_A_SITE, RETRIED, Reason, Stage, Sto
 TIMEOUT = 120.0
 _MAX_WORKERS = 96
 _DEFAULT_CONCURRENCY = 8
-_UNLINKED = ("/favicon.ico", "/robots.txt", "/sitemap.xml")  # fetched by browsers and crawlers without a link
+# Fetched by browsers and crawlers without a link.
+_UNLINKED = ("/favicon.ico", "/robots.txt", "/sitemap.xml", "/sitemap.xml.gz", "/sitemap_index.xml", "/sitemap.txt")
 _STATUS_EVERY = 0.2
 _MAX_BESIDE = 50  # other hosts and folders that are listed
 

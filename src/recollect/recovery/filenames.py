@@ -6,9 +6,10 @@ relative, below its host's folder, and made of parts that are no `.` or `..`; tw
 three systems takes for one.
 
 The plain rule is Warrick's (host/path, a folder's page is `index.html`), with these turns: the query stays in the name
-after `@` (`page.php?id=2` is `page.php@id=2.html`), HTML gets the ending `.html` when it has none, so that it opens by
-a double click. What the plain rule would give to two URIs, or what is too long, gets `~` and some hex digits of the
-URI's hash.
+after `@` (`page.php?id=2` is `page.php@id=2.html`); HTML, styles, scripts and whatever else a browser refuses under a
+wrong type get the ending of their type when they have another or none (`style.php` is `style.php.css`), so that a page
+opens by a double click and any web server names the right type. What the plain rule would give to two URIs, or what is
+too long, gets `~` and some hex digits of the URI's hash.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 MAX_PART = 80  # characters and, for macOS and Linux, at most 240 bytes
@@ -30,12 +31,28 @@ _RESERVED = frozenset(
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
 _HTML_ENDINGS = (".html", ".htm", ".xhtml", ".shtml")
 _HTML_TYPES = frozenset(["text/html", "application/xhtml+xml"])
+_SCRIPT_ENDINGS = (".js", ".mjs", ".cjs")
+# Types that browsers take strictly, and the endings that servers and file managers know them by, the first to be added.
+_ENDINGS: dict[str, tuple[str, ...]] = {
+    "text/html": _HTML_ENDINGS,
+    "application/xhtml+xml": _HTML_ENDINGS,
+    "text/css": (".css",),
+    "text/javascript": _SCRIPT_ENDINGS,
+    "application/javascript": _SCRIPT_ENDINGS,
+    "application/x-javascript": _SCRIPT_ENDINGS,
+    "image/svg+xml": (".svg",),
+    "application/pdf": (".pdf",),
+    "application/wasm": (".wasm",),
+    "application/manifest+json": (".webmanifest", ".json"),
+}
 
 
-def file_names(resources: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """URI -> relative name with `/` between its parts, for (URI, media type) pairs."""
+def file_names(resources: Iterable[tuple[str, str]], folder: Callable[[str], str] | None = None) -> dict[str, str]:
+    """URI -> relative name with `/` between its parts, for (URI, media type) pairs. `folder` is where the files of a
+    URI's host go: by default a folder of the host's name."""
     kinds = dict(resources)
-    wanted = {uri: plain_name(uri, kinds[uri]) for uri in sorted(kinds)}
+    place = folder or host_folder
+    wanted = {uri: f"{place(uri)}/{plain_path(uri, kinds[uri])}" for uri in sorted(kinds)}
     folders: set[str] = set()
     for name in wanted.values():
         parts = name.split("/")
@@ -63,10 +80,19 @@ def file_names(resources: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def plain_name(uri: str, media_type: str) -> str:
     """The name a URI gets when nothing stands in its way."""
+    return f"{host_folder(uri)}/{plain_path(uri, media_type)}"
+
+
+def host_folder(uri: str) -> str:
+    """The folder of a URI's host."""
     split = urlsplit(uri)
     host = safe_part((split.hostname or "host").lower())
-    if split.port not in (None, 80, 443):
-        host += f"_{split.port}"
+    return host if split.port in (None, 80, 443) else f"{host}_{split.port}"
+
+
+def plain_path(uri: str, media_type: str) -> str:
+    """The name below the folder of the host."""
+    split = urlsplit(uri)
     path = [segment for segment in split.path.split("/") if segment]
     if not split.path or split.path.endswith("/"):
         path.append("index.html")
@@ -77,9 +103,10 @@ def plain_name(uri: str, media_type: str) -> str:
         extension = _EXTENSION.search(stem)
         if extension and not _is_html(media_type) and extension.group().lower() not in _HTML_ENDINGS:
             last += extension.group()
-    if _is_html(media_type) and not last.lower().endswith(_HTML_ENDINGS):
-        last += ".html"
-    return "/".join([host, *(safe_part(segment) for segment in path[:-1]), safe_part(last)])
+    endings = _ENDINGS.get(media_type.partition(";")[0].strip().lower(), ())
+    if endings and not last.lower().endswith(endings):
+        last += endings[0]
+    return "/".join([*(safe_part(segment) for segment in path[:-1]), safe_part(last)])
 
 
 def _is_html(media_type: str) -> bool:

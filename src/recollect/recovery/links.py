@@ -1,8 +1,8 @@
 """What a recovered document says: its links, its title, the beginning of its text.
 
 Hides: broken markup, charsets, base, srcset, meta refresh, inline styles and scripts, frames, old attributes
-(background, lowsrc, rollover images), CSS, SVG, feeds, sitemaps, robots.txt and web app manifests. Pure: bytes in,
-values out.
+(background, lowsrc, rollover images), pages inside pages (srcdoc), JSON-LD, CSS, SVG, feeds, sitemaps (gzipped too),
+robots.txt, service workers' lists and web app manifests. Pure: bytes in, values out.
 
 A link is followed as a *page* (it may hold more links and can be a soft 404) or an *asset*. An *embedded* link belongs
 to the look of its page and should be of about the same date. A *guess* was found where only a program would know
@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
+from recollect.errors import FormatError
 from recollect.recovery.canonical import resolve
-from recollect.recovery.decoding import guessed_charset
+from recollect.recovery.decoding import decoded, guessed_charset
 
 MAX_LINKS = 50_000
 MAX_TEXT = 20_000
@@ -40,7 +41,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What was read of one document; `form` is html, css, xml, svg, script, manifest or robots."""
+    """What was read of one document; `form` is html, css, xml, svg, script, manifest, robots or urls."""
 
     form: str
     links: tuple[Link, ...] = ()
@@ -52,12 +53,32 @@ class Document:
 
 def read_document(content: bytes, uri: str, media_type: str, charset: str | None = None) -> Document | None:
     """Read a decoded payload; None for what holds no links (images, PDF, ...)."""
-    form = document_form(media_type, uri, content[:1024])
+    if content.startswith(_GZIP) and (unpacked := _unpacked(content, uri, media_type)) is not None:
+        content, uri_inside, media_type = unpacked
+        form = document_form(media_type, uri_inside, content[:1024])
+    else:
+        form = document_form(media_type, uri, content[:1024])
     if form is None:
         return None
     encoding = guessed_charset(content, charset)
     text = content.decode(encoding, "replace")
     return _READERS[form](text, uri, encoding)
+
+
+_GZIP = b"\x1f\x8b"
+_PACKED = re.compile(r"\.(?:xml|txt|rss|atom|html?)\.gz$", re.I)
+_MAX_UNPACKED = 64 * 1024 * 1024  # a sitemap has at most 50 MB (sitemaps.org)
+
+
+def _unpacked(content: bytes, uri: str, media_type: str) -> tuple[bytes, str, str] | None:
+    """A document that the site itself keeps in gzip (`sitemap.xml.gz`): content, name and type of what is inside."""
+    path = uri.partition("?")[0].partition("#")[0]
+    if not _PACKED.search(path) and "xml" not in media_type and "sitemap" not in path.lower():
+        return None
+    try:
+        return decoded(content, "gzip", limit=_MAX_UNPACKED, cut=True), path.removesuffix(".gz"), ""
+    except FormatError:
+        return None
 
 
 _BY_MEDIA_TYPE = {
@@ -68,6 +89,8 @@ _BY_MEDIA_TYPE = {
     "image/svg+xml": "svg",
     "application/manifest+json": "manifest",
 }
+_BY_ENDING = {"css": "css", "svg": "svg", "js": "script", "mjs": "script", "webmanifest": "manifest"}
+_JSON_TYPES = frozenset({"application/json", "text/json", "text/plain", "application/octet-stream", ""})
 _HTML_HEAD = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body|frameset|title|meta)\b", re.I | re.S
 )
@@ -83,6 +106,10 @@ def document_form(media_type: str, uri: str, head: bytes) -> str | None:
     path = uri.partition("?")[0].partition("#")[0].lower()
     if path.endswith("/robots.txt") and not _HTML_HEAD.match(head):
         return "robots"
+    if re.search(r"/sitemap[\w.-]*\.txt$", path) and not _HTML_HEAD.match(head):
+        return "urls"
+    if kind in _JSON_TYPES and re.search(r"manifest[\w.-]*\.json$|\.webmanifest$", path):
+        return "manifest"
     if kind in _BY_MEDIA_TYPE:
         return _BY_MEDIA_TYPE[kind]
     if "javascript" in kind or "ecmascript" in kind:
@@ -94,7 +121,9 @@ def document_form(media_type: str, uri: str, head: bytes) -> str | None:
             return "html"
         if _XML_HEAD.match(head):
             return "svg" if path.endswith(".svg") else "xml"
-        return {"css": "css", "svg": "svg", "js": "script", "webmanifest": "manifest"}.get(path.rpartition(".")[2])
+        return {"css": "css", "svg": "svg", "js": "script", "mjs": "script", "webmanifest": "manifest"}.get(
+            path.rpartition(".")[2]
+        )
     return None
 
 
@@ -263,7 +292,11 @@ class _Page:
             if tag == "style" and element.text:
                 _css_links(element.text, self.collector)
             elif tag == "script" and element.text:
-                _script_links(element.text, self.collector)
+                kind = (element.get("type") or "").lower()
+                if "json" in kind:
+                    _json_links(element.text, self.collector)
+                else:
+                    _script_links(element.text, self.collector)
 
     def _words(self, element: Any, tag: str) -> None:
         if self._length > 2 * MAX_TEXT:
@@ -297,6 +330,8 @@ class _Page:
                     add(candidate, "asset", embedded=True)
             elif name[:2] == "on":
                 _script_links(value, self.collector)
+            elif name == "srcdoc" and tag == "iframe" and (inner := parse_html(value)) is not None:
+                _Page(self.collector).walk(inner)
         if tag == "a" and (element.get("href") or "")[:11].lower() == "javascript:":
             _script_links(element.get("href"), self.collector)
 
@@ -377,8 +412,64 @@ def srcset_uris(value: str) -> Iterator[str]:
             position += 1
 
 
+# What JSON-LD calls addresses of pages, and of pictures and media (schema.org).
+_LD_PAGES = frozenset({"url", "mainentityofpage", "item", "discussionurl", "relatedlink", "significantlink"})
+_LD_ASSETS = frozenset(
+    {"image", "logo", "thumbnail", "thumbnailurl", "contenturl", "photo", "screenshot", "associatedmedia"}
+)
+
+
+def _json_links(text: str, collector: _Collector) -> None:
+    """The addresses in JSON-LD, and in import maps and speculation rules: by the names of their fields."""
+    try:
+        waiting: list[tuple[str, object]] = [("", json.loads(text))]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            # An object under `image` has its address in `url`.
+            inside = name if name in _LD_ASSETS else ""
+            waiting += [
+                (inside if inside and str(key).lower() == "url" else str(key).lower(), item)
+                for key, item in reversed(list(value.items()))
+            ]
+        elif isinstance(value, list):
+            waiting += [(name, item) for item in reversed(value)]
+        elif isinstance(value, str) and (name in _LD_ASSETS or (name in _LD_PAGES and _is_address(value))):
+            collector.add(value, "asset" if name in _LD_ASSETS else "page")
+        elif isinstance(value, str) and name == "@id" and value.startswith("http"):
+            collector.add(value, "page", guess=True)  # an identifier, and only perhaps an address
+
+
+def _is_address(text: str) -> bool:
+    return text.startswith(("http://", "https://", "/", "./", "../")) and " " not in text
+
+
+# Lists of what a service worker is to keep: an array of strings, or of objects with `url`.
+_WORKER = re.compile(r"\.addAll\s*\(|precache|__WB_MANIFEST|workbox|caches\.open", re.I)
+_STRINGS = re.compile(r"""\[\s*((?:["'`][^"'`\n\\]{0,500}["'`]\s*,?\s*)+)\]""")
+_QUOTED = re.compile(r"""["'`]([^"'`\n\\]{1,500})["'`]""")
+_REVISION = re.compile(r"""["']?\burl["']?\s*:\s*["'`]([^"'`\n\\]{1,500})["'`]""")
+_ASSET_NAME = re.compile(r"\.(?:" + _ASSET_ENDINGS + r")(?:\?|$)", re.I)
+
+
+def _worker_links(text: str, collector: _Collector) -> None:
+    """What a service worker keeps for offline use: the site's own list of its parts."""
+    if not _WORKER.search(text):
+        return
+    found = [item for array in _STRINGS.finditer(text) for item in _QUOTED.findall(array[1])]
+    found += _REVISION.findall(text)
+    for item in found:
+        if _ASSET_NAME.search(item):
+            collector.add(item, "asset")
+        elif _is_address(item):
+            collector.add(item, "page")
+
+
 def _script_links(text: str, collector: _Collector) -> None:
     """Strings in scripts that look like files or places to go: guesses, worth asking for only where they are listed."""
+    _worker_links(text, collector)
     for match in _STRING.finditer(text):
         collector.add(match[1], "asset", embedded=True, guess=True)
     for match in _PAGE_STRING.finditer(text):
@@ -443,7 +534,17 @@ def _read_robots(text: str, uri: str, charset: str) -> Document:
     return Document("robots", collector.links())
 
 
+def _read_urls(text: str, uri: str, charset: str) -> Document:
+    """A sitemap of one URL a line."""
+    collector = _Collector(uri, charset)
+    for line in text.splitlines():
+        if re.match(r"https?://\S+$", line.strip(), re.I):
+            collector.add(line.strip(), "page")
+    return Document("urls", collector.links())
+
+
 def _read_manifest(text: str, uri: str, charset: str) -> Document:
+    """A web app manifest: where the app starts, its shortcuts, its icons and screenshots, its worker."""
     collector = _Collector(uri, charset)
     try:
         value = json.loads(text)
@@ -451,10 +552,18 @@ def _read_manifest(text: str, uri: str, charset: str) -> Document:
         return Document("manifest")
     if isinstance(value, dict):
         collector.add(_text(value.get("start_url")), "page")
-        for name in ("icons", "screenshots"):
-            for item in value.get(name) or () if isinstance(value.get(name), list) else ():
-                collector.add(_text(item.get("src")) if isinstance(item, dict) else None, "asset")
+        for item in [value, *_objects(value.get("shortcuts"))]:
+            for picture in [*_objects(item.get("icons")), *_objects(item.get("screenshots"))]:
+                collector.add(_text(picture.get("src")), "asset")
+        for shortcut in _objects(value.get("shortcuts")):
+            collector.add(_text(shortcut.get("url")), "page")
+        for worker in _objects([value.get("serviceworker")]):
+            collector.add(_text(worker.get("src")), "asset")
     return Document("manifest", collector.links())
+
+
+def _objects(value: object) -> list[dict[str, object]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _text(value: object) -> str | None:
@@ -537,6 +646,7 @@ _READERS: dict[str, Callable[[str, str, str], Document]] = {
     "css": _read_css,
     "script": _read_script,
     "robots": _read_robots,
+    "urls": _read_urls,
     "manifest": _read_manifest,
     "xml": _read_xml,
     "svg": _read_svg,

@@ -112,6 +112,8 @@ class Meter:
             if response.status == 429 or (response.status == 503 and "retry-after" in response.headers):
                 why = f"status {response.status}"
                 raise ArchiveThrottled("the archive asked us to wait", where=request.url, why=why)
+            if response.truncated and not response.body:
+                raise AnswerCutShort("an answer without its body", where=request.url, why=response.truncated)
             return response
 
         response = await self.patiently(archive, ask)

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from recollect.model import ProgressCallback
+from recollect.recovery.ownfiles import OwnFiles
 from recollect.recovery.rehost import write_kit
 from recollect.recovery.report import Report, make_report, write_report
 from recollect.recovery.restore import MissingLinks, restore
 from recollect.recovery.store import Store
-from recollect.recovery.warcs import write_wacz, write_warc
+from recollect.recovery.warcs import stream_wacz, stream_warc
 
 NAME = "recovered"
 
@@ -51,13 +52,21 @@ class Outputs:
 def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) -> Report:
     """The browsable tree, the WARC and WACZ, the re-hosting kit and the report, from the store alone."""
     folder = store.out_dir
-    names = restore(store, folder, progress=progress).names if outputs.tree else {}
+    files = OwnFiles(store)
+    names: dict[str, str] = {}
+    neutral: dict[str, str] = {}
+    if outputs.tree:
+        done = restore(store, folder, files=files, missing=outputs.missing, progress=progress)
+        names, neutral = done.names, done.neutral
     if outputs.warc:
-        write_warc(store, folder / f"{NAME}.warc.gz")
+        with files.open(f"{NAME}.warc.gz") as out:
+            stream_warc(store, out, f"{NAME}.warc.gz")
     if outputs.wacz:
-        write_wacz(store, folder / f"{NAME}.wacz", title=", ".join(store.start))
-    if outputs.kit and names:
-        write_kit(store, names, folder / "rehost")
-    report = make_report(store, names)
-    write_report(report, folder, summary=outputs.summary)
+        with files.open(f"{NAME}.wacz") as out:
+            stream_wacz(store, out, title=", ".join(store.start))
+    if outputs.kit:
+        write_kit(store, files, missing=outputs.missing)
+    report = make_report(store, names, neutral=neutral, kept=files.kept)
+    write_report(report, files, summary=outputs.summary)
+    files.finish()
     return report

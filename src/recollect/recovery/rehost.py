@@ -1,120 +1,170 @@
-"""The re-hosting kit: what a webmaster needs so that the old addresses work again on a new server.
+"""The re-hosting kit: a folder to upload, and rules for web servers so that the old addresses work again.
 
-Hides: the syntax of nginx and Apache, and their escaping. In `OUT/rehost/`: `redirects.tsv` (each old address and where
-it leads), `nginx.conf` and `htaccess` (rules for the files the recovery wrote), `robots.txt`, `README.txt`. Original
-URLs stay what they were: a request for `/page.php?id=2` is answered with the file kept for it.
+Hides: the layout for a web server, and which old address is answered by which file. In `OUT/rehost/`:
+
+    public/            the whole site, upload-ready: `index.html` at its root, other hosts in `_recollect/hosts/`
+    public/.htaccess, public/_redirects, public/_headers      rules for Apache and for static hosts, in their places
+    nginx.conf, Caddyfile, htaccess                           rules to copy into a server's configuration
+    redirects.tsv      every old address: its kind (file or redirect), the address, where it leads
+    README.txt
+
+Original URLs stay what they were: a request for `/page.php?id=2` is answered with the file kept for it, in whatever
+order its parameters come and whatever parameters were added. Links are relative, so `public/` also works without any
+rule and below any address. A page whose file lies in another folder than its address is answered by a redirect,
+because its relative links would not fit otherwise.
 """
 
 from __future__ import annotations
 
-import re
+import posixpath
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
+from recollect.recovery.canonical import visit_key
+from recollect.recovery.filenames import file_names, host_folder
+from recollect.recovery.hosting import apache_rules, caddy_rules, headers_file, nginx_rules, redirects_file
+from recollect.recovery.ownfiles import OwnFiles
+from recollect.recovery.restore import Layout, MissingLinks, restore
 from recollect.recovery.store import Store
+
+FOLDER = "rehost"
+PUBLIC = "public"
+_ELSEWHERE = f"{PUBLIC}/_recollect/hosts"
+_NOT_RECOVERED = f"{PUBLIC}/_recollect/not-recovered.html"
 
 _README = """How to put this site on the web again
 
-1. Copy the folder {host}/ to your server.
-2. nginx: copy rehost/nginx.conf's two parts to your configuration and set `root`.
-   Apache: copy rehost/htaccess to {host}/.htaccess.
-3. redirects.tsv lists every old address: its kind (file or redirect), the address, where it leads.
-   Use it for any other server, or to import the site into a content management system.
-robots.txt allows everything; change it if the site is not to be indexed yet.
+The folder public/ is the whole site: everything it needs is inside. Upload what is in it to the root of your web space.
+That is enough: all links between the pages work. To answer the old addresses too (such as /page.php?id=2):
+
+  Apache            nothing more to do: public/.htaccess has the rules (htaccess is a copy of it, to see and change)
+  nginx             include nginx.conf in the http block, after you set `root` and `server_name` in it
+  Caddy             use Caddyfile, after you set the address and `root` in it
+  static hosts      nothing more to do: public/_redirects and public/_headers have the rules
+
+redirects.tsv lists every old address: its kind (file or redirect), the address, where it leads. Use it for any other
+server, or to import the site into a content management system.
+
+The pages load nothing from other servers: a Content-Security-Policy keeps them from it. Take it out of the pages, and
+of .htaccess, _headers, nginx.conf or Caddyfile, when you want to embed something from elsewhere again.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One old address: answered by a file, or redirected."""
+    """One old address of the site's host: answered by a file, or redirected. Paths are decoded, below the root."""
 
-    kind: str
-    uri: str
-    request: str
-    target: str
+    path: str  # decoded path, with `/` in front
+    query: str  # as it was, "" for none
+    target: str  # file below the root (decoded, with `/` in front), or where a redirect leads (as sent)
+    redirect: bool = False
 
 
-def rules(store: Store, names: dict[str, str]) -> list[Rule]:
-    """Every old address of the site in order, with the file or the address it leads to."""
-    found = [Rule("file", uri, _request(uri), names[uri]) for uri in sorted(names)]
-    for resource in store.recovered():
-        if resource.redirect_to is not None:
-            found.append(Rule("redirect", resource.uri, _request(resource.uri), resource.redirect_to))
+def write_kit(store: Store, files: OwnFiles, *, missing: MissingLinks = "neutral") -> dict[str, str]:
+    """Write the kit; returns URI -> file below `rehost/`."""
+    resources = list(store.recovered(redirects=False))
+    is_main = _main_test(store)
+    names = file_names(
+        ((resource.uri, resource.media_type) for resource in resources),
+        lambda uri: PUBLIC if is_main(uri) else f"{_ELSEWHERE}/{host_folder(uri)}",
+    )
+    if not names:
+        return {}
+    placed = {uri: f"{FOLDER}/{name}" for uri, name in names.items()}
+    restore(store, store.out_dir, files=files, layout=Layout(placed, f"{FOLDER}/{_NOT_RECOVERED}"), missing=missing)
+    found = rules(store, names)
+    host = urlsplit(store.start[0]).hostname or "site" if store.start else "site"
+    endings = {posixpath.splitext(name)[1].lower() for name in names.values()}
+    apache = apache_rules(found, endings, _folders(names.values()))
+    texts = {
+        "redirects.tsv": _table(store, names),
+        "nginx.conf": nginx_rules(found, endings, host),
+        "Caddyfile": caddy_rules(found, endings, host),
+        "htaccess": apache,
+        f"{PUBLIC}/.htaccess": apache,
+        f"{PUBLIC}/_redirects": redirects_file(found),
+        f"{PUBLIC}/_headers": headers_file(endings),
+        "README.txt": _README,
+    }
+    if f"{PUBLIC}/robots.txt" not in names.values():
+        texts[f"{PUBLIC}/robots.txt"] = "User-agent: *\nAllow: /\n"
+    if f"{FOLDER}/{_NOT_RECOVERED}" not in files.written:
+        texts[_NOT_RECOVERED] = "<!DOCTYPE html>\n<meta charset='utf-8'><title>Not found</title><p>Not found.\n"
+    for name, text in texts.items():
+        files.write(f"{FOLDER}/{name}", text.encode("utf-8", "surrogateescape"))
+    return names
+
+
+def _main_test(store: Store) -> Callable[[str], bool]:
+    host = _host(store.start[0], store) if store.start else ""
+    return lambda uri: _host(uri, store) == host
+
+
+def _host(uri: str, store: Store) -> str:
+    return visit_key(uri, store.rules).partition("://")[2].partition("/")[0]
+
+
+def _folders(names: Iterable[str]) -> set[str]:
+    """Every folder below the root, with `/` in front."""
+    found: set[str] = set()
+    for name in names:
+        parts = name.split("/")[1:]
+        found.update("/" + "/".join(parts[:end]) for end in range(1, len(parts)))
     return found
 
 
-def write_kit(store: Store, names: dict[str, str], folder: Path) -> None:
-    """Write the kit into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    found = rules(store, names)
-    host = urlsplit(store.start[0]).hostname or "site" if store.start else "site"
-    texts = {
-        "redirects.tsv": "".join(f"{r.kind}\t{r.uri}\t{r.target}\n" for r in found),
-        "nginx.conf": _nginx(found),
-        "htaccess": _apache(found),
-        "robots.txt": "User-agent: *\nAllow: /\n",
-        "README.txt": _README.format(host=host),
-    }
-    for name, text in texts.items():
-        temporary = folder / f".{name}.tmp"
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(folder / name)
+def _table(store: Store, names: dict[str, str]) -> str:
+    rows = [("file", uri, names[uri]) for uri in sorted(names)]
+    rows += [("redirect", r.uri, r.redirect_to) for r in store.recovered() if r.redirect_to is not None]
+    return "".join("\t".join(row) + "\n" for row in rows)
 
 
-def _request(uri: str) -> str:
+def rules(store: Store, names: dict[str, str]) -> list[Rule]:
+    """Every old address of the site's own host that is not simply its file, in order."""
+    is_main = _main_test(store)
+    found: dict[tuple[str, str], Rule] = {}
+    for uri, target in _addresses(store, names):
+        if not is_main(uri):
+            continue
+        path, query = _request(uri)
+        rule = _file_rule(path, query, "/" + names[target].partition("/")[2])
+        if rule is not None:
+            found.setdefault((path, query), rule)
+    for resource in store.recovered():
+        if resource.redirect_to is None or not is_main(resource.uri):
+            continue
+        path, query = _request(resource.uri)
+        target = _location(resource.redirect_to) if is_main(resource.redirect_to) else resource.redirect_to
+        if target != _location(resource.uri):
+            found.setdefault((path, query), Rule(path, query, target, redirect=True))
+    return [found[key] for key in sorted(found)]
+
+
+def _addresses(store: Store, names: dict[str, str]) -> Iterable[tuple[str, str]]:
+    """(old address, address whose file answers it): every resource, and what was learned to be the same."""
+    yield from ((uri, uri) for uri in sorted(names))
+    for key, target, _ in store.aliases():
+        resource = store.resolve(target)
+        if resource is not None and resource.uri in names:
+            yield key, resource.uri
+
+
+def _request(uri: str) -> tuple[str, str]:
+    split = urlsplit(uri)
+    path = unquote_to_bytes(split.path or "/").decode("utf-8", "surrogateescape")
+    return path, split.query
+
+
+def _location(uri: str) -> str:
     split = urlsplit(uri)
     return (split.path or "/") + (f"?{split.query}" if split.query else "")
 
 
-def _file_path(rule: Rule) -> str:
-    """The file below its host's folder, as a URL path."""
-    return "/" + quote(rule.target.split("/", 1)[1])
-
-
-def _nginx(found: list[Rule]) -> str:
-    lines = ["# In the http block:", "map $request_uri $recollect_file {", '    default "";']
-    lines += [
-        f"    {_nginx_word(rule.request)} {_nginx_word('/' + rule.target.split('/', 1)[1])};"
-        for rule in found
-        if rule.kind == "file" and _file_path(rule) != rule.request
-    ]
-    lines += ["}", "map $request_uri $recollect_redirect {", '    default "";']
-    lines += [f"    {_nginx_word(r.request)} {_nginx_word(r.target)};" for r in found if r.kind == "redirect"]
-    lines += [
-        "}",
-        "",
-        "# In the server block:",
-        "if ($recollect_redirect) { return 301 $recollect_redirect; }",
-        "if ($recollect_file) { rewrite ^ $recollect_file? break; }",
-        "index index.html;",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _nginx_word(text: str) -> str:
-    """A quoted word that nginx takes literally; `$` cannot be escaped in it, so it is percent-encoded."""
-    safe = re.sub(r"[\x00-\x1f\x7f]", "", text).replace("\\", "\\\\").replace('"', '\\"').replace("$", "%24")
-    # A map's source that begins with ~ would be a regular expression.
-    return f'"\\{safe}"' if safe.startswith("~") else f'"{safe}"'
-
-
-def _apache(found: list[Rule]) -> str:
-    lines = ["RewriteEngine On"]
-    for rule in found:
-        split = urlsplit(rule.uri)
-        path = re.escape((split.path or "/").lstrip("/"))
-        target = rule.target if rule.kind == "redirect" else _file_path(rule)
-        if rule.kind == "file" and target == rule.request:
-            continue
-        if split.query:
-            lines.append(f'RewriteCond %{{QUERY_STRING}} "^{_apache_word(re.escape(split.query))}$"')
-        flags = "[R=301,L,NE,QSD]" if rule.kind == "redirect" else "[L,NE,QSD]"
-        lines.append(
-            f'RewriteRule "^{_apache_word(path)}$" "{_apache_word(target.replace("%", chr(92) + "%"))}" {flags}'
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _apache_word(text: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f]", "", text).replace('"', '\\"')
+def _file_rule(path: str, query: str, file: str) -> Rule | None:
+    folder = path[: path.rindex("/") + 1]
+    if file[: file.rindex("/") + 1] != folder:
+        return Rule(path, query, quote(file, safe="/@=;,~!$&'()*+:"), redirect=True)
+    if not query and (file == path or (path.endswith("/") and file == path + "index.html")):
+        return None
+    return Rule(path, query, file)

@@ -21,11 +21,11 @@ from urllib.parse import urlsplit
 
 from recollect import __version__
 from recollect.datetimes import format_iso, parse_timestamp
-from recollect.formats.containers import atomic_output
 from recollect.recovery.diagram import diagram_svg
 from recollect.recovery.journal import Journal
 from recollect.recovery.measure import Difference
 from recollect.recovery.options import Options
+from recollect.recovery.ownfiles import OwnFiles
 from recollect.recovery.store import REASONS, Missing, Recovered, Store
 from recollect.recovery.verdicts import Reason
 
@@ -462,14 +462,12 @@ def _resources(report: Report) -> str:
 # Files ---------------------------------------------------------------------------------------------------------------
 
 
-def write_report(report: Report, folder: Path, *, summary: Path | None = None) -> list[Path]:
-    """report.html, report.json and summary.tsv (elsewhere if told so); returns what was written."""
+def write_report(report: Report, files: OwnFiles, *, summary: Path | None = None) -> None:
+    """report.html, report.json and summary.tsv (or another place for the summary)."""
     texts = {
-        folder / "report.html": report_page(report),
-        folder / "report.json": json.dumps(to_json(report), ensure_ascii=False, indent=2) + "\n",
-        summary or folder / "summary.tsv": "".join(line + "\n" for line in summary_lines(report)),
+        str(summary.resolve()) if summary else "summary.tsv": "".join(line + "\n" for line in summary_lines(report)),
+        "report.json": json.dumps(to_json(report), ensure_ascii=False, indent=2) + "\n",
+        "report.html": report_page(report),
     }
-    for path, text in texts.items():
-        with atomic_output(path) as out:
-            out.write(text.encode("utf-8", "replace"))
-    return list(texts)
+    for name, text in texts.items():
+        files.write(name, text.encode("utf-8", "replace"))

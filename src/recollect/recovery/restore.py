@@ -1,70 +1,106 @@
 """From the store of a recovery to a website on disk that works from any folder, offline.
 
-Hides: which resource a link means (aliases, redirects), what has to be rewritten, and atomic replacement. Layout below
-the output folder: one folder per host (`lost.example/index.html`), as Warrick and wget have it.
+Hides: which resource a link means (aliases, redirects), what has to be rewritten, and what stands in for what did not
+come back. Layout below the output folder: one folder per host (`lost.example/index.html`), as Warrick and wget have it;
+the re-hosting kit has the same site laid out for a web server (`Layout`).
 
 Invariants: nothing is written outside the output folder; files of an earlier run that are no longer part of the site
-are taken away, files that are not ours are left; the bytes of what is neither HTML, CSS nor SVG are as archived (with
-the content encoding taken off).
+are taken away, files that are not ours are left (`ownfiles`); the bytes of what is neither HTML, CSS nor SVG are as
+archived (with the content encoding taken off). A restored page loads nothing from the live web: what it embeds and did
+not come back is replaced by something neutral, and a Content-Security-Policy keeps its scripts offline.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote, urlsplit
 
-from recollect.errors import RecollectError
 from recollect.model import Progress, ProgressCallback
 from recollect.recovery.filenames import file_names, relative_link
-from recollect.recovery.rewrite import Rewriter, rewrite_css, rewrite_html, rewrite_svg
-from recollect.recovery.store import Recovered, Store
+from recollect.recovery.options import Options
+from recollect.recovery.ownfiles import OwnFiles
+from recollect.recovery.rewrite import NEUTRAL, Missing, Rewriter, Use, rewrite_css, rewrite_html, rewrite_svg
+from recollect.recovery.store import REASONS, Recovered, Store
 
 MissingLinks = Literal["neutral", "keep"]
-_REWRITERS: dict[str, Callable[[bytes, str, str, Rewriter], bytes]] = {
-    "text/html": rewrite_html,
-    "application/xhtml+xml": rewrite_html,
-    "text/css": rewrite_css,
-    "image/svg+xml": rewrite_svg,
-}
+NOT_RECOVERED = "not-recovered.html"
+# Everything may come from beside the page, from the page itself, and from nowhere else. A page opened from the disk has
+# no origin that 'self' could name, hence file:.
+POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob: file:; base-uri 'self' file:"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where everything lies: URI -> file, and the page that links to missing pages lead to."""
+
+    names: Mapping[str, str]
+    not_recovered: str = NOT_RECOVERED
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was written: URI -> file name, and how many links could not be made local."""
+    """What was written: URI -> file name, how many links could not be made local, and what embeds were replaced."""
 
     names: dict[str, str]
     links_local: int
     links_original: int
+    neutral: dict[str, str] = field(default_factory=dict)  # URI -> a page that embeds it
+    kept: dict[str, str] = field(default_factory=dict)  # a person's file -> the new version beside it
 
 
-def restore(store: Store, out_dir: Path, *, progress: ProgressCallback = lambda _p: None) -> Restored:
-    """Write the browsable tree."""
+def restore(
+    store: Store,
+    out_dir: Path,
+    *,
+    files: OwnFiles | None = None,
+    layout: Layout | None = None,
+    missing: MissingLinks = "neutral",
+    progress: ProgressCallback = lambda _p: None,
+) -> Restored:
+    """Write the site. Without `files` this is all that is written: what else an earlier run wrote is taken away."""
+    own = files or OwnFiles(store, out_dir)
     resources = list(store.recovered(redirects=False))
-    names = file_names((resource.uri, resource.media_type) for resource in resources)
-    links = _Links(store, names)
+    if layout is None:
+        layout = Layout(file_names((resource.uri, resource.media_type) for resource in resources))
+    links = Links(store, layout, missing)
     for done, resource in enumerate(resources):
         progress(Progress("restoring files", done, len(resources), "files"))
-        _write(out_dir, names[resource.uri], _content(store, resource, links.rewriter(names[resource.uri])))
-    _sweep(store, out_dir, set(names.values()))
+        own.write(layout.names[resource.uri], content_of(store, resource, links.of(layout.names[resource.uri])))
+    if links.not_recovered:
+        own.write(layout.not_recovered, not_recovered_page(store, links.not_recovered).encode())
     progress(Progress("restoring files", len(resources), len(resources), "files"))
-    return Restored(names, links.local, links.original)
+    if files is None:
+        own.finish()
+    return Restored(dict(layout.names), links.local, links.original, links.neutral, dict(own.kept))
 
 
-class _Links:
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """The answers for the links of one file."""
+
+    rewriter: Rewriter
+    missing: Missing
+
+
+class Links:
     """Answers where a link leads; remembers, because a site repeats its links on every page."""
 
-    def __init__(self, store: Store, names: dict[str, str]) -> None:
-        self.store = store
-        self.names = names
+    def __init__(self, store: Store, layout: Layout, missing: MissingLinks) -> None:
+        self._store = store
+        self._layout = layout
+        self._keep = missing == "keep"
+        self._in_site = site_test(store)
+        self._known: dict[str, str | None] = {}
         self.local = 0
         self.original = 0
-        self._known: dict[str, str | None] = {}
+        self.neutral: dict[str, str] = {}
+        self.not_recovered: set[str] = set()
 
-    def rewriter(self, source: str) -> Rewriter:
+    def of(self, source: str) -> PageLinks:
         def rewrite(uri: str) -> str | None:
             target = self._target(uri)
             if target is None:
@@ -73,53 +109,71 @@ class _Links:
             self.local += 1
             return relative_link(source, target)
 
-        return rewrite
+        def stand_in(uri: str, use: Use) -> str | None:
+            if use in (Use.PAGE, Use.FORM) and (self._keep or not self._in_site(uri)):
+                return None
+            if use not in (Use.PAGE, Use.FORM):
+                self.neutral.setdefault(uri, source)
+            if use in (Use.PAGE, Use.FORM, Use.REFRESH) or (use == Use.FRAME and self._in_site(uri)):
+                self.not_recovered.add(uri)
+                return f"{relative_link(source, self._layout.not_recovered)}#{quote(uri, safe='')}"
+            return NEUTRAL[use]
+
+        return PageLinks(rewrite, stand_in)
 
     def _target(self, uri: str) -> str | None:
         if uri not in self._known:
-            found = self.store.resolve(uri)
-            self._known[uri] = self.names.get(found.uri) if found is not None else None
+            found = self._store.resolve(uri)
+            self._known[uri] = self._layout.names.get(found.uri) if found is not None else None
         return self._known[uri]
 
 
-def _content(store: Store, resource: Recovered, rewriter: Rewriter) -> bytes:
+def site_test(store: Store) -> Callable[[str], bool]:
+    """Does a URI belong to the site that was lost?"""
+    options = store.meta("options")
+    if options is not None:
+        return Options.from_json(options).scope.holds
+    hosts = {urlsplit(uri).netloc.removeprefix("www.") for uri in store.start}
+    return lambda uri: urlsplit(uri).netloc.removeprefix("www.") in hosts
+
+
+def content_of(store: Store, resource: Recovered, links: PageLinks, policy: str = POLICY) -> bytes:
+    """The content of a resource with its links repointed."""
     body = store.content(resource)
-    rewrite = _REWRITERS.get(resource.media_type.partition(";")[0].strip().lower())
-    if rewrite is None:
-        return body
-    content_type = resource.media_type.partition(";")[0]
-    if resource.charset:
-        content_type += f"; charset={resource.charset}"
-    return rewrite(body, resource.uri, content_type, rewriter)
+    kind = resource.media_type.partition(";")[0].strip().lower()
+    content_type = kind + (f"; charset={resource.charset}" if resource.charset else "")
+    if kind in ("text/html", "application/xhtml+xml"):
+        return rewrite_html(body, resource.uri, content_type, links.rewriter, links.missing, policy)
+    if kind == "text/css":
+        return rewrite_css(body, resource.uri, content_type, links.rewriter, links.missing)
+    if kind == "image/svg+xml":
+        return rewrite_svg(body, resource.uri, content_type, links.rewriter, links.missing)
+    return body
 
 
-def _write(out_dir: Path, name: str, body: bytes) -> None:
-    path = out_dir / name
-    # Names are safe by construction; a link somebody put into the tree must not lead us out of it either.
-    _make_folders(out_dir, path.parent)
-    temporary = path.with_name(f".{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(body)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>Not recovered</title><style>
+:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
+body {{ max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
+li {{ overflow-wrap: anywhere; padding: .25rem .5rem }}
+li:target {{ outline: 2px solid; font-weight: 600 }}
+small {{ opacity: .7 }}
+</style></head><body><h1>Not recovered</h1>
+<p>This page of the site did not come back from any archive. Its address is marked below. Links are left out on purpose:
+the domain may belong to somebody else now.</p>
+<ul>
+{rows}
+</ul></body></html>
+"""
 
 
-def _make_folders(out_dir: Path, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    if not folder.resolve().is_relative_to(out_dir.resolve()):
-        raise RecollectError("a folder of the site leads out of it", where=str(folder), why="it is a symbolic link")
-
-
-def _sweep(store: Store, out_dir: Path, current: set[str]) -> None:
-    """Take away what an earlier run wrote and this one did not."""
-    for name in sorted(set(store.meta("files", [])) - current, reverse=True):
-        (out_dir / name).unlink(missing_ok=True)
-        for folder in (out_dir / name).parents:
-            if folder == out_dir:
-                break
-            with contextlib.suppress(OSError):  # not empty: it still holds something
-                folder.rmdir()
-    if store.writable:
-        store.set_meta("files", sorted(current))
+def not_recovered_page(store: Store, uris: set[str]) -> str:
+    """A page that names every linked page that did not come back; the fragment of a link marks one of them."""
+    reasons = {missing.uri: REASONS[missing.reason] for missing in store.missing()}
+    rows = [
+        f'<li id="{escape(uri)}">{escape(uri)} <small>{escape(reasons.get(uri, ""))}</small></li>'
+        for uri in sorted(uris)
+    ]
+    return _PAGE.format(rows="\n".join(rows))

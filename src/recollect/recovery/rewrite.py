@@ -6,7 +6,8 @@ page's own charset only to know which URI it names. Charsets that are no superse
 decoded and encoded whole.
 
 Invariants: linear time on any input; with a rewriter that answers None every reference still names the same resource;
-what is inserted is ASCII. A reference to a resource that was not recovered becomes its absolute original URL.
+what is inserted is ASCII. A reference to a resource that was not recovered becomes its absolute original URL, or what
+`missing` puts in its place; then the address stays in the attribute `data-missing`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,39 @@ import html
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from urllib.parse import quote, urldefrag, urljoin
 
 from recollect.recovery.decoding import guessed_charset, header_charset
 
 # Answers the local reference for an absolute URI without fragment, or None to leave it at its original URL.
 Rewriter = Callable[[str], str | None]
+
+
+class Use(StrEnum):
+    """What a reference is for: whether a browser loads it by itself, and as what."""
+
+    PAGE = "page"  # a link to follow
+    FORM = "form"
+    REFRESH = "refresh"  # followed without being asked
+    FRAME = "frame"
+    SCRIPT = "script"
+    STYLE = "style"
+    IMAGE = "image"
+    OTHER = "other"  # media, plugins, fonts, hints to connect
+
+
+# Answers what stands in for a reference that was not recovered, or None to leave it at its original URL.
+Missing = Callable[[str, Use], str | None]
+BLANK_IMAGE = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+# What a browser can load in place of what is missing, without asking anybody.
+NEUTRAL: dict[Use, str] = {
+    Use.FRAME: "about:blank",
+    Use.SCRIPT: "data:text/javascript,",
+    Use.STYLE: "data:text/css,",
+    Use.IMAGE: BLANK_IMAGE,
+    Use.OTHER: "data:,",
+}
 
 _LATE = ("data-src", "data-original", "data-href", "data-bg", "data-lazy-src")  # where scripts keep late images
 URL_ATTRIBUTES = frozenset(
@@ -52,6 +80,7 @@ _CSS = re.compile(
     r"""|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'""",
     re.IGNORECASE | re.DOTALL,
 )
+_PROLOGUE = re.compile(r"\ufeff?(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!doctype[^>]*>)?", re.IGNORECASE)
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 
 
@@ -84,31 +113,40 @@ class Tag:
     raw_end: int
 
 
-def rewrite_html(body: bytes, uri: str, content_type: str, rewriter: Rewriter) -> bytes:
-    """The page with its links repointed, `base` taken out, and its true charset declared inside it."""
+def rewrite_html(
+    body: bytes, uri: str, content_type: str, rewriter: Rewriter, missing: Missing | None = None, policy: str = ""
+) -> bytes:
+    """The page with its links repointed, `base` taken out, its true charset and the Content-Security-Policy declared
+    inside it."""
     charset = guessed_charset(body, header_charset(content_type))
     text, encode = _as_text(body, charset)
-    page = _Page(text, uri, charset, rewriter, decoded=encode is not None)
+    page = _Page(text, uri, charset, rewriter, missing, decoded=encode is not None, own_policy=not policy)
     edits = list(page.edits())
+    slash = " /" if content_type.startswith("application/xhtml") else ""
     if encode is None:
         edits.extend(_declare(page, charset, header_charset(content_type)))
+    if policy:
+        at = page.beginning
+        edits.append(
+            Edit(at, at, f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}"{slash}>')
+        )
     changed = _apply(text, edits)
     return changed.encode("latin-1") if encode is None else encode(changed)
 
 
-def rewrite_css(body: bytes, uri: str, content_type: str, rewriter: Rewriter) -> bytes:
+def rewrite_css(body: bytes, uri: str, content_type: str, rewriter: Rewriter, missing: Missing | None = None) -> bytes:
     """The style sheet with its `url()` and `@import` repointed."""
     charset = guessed_charset(body, header_charset(content_type))
     text, encode = _as_text(body, charset)
-    changed = _apply(text, list(_css_edits(text, 0, uri, charset, rewriter)))
+    changed = _apply(text, list(_css_edits(text, 0, uri, charset, rewriter, missing)))
     return changed.encode("latin-1") if encode is None else encode(changed)
 
 
-def rewrite_svg(body: bytes, uri: str, content_type: str, rewriter: Rewriter) -> bytes:
+def rewrite_svg(body: bytes, uri: str, content_type: str, rewriter: Rewriter, missing: Missing | None = None) -> bytes:
     """An SVG file is read like markup; nothing is declared in it."""
     charset = guessed_charset(body, header_charset(content_type))
     text, encode = _as_text(body, charset)
-    page = _Page(text, uri, charset, rewriter, decoded=encode is not None)
+    page = _Page(text, uri, charset, rewriter, missing, decoded=encode is not None)
     changed = _apply(text, list(page.edits()))
     return changed.encode("latin-1") if encode is None else encode(changed)
 
@@ -129,14 +167,28 @@ def _as_text(body: bytes, charset: str) -> tuple[str, Callable[[str], bytes] | N
 class _Page:
     """One page: where it is, what its references are relative to, and where its charset is or could be declared."""
 
-    def __init__(self, text: str, uri: str, charset: str, rewriter: Rewriter, *, decoded: bool) -> None:
+    def __init__(
+        self,
+        text: str,
+        uri: str,
+        charset: str,
+        rewriter: Rewriter,
+        missing: Missing | None,
+        *,
+        decoded: bool,
+        own_policy: bool = True,
+        base: str = "",
+    ) -> None:
         self.text = text
         self.uri = uri
         self.charset = charset
         self.rewriter = rewriter
+        self.missing = missing
         self.decoded = decoded
+        self.own_policy = own_policy  # leave the Content-Security-Policy that the page declares
         self.tags = list(tags(text))
-        self.base = self._find_base()
+        self.base = self._find_base(base or uri)
+        self._lost: list[str] = []  # addresses of the current tag that were replaced
         self.head_end: int | None = None
         self.meta_charset: tuple[int, int] | None = None
 
@@ -147,15 +199,25 @@ class _Page:
             yield from self._tag_edits(tag)
             if tag.name == "style":
                 style = self.text[tag.end : tag.raw_end]
-                yield from _css_edits(style, tag.end, self.base, self.charset, self.rewriter)
+                yield from _css_edits(style, tag.end, self.base, self.charset, self.rewriter, self.missing)
 
-    def _find_base(self) -> str:
+    @property
+    def beginning(self) -> int:
+        """Where the head begins, or would."""
+        if self.head_end is not None:
+            return self.head_end
+        doctype = re.match(
+            r"\ufeff?(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!doctype[^>]*>)?", self.text, re.IGNORECASE
+        )
+        return doctype.end() if doctype else 0
+
+    def _find_base(self, base: str) -> str:
         for tag in self.tags:
             if tag.name == "base":
                 for attribute in tag.attributes:
                     if attribute.name == "href" and attribute.start >= 0:
-                        return _join(self.uri, self.value(attribute).strip())
-        return self.uri
+                        return _join(base, self.value(attribute).strip())
+        return base
 
     def value(self, attribute: Attribute | None) -> str:
         """An attribute's value as text: decoded with the page's charset, character references resolved."""
@@ -166,7 +228,16 @@ class _Page:
             raw = raw.encode("latin-1").decode(self.charset, "replace")
         return html.unescape(raw) if "&" in raw else raw
 
-    def _tag_edits(self, tag: Tag) -> Iterator[Edit]:
+    def _tag_edits(self, tag: Tag) -> list[Edit]:
+        self._lost = []
+        edits = list(self._attribute_edits(tag))
+        if self._lost:
+            at = tag.attributes[0].at
+            addresses = html.escape(" ".join(dict.fromkeys(self._lost)))
+            edits.insert(0, Edit(at, at, f'data-missing="{addresses}" '))
+        return edits
+
+    def _attribute_edits(self, tag: Tag) -> Iterator[Edit]:
         values = {attribute.name: attribute for attribute in reversed(tag.attributes)}
         localized = False
         for attribute in tag.attributes:
@@ -180,21 +251,53 @@ class _Page:
             if replaced is not None:
                 localized = True
                 yield self._edit(attribute, replaced)
+            elif self._is_dropped(tag.name, attribute):
+                yield Edit(attribute.at, attribute.at, "data-was-")
         if localized and tag.name in ("link", "script", "img", "audio", "video"):
             for attribute in tag.attributes:
                 if attribute.name in _DROPPED:
                     yield Edit(attribute.at, attribute.at, "data-was-")
 
+    def _is_dropped(self, tag: str, attribute: Attribute) -> bool:
+        """Attributes that would call out, or forbid the copy to work."""
+        if tag == "meta" and attribute.name == "http-equiv" and not self.own_policy:
+            return self.value(attribute).strip().lower().startswith("content-security-policy")
+        return attribute.name == "ping" and self.missing is not None
+
+    def _refer(self, value: str, use: Use) -> str | None:
+        """What a reference becomes; one that is replaced because it is missing is remembered."""
+        if self.missing is None:
+            return reference(value, self.base, self.uri, self.rewriter)
+
+        def stand_in(uri: str, use: Use) -> str | None:
+            assert self.missing is not None
+            found = self.missing(uri, use)
+            if found is not None:
+                self._lost.append(ascii_url(uri))
+            return found
+
+        return reference(value, self.base, self.uri, self.rewriter, stand_in, use)
+
+    def _srcdoc(self, value: str) -> str:
+        """A page inside an attribute; its base is that of the page around it."""
+        inner = _Page(
+            value, self.uri, "utf-8", self.rewriter, self.missing, decoded=True, own_policy=False, base=self.base
+        )
+        return _apply(value, list(inner.edits()))
+
     def _replacement(self, tag: str, attribute: Attribute, values: dict[str, Attribute]) -> str | None:
         name = attribute.name
+        if tag == "iframe" and name == "srcdoc":
+            return self._srcdoc(self.value(attribute))
         if tag == "link" and name == "href" and "canonical" in self.value(values.get("rel")).lower().split():
             return reference(self.value(attribute), self.base, self.uri, lambda _: None)
         if name in URL_ATTRIBUTES or (tag, name) in _URL_PAIRS or self._is_param(tag, name, values):
-            return reference(self.value(attribute), self.base, self.uri, self.rewriter)
+            rel = self.value(values.get("rel")) if tag == "link" else ""
+            return self._refer(self.value(attribute), use_of(tag, name, rel))
         if name in SRCSET_ATTRIBUTES:
             return self._srcset(self.value(attribute))
         if name == "style":
-            return _css_text(self.value(attribute), self.base, self.rewriter)
+            return _css_text(self.value(attribute), self.base, self.rewriter, self.missing)
         if tag == "meta" and name == "content":
             return self._meta(attribute, values)
         if tag == "meta" and name == "charset":
@@ -216,7 +319,7 @@ class _Page:
         if kind == "refresh":
             match = _REFRESH.fullmatch(self.value(attribute))
             if match and match.group(2):
-                target = reference(match.group(2).strip("\"' "), self.base, self.uri, self.rewriter)
+                target = self._refer(match.group(2).strip("\"' "), Use.REFRESH)
                 return None if target is None else match.group(1) + target
         elif kind == "content-type":
             found = _META_CHARSET.search(self.text, attribute.start, attribute.end)
@@ -228,13 +331,56 @@ class _Page:
         pieces = []
         for match in _SRCSET.finditer(value):
             url = match.group(1) or match.group(2)
-            new = reference(url, self.base, self.uri, self.rewriter)
-            pieces.append((url if new is None else new.replace(",", "%2C")) + (match.group(3) or "").rstrip())
-        return ", ".join(pieces) if pieces else None
+            lost = len(self._lost)
+            new = self._refer(url, Use.IMAGE)
+            if len(self._lost) == lost:  # a candidate that is missing is left out
+                pieces.append((url if new is None else new.replace(",", "%2C")) + (match.group(3) or "").rstrip())
+        return ", ".join(pieces) or (BLANK_IMAGE.replace(",", "%2C") if self._lost else None)
 
 
-def reference(value: str, base: str, page: str, rewriter: Rewriter) -> str | None:
-    """What a reference on a page becomes: local, the absolute original, or None for what is no web reference."""
+_PAGE_RELS = frozenset(
+    [
+        "alternate",
+        "amphtml",
+        "author",
+        "bookmark",
+        "contents",
+        "first",
+        "help",
+        "home",
+        "index",
+        "last",
+        "license",
+        "me",
+        "next",
+    ]
+)
+_PAGE_RELS |= frozenset(["prev", "previous", "search", "section", "start", "tag", "top", "up", "via"])
+
+
+def use_of(tag: str, name: str, rel: str = "") -> Use:
+    """What a browser does with the URL in this attribute of this tag."""
+    if name in ("cite", "longdesc", "data-href") or (tag in ("a", "area") and name in ("href", "xlink:href")):
+        return Use.PAGE
+    if name in ("action", "formaction"):
+        return Use.FORM
+    if tag in ("frame", "iframe"):
+        return Use.FRAME
+    if tag == "script":
+        return Use.SCRIPT
+    if tag == "link":
+        rels = frozenset(rel.lower().split())
+        return Use.STYLE if "stylesheet" in rels else Use.PAGE if rels & _PAGE_RELS else Use.OTHER
+    if tag in ("img", "input", "image") or name in ("background", "poster", "lowsrc", *_LATE):
+        return Use.IMAGE
+    return Use.OTHER
+
+
+def reference(
+    value: str, base: str, page: str, rewriter: Rewriter, missing: Missing | None = None, use: Use = Use.OTHER
+) -> str | None:
+    """What a reference on a page becomes: local, the absolute original, a stand-in, or None for what is no web
+    reference."""
     stripped = re.sub(r"[\t\r\n]", "", value).strip()
     if not stripped or (_SKIPPED.match(stripped) and not (stripped[0] == "#" and base != page)):
         return None
@@ -243,6 +389,8 @@ def reference(value: str, base: str, page: str, rewriter: Rewriter) -> str | Non
         return None
     target, fragment = urldefrag(absolute)
     local = rewriter(target)
+    if local is None and missing is not None and (stand_in := missing(target, use)) is not None:
+        return stand_in
     if local is None:
         return ascii_url(absolute)
     return local + (f"#{ascii_url(fragment)}" if fragment else "")
@@ -305,7 +453,14 @@ def _attributes(text: str, at: int) -> tuple[tuple[Attribute, ...], int]:
         at = match.end()
 
 
-def _css_edits(text: str, offset: int, base: str, charset: str, rewriter: Rewriter) -> Iterator[Edit]:
+def _css_edits(
+    text: str, offset: int, base: str, charset: str, rewriter: Rewriter, missing: Missing | None = None
+) -> Iterator[Edit]:
+    def stand_in(uri: str, use: Use) -> str | None:
+        assert missing is not None
+        found = missing(uri, use)
+        return None if found is None else f"{found}#{ascii_url(uri)}"  # a style has no attribute to keep the address in
+
     for match in _CSS.finditer(text):
         group = next((g for g in ("idq", "isq", "udq", "usq", "raw") if match.group(g) is not None), None)
         if group is None:
@@ -313,14 +468,15 @@ def _css_edits(text: str, offset: int, base: str, charset: str, rewriter: Rewrit
         raw = match.group(group)
         if not raw.isascii() and max(raw) <= "\xff":
             raw = raw.encode("latin-1").decode(charset, "replace")
-        new = reference(_css_unescape(raw), base, base, rewriter)
+        use = Use.STYLE if match.group("import") else Use.OTHER
+        new = reference(_css_unescape(raw), base, base, rewriter, stand_in if missing is not None else None, use)
         if new is not None:
             written = f"{match.group('import') or ''}url({_css_escape(new)})"
             yield Edit(offset + match.start(), offset + match.end(), written)
 
 
-def _css_text(text: str, base: str, rewriter: Rewriter) -> str | None:
-    edits = list(_css_edits(text, 0, base, "latin-1", rewriter))
+def _css_text(text: str, base: str, rewriter: Rewriter, missing: Missing | None = None) -> str | None:
+    edits = list(_css_edits(text, 0, base, "latin-1", rewriter, missing))
     return _apply(text, edits) if edits else None
 
 
@@ -348,10 +504,7 @@ def _declare(page: _Page, charset: str, header: str | None) -> Iterator[Edit]:
         if guessed_charset(b"", page.text[start:end]) != charset:
             yield Edit(start, end, label)
     elif header is not None or not page.text.isascii():
-        at = page.head_end
-        if at is None:
-            doctype = re.match(r"\s*(?:<!doctype[^>]*>)?", page.text, re.IGNORECASE)
-            at = doctype.end() if doctype else 0
+        at = page.beginning
         yield Edit(at, at, f'<meta charset="{label}">')
 
 

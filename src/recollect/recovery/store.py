@@ -190,7 +190,18 @@ class Store:
                         self.db.execute(f"UPDATE {table} SET verdict = ? WHERE detail LIKE ?", (verdict, pattern))
         if new or version < SCHEMA_VERSION or self.writable:
             self.db.executescript(_SCHEMA)
+            if version < SCHEMA_VERSION:
+                self.set_written(dict.fromkeys(self._files_of_version_1(), ""))
             self.set_meta("schema", SCHEMA_VERSION)
+
+    def _files_of_version_1(self) -> Iterator[str]:
+        """What version 1 wrote, without digests: its files are ours unless they are younger than its last run."""
+        finished = self.meta("finished_at")
+        end = parse_timestamp(finished).timestamp() + 600 if finished else 0.0
+        for name in [*self.meta("files", []), *_OUTPUTS_OF_VERSION_1]:
+            path = self.out_dir / name
+            if path.is_file() and not path.is_symlink() and path.stat().st_mtime <= end:
+                yield name
 
     def _columns(self, table: str) -> set[str]:
         return {row[1] for row in self.db.execute(f"PRAGMA table_info({table})")}
@@ -296,8 +307,7 @@ class Store:
 
     def written(self) -> dict[str, str]:
         """File below the output folder -> SHA-256 of what we wrote into it ("" when an older version wrote it)."""
-        found = dict(self.db.execute("SELECT name, sha256 FROM written"))
-        return found or dict.fromkeys(self.meta("files", []), "")
+        return dict(self.db.execute("SELECT name, sha256 FROM written"))
 
     def counts(self) -> dict[tuple[str, str], int]:
         """How many resources are in each (state, kind)."""
@@ -468,7 +478,6 @@ class Store:
         with self.db:
             self.db.execute("DELETE FROM written")
             self.db.executemany("INSERT INTO written VALUES (?, ?)", sorted(files.items()))
-            self.db.execute("DELETE FROM meta WHERE name = 'files'")
 
     def forget(self, key: str) -> None:
         """Take a resource off the books: nobody linked to it, it was only guessed at. The caller commits."""
@@ -520,6 +529,10 @@ _INSERT_RECOVERED = (
 )
 
 
+_OUTPUTS_OF_VERSION_1 = (
+    *("report.html", "report.json", "summary.tsv", "recovered.warc.gz", "recovered.wacz"),
+    *(f"rehost/{name}" for name in ("redirects.tsv", "nginx.conf", "htaccess", "robots.txt", "README.txt")),
+)
 # How journals of version 1 spelled verdicts at the beginning of their sentences; later patterns are more exact.
 _OLD_WORDS: tuple[tuple[Verdict, str], ...] = (
     *((verdict, f"{verdict}:%") for verdict in Verdict),

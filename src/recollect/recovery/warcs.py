@@ -5,8 +5,7 @@ archive captured the resource, `WARC-Source-URI` the memento it was taken from, 
 fetched, and `Memento-Datetime` repeats the capture's datetime as the archive says it. WACZ 1.1.1: the WARC stored
 uncompressed in the ZIP, a sorted CDXJ, the pages, and a data package with the SHA-256 of every part.
 
-Invariants: the same store gives the same bytes (record ids are made from the memento's URI); files are replaced
-atomically.
+Invariant: the same store gives the same bytes (record ids are made from the memento's URI).
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tempfile
 import uuid
 import zipfile
 from collections.abc import Iterator
@@ -36,36 +36,15 @@ _REASONS = {200: "OK", 301: "Moved Permanently", 302: "Found", 303: "See Other",
 
 
 def write_warc(store: Store, path: Path) -> list[str]:
-    """Write every recovered resource as a response record; returns the sorted CDXJ lines of the file."""
-    from warcio.warcwriter import WARCWriter
-
-    lines: list[str] = []
+    """Write every recovered resource into a WARC; returns the sorted CDXJ lines of the file."""
     with _beside(path) as out:
-        writer = WARCWriter(out, gzip=True, warc_version="1.1")
-        writer.write_record(_warcinfo(writer, store, path.name))
-        for resource in store.recovered():
-            offset = out.tell()
-            writer.write_record(_response(writer, resource))
-            lines.append(_cdxj(resource, path.name, offset, out.tell() - offset))
-    return sorted(lines)
+        return stream_warc(store, out, path.name)
 
 
 def write_wacz(store: Store, path: Path, *, title: str = "") -> None:
     """Write the site as one WACZ that replayweb.page and pywb open."""
-    warc = path.with_name(f".{path.stem}.warc.gz")
-    try:
-        lines = write_warc(store, warc)
-        lines = [line.replace(json.dumps(warc.name), '"data.warc.gz"') for line in lines]
-        with _beside(path) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED, allowZip64=True) as package:
-            parts = [_add_file(package, "archive/data.warc.gz", warc)]
-            parts.append(_add(package, "indexes/index.cdx", "".join(f"{line}\n" for line in lines).encode()))
-            parts.append(_add(package, "pages/pages.jsonl", _pages(store, title)))
-            described = _datapackage(store, title, parts)
-            _add(package, "datapackage.json", described)
-            digest = {"path": "datapackage.json", "hash": "sha256:" + hashlib.sha256(described).hexdigest()}
-            _add(package, "datapackage-digest.json", json.dumps(digest, indent=2).encode())
-    finally:
-        warc.unlink(missing_ok=True)
+    with _beside(path) as out:
+        stream_wacz(store, out, title=title)
 
 
 @contextmanager
@@ -75,9 +54,38 @@ def _beside(path: Path) -> Iterator[IO[bytes]]:
         with temporary.open("wb") as out:
             yield out
         temporary.replace(path)
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
+
+
+def stream_warc(store: Store, out: IO[bytes], name: str) -> list[str]:
+    """Write every recovered resource as a response record; returns the sorted CDXJ lines of the file `name`."""
+    from warcio.warcwriter import WARCWriter
+
+    lines: list[str] = []
+    writer = WARCWriter(out, gzip=True, warc_version="1.1")
+    writer.write_record(_warcinfo(writer, store, name))
+    for resource in store.recovered():
+        offset = out.tell()
+        writer.write_record(_response(writer, resource))
+        lines.append(_cdxj(resource, name, offset, out.tell() - offset))
+    return sorted(lines)
+
+
+def stream_wacz(store: Store, out: IO[bytes], *, title: str = "") -> None:
+    """Write the site as one WACZ that replayweb.page and pywb open."""
+    with (
+        tempfile.TemporaryFile(dir=store.folder / "tmp") as warc,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_STORED, allowZip64=True) as package,
+    ):
+        lines = stream_warc(store, warc, "data.warc.gz")
+        parts = [_add_file(package, "archive/data.warc.gz", warc)]
+        parts.append(_add(package, "indexes/index.cdx", "".join(f"{line}\n" for line in lines).encode()))
+        parts.append(_add(package, "pages/pages.jsonl", _pages(store, title)))
+        described = _datapackage(store, title, parts)
+        _add(package, "datapackage.json", described)
+        digest = {"path": "datapackage.json", "hash": "sha256:" + hashlib.sha256(described).hexdigest()}
+        _add(package, "datapackage-digest.json", json.dumps(digest, indent=2).encode())
 
 
 def _warcinfo(writer: Any, store: Store, name: str) -> Any:
@@ -137,13 +145,14 @@ def _cdxj(resource: Recovered, filename: str, offset: int, length: int) -> str:
     return f"{surt(resource.uri)} {format_timestamp(resource.captured_at)} {json.dumps(fields, ensure_ascii=False)}"
 
 
-def _add_file(package: zipfile.ZipFile, name: str, source: Path) -> dict[str, Any]:
-    with source.open("rb") as handle:
-        digest = hashlib.file_digest(handle, "sha256").hexdigest()
-        handle.seek(0)
-        with package.open(_entry(name), "w", force_zip64=True) as out:
-            shutil.copyfileobj(handle, out, 1 << 20)
-    return _part(name, digest, source.stat().st_size)
+def _add_file(package: zipfile.ZipFile, name: str, source: IO[bytes]) -> dict[str, Any]:
+    source.seek(0)
+    digest = hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]
+    size = source.tell()
+    source.seek(0)
+    with package.open(_entry(name), "w", force_zip64=True) as out:
+        shutil.copyfileobj(source, out, 1 << 20)
+    return _part(name, digest, size)
 
 
 def _add(package: zipfile.ZipFile, name: str, body: bytes) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.recovery.judge import judge, judge_redirect
-from recollect.recovery.links import read_document
+from recollect.recovery.judge import judge, judge_redirect, same_page
+from recollect.recovery.links import Document, read_document
+from recollect.recovery.verdicts import Verdict
 
 LONG = "The history of the harbour is long and well told by those who lived there. " * 100
 
@@ -49,6 +50,13 @@ def verdict(html: str, uri: str = "http://a.example/page.html", media_type: str 
         ("<title>Poker evening</title><p>We play poker on Fridays in the parish hall.", "good"),
         ("<title>Article 404</title><p>A short note about stones and rivers.", "good"),
         ("<title></title><p>Hello", "good"),
+        ("<title>404 errors and how to live with them</title><p>" + LONG[:3000], "good"),
+        ("<title>404 Not Found | My Site</title><p>" + LONG[:3000], "soft-404"),
+        ("<title>My Site - Page not found</title><p>" + LONG[:3000], "soft-404"),
+        ("<title>Login</title><form><input type=password></form><p>" + LONG[:900], "good"),  # a forum with its posts
+        ("<title>Members</title><p>Please sign in.<form><input type=password></form>", "login"),
+        ("<title>x</title><p>Please accept all cookies to continue.", "cookie-wall"),
+        ("<title>Recipes</title><p>We value your privacy. " + LONG[:1200], "good"),  # a banner above a page
         ("", "good"),
     ],
 )
@@ -101,3 +109,23 @@ def test_another_name_of_the_front_page_may_lead_to_it_unless_it_has_content_of_
         )
 
     assert verdict_of(False) is None and verdict_of(True) is not None
+
+
+def test_two_captures_of_one_page_are_known_as_such() -> None:
+    def read(html: str) -> Document:
+        found = read_document(html.encode(), "http://a.example/", "text/html")
+        assert found is not None
+        return found
+
+    words = "ships ropes knots sails harbours tides charts lamps bells anchors"
+    old, new = read(f"<title>Club</title><p>{words} 2009"), read(f"<title>The club</title><p>{words} poker casino 2014")
+    other = read("<title>Best bonus</title><p>casino slots poker betting togel gacor online play win money now")
+    assert same_page(old, new) and same_page(new, old) and not same_page(old, other)
+    assert same_page(read("<p>two words"), read("<p>two words")) and not same_page(read("<p>one"), read("<p>two"))
+    assert not same_page(read("<p>"), read("<p>")), "two empty pages say nothing about each other"
+
+
+def test_verdicts_are_values_and_words() -> None:
+    page = read_document(b"<title>404 Not Found</title>", "http://a.example/", "text/html")
+    rejection = judge(page, "http://a.example/", "text/html")
+    assert rejection is not None and rejection.verdict is Verdict.SOFT_404 and rejection.verdict == "soft-404"

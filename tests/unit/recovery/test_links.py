@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from recollect.recovery.links import (
@@ -212,3 +214,87 @@ def test_a_bomb_of_entities_or_links_is_bounded() -> None:
     assert links(bomb, "text/xml") == {}
     many = "".join(f"<a href=/{n}>" for n in range(MAX_LINKS + 10))
     assert len(links(many)) == MAX_LINKS
+
+
+def test_gzipped_sitemaps_are_read_whatever_their_type() -> None:
+    xml = b"<?xml version='1.0'?><urlset><url><loc>http://a.example/one</loc></url></urlset>"
+    for media_type in ("application/x-gzip", "application/gzip", "application/xml", "application/octet-stream"):
+        document = read_document(gzip.compress(xml), "http://a.example/sitemap.xml.gz", media_type)
+        assert document is not None and [link.uri for link in document.links] == ["http://a.example/one"], media_type
+    index = b"<sitemapindex><sitemap><loc>http://a.example/s2.xml.gz</loc></sitemap></sitemapindex>"
+    document = read_document(gzip.compress(index), "http://a.example/sitemap_index.xml.gz", "application/gzip")
+    assert document is not None and [link.uri for link in document.links] == ["http://a.example/s2.xml.gz"]
+    assert read_document(gzip.compress(b"a program"), "http://a.example/program.tar.gz", "application/gzip") is None
+    text = read_document(b"http://a.example/x\nnot one\n", "http://a.example/sitemap.txt", "text/plain")
+    assert text is not None and [link.uri for link in text.links] == ["http://a.example/x"]
+
+
+def test_damaged_or_hostile_gzip_is_no_document_or_what_can_be_had() -> None:
+    packed = gzip.compress(b"<urlset><url><loc>http://a.example/one</loc></url>" + b" " * 5000)
+    for body in (packed[:-9], b"\x1f\x8bnonsense"):
+        document = read_document(body, "http://a.example/sitemap.xml.gz", "application/gzip")
+        assert document is None or len(document.links) <= 1
+
+
+def test_a_page_inside_a_page() -> None:
+    html = """<iframe srcdoc="<a href='/in.html'>x</a><img src=&quot;i.png&quot;>"></iframe>"""
+    document = read_document(html.encode(), "http://a.example/d/", "text/html")
+    assert document is not None
+    assert {(link.uri, link.kind) for link in document.links} == {
+        ("http://a.example/in.html", "page"),
+        ("http://a.example/d/i.png", "asset"),
+    }
+
+
+def test_json_ld() -> None:
+    html = """<script type="application/ld+json">{"@context": "https://schema.org", "@id": "http://a.example/#me",
+      "@graph": [{"@type": "Article", "url": "/story", "image": ["/1.jpg", {"@type": "ImageObject", "url": "/2.jpg"}],
+      "publisher": {"logo": {"url": "/logo.png"}, "sameAs": ["http://social.example/a"], "name": "/not/a/link"}},
+      {"itemListElement": [{"item": "http://a.example/list"}, {"url": "no address"}]}]}</script>
+      <script type="application/ld+json">{broken</script>"""
+    document = read_document(html.encode(), "http://a.example/", "text/html")
+    assert document is not None
+    certain = {(link.uri.removeprefix("http://a.example"), link.kind) for link in document.links if not link.guess}
+    assert certain == {
+        ("/story", "page"), ("/1.jpg", "asset"), ("/2.jpg", "asset"), ("/logo.png", "asset"), ("/list", "page")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "self.addEventListener('install', e => caches.open('v1').then(c => c.addAll(['/', '/page', 'app.css'])))",
+        "const urls = [\n  '/',\n  '/page',\n  'app.css',\n];\ncaches.open(x).then(cache => cache.addAll(urls));",
+        'precacheAndRoute([{"revision":"1","url":"app.css"},{url:"/",revision:null},{"url":"/page","revision":"2"}]);',
+    ],
+)
+def test_the_lists_of_service_workers_are_certain_links(script: str) -> None:
+    document = read_document(script.encode(), "http://a.example/sw.js", "text/javascript")
+    assert document is not None
+    certain = {link.uri: link.kind for link in document.links if not link.guess}
+    assert certain == {
+        "http://a.example/": "page", "http://a.example/page": "page", "http://a.example/app.css": "asset"
+    }  # fmt: skip
+
+
+def test_arrays_of_other_scripts_stay_guesses() -> None:
+    script = b"var days = ['/monday', '/tuesday']; var files = ['a.png'];"
+    document = read_document(script, "http://a.example/x.js", "text/javascript")
+    assert document is not None and [(link.uri, link.guess) for link in document.links] == [
+        ("http://a.example/a.png", True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type"),
+    [("site.webmanifest", "application/manifest+json"), ("manifest.json", "application/json"), ("m.webmanifest", "")],
+)
+def test_web_manifests(name: str, media_type: str) -> None:
+    text = """{"start_url": "./start", "icons": [{"src": "i.png"}], "screenshots": [{"src": "/s.png"}, 5],
+      "shortcuts": [{"url": "/new", "icons": [{"src": "n.png"}]}], "serviceworker": {"src": "sw.js"}}"""
+    document = read_document(text.encode(), f"http://a.example/app/{name}", media_type)
+    assert document is not None
+    assert {(link.uri.removeprefix("http://a.example"), link.kind) for link in document.links} == {
+        ("/app/start", "page"), ("/app/i.png", "asset"), ("/s.png", "asset"), ("/new", "page"),
+        ("/app/n.png", "asset"), ("/app/sw.js", "asset"),
+    }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from pathlib import Path
@@ -43,7 +44,8 @@ CREATE TABLE alias (key TEXT PRIMARY KEY, target TEXT NOT NULL, why TEXT NOT NUL
 CREATE TABLE attempt (
   number INTEGER PRIMARY KEY, key TEXT NOT NULL, archive TEXT NOT NULL, uri TEXT NOT NULL, at TEXT,
   outcome TEXT NOT NULL, detail TEXT NOT NULL, digest TEXT NOT NULL);
-INSERT INTO meta VALUES ('schema', '1'), ('start', '["http://a.example/"]'), ('files', '["a.example/index.html"]');
+INSERT INTO meta VALUES ('schema', '1'), ('start', '["http://a.example/"]'), ('files', '["a.example/index.html"]'),
+  ('finished_at', '"20180101000000"');
 INSERT INTO resource (key, uri, kind, state, number, reason, detail) VALUES
   ('http://a.example/m', 'http://a.example/m', 'page', 'missing', 1, 'rejected', 'soft-404: its title says so');
 """
@@ -75,6 +77,10 @@ def old_folder(out: Path) -> None:
 @pytest.mark.parametrize("how", [Store.create, Store.open])
 def test_a_folder_of_version_1_is_read_and_resumed(tmp_path: Path, how: object) -> None:
     old_folder(tmp_path)
+    (tmp_path / "a.example").mkdir()
+    (tmp_path / "a.example" / "index.html").write_text("ours")
+    (tmp_path / "report.html").write_text("changed by a person since")
+    os.utime(tmp_path / "a.example" / "index.html", (1500000000, 1500000000))
     with how(tmp_path) as store:  # type: ignore[operator]
         assert [(m.reason, m.verdict) for m in store.missing()] == [(Reason.REJECTED, Verdict.SOFT_404)]
         attempts = Journal(store).attempts("http://a.example/")

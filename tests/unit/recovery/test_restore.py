@@ -1,14 +1,15 @@
 """From a store to a tree, a WARC, a WACZ and a re-hosting kit."""
 
 import json
+import re
 import zipfile
+from html import unescape
 from pathlib import Path
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from recollect.errors import RecollectError
-from recollect.recovery.rehost import write_kit
 from recollect.recovery.restore import restore
 from recollect.recovery.warcs import page_title, write_wacz, write_warc
 from stores import fill
@@ -27,19 +28,65 @@ SITE = [
 REDIRECTS = [("http://x.com/old", "http://x.com/about")]
 
 
-def test_links_lead_to_files_and_what_is_missing_stays_at_its_original_url(tmp_path: Path):
+def test_links_lead_to_files_and_what_is_missing_to_a_local_page(tmp_path: Path):
     with fill(tmp_path, SITE, redirects=REDIRECTS) as store:
         done = restore(store, tmp_path)
     home = (tmp_path / "x.com/index.html").read_text()
     assert 'href="about.html">about' in home
     assert 'href="about.html">old' in home, "a redirect is followed to the file it ends at"
-    assert 'href="http://x.com/gone"' in home
+    assert 'data-missing="http://x.com/gone" href="../not-recovered.html#http%3A%2F%2Fx.com%2Fgone"' in home
+    assert '<li id="http://x.com/gone">' in (tmp_path / "not-recovered.html").read_text()
     assert 'src="i.png"' in home
     assert 'href="list.php@p=2.html"' in (tmp_path / "x.com/about.html").read_text()
     assert 'href="css/s.css"' in (tmp_path / "x.com/list.php@p=2.html").read_text()
     assert (tmp_path / "x.com/css/s.css").read_text() == "a{b:url(../i.png)}"
     assert (tmp_path / "x.com/i.png").read_bytes() == b"\x89PNG\x00\xff"
     assert (done.links_local, done.links_original) == (7, 1)
+
+
+def test_links_to_missing_pages_stay_as_they_were_on_request(tmp_path: Path):
+    with fill(tmp_path, SITE, redirects=REDIRECTS) as store:
+        restore(store, tmp_path, missing="keep")
+    assert 'href="http://x.com/gone"' in (tmp_path / "x.com/index.html").read_text()
+    assert not (tmp_path / "not-recovered.html").exists()
+
+
+EMBEDS = (
+    b'<meta http-equiv="Content-Security-Policy" content="default-src https://x.com">'
+    b'<script src="/live.js" integrity="x">fallback()</script><link rel=stylesheet href="//cdn.net/s.css">'
+    b'<iframe src="/frame.html"></iframe><iframe src="http://ads.net/ad"></iframe><frame src="http://ads.net/f">'
+    b'<img src="/gone.png" srcset="/gone.png 1x, /i.png 2x"><img data-src="http://t.net/late.png">'
+    b'<img srcset="/gone.png 1x"><object data="/o.swf"></object><embed src="/e.swf">'
+    b'<video poster="/p.jpg" src="/v.mp4">'
+    b'<link rel="dns-prefetch" href="//t.net"><link rel=preconnect href="https://t.net"><link rel=icon href="/f.ico">'
+    b'<style>@import "/gone.css"; b{c:url(/gone.gif)}</style><p style="background:url(http://t.net/x.png)">'
+    b'<a href="http://other.org/" ping="http://t.net/ping">out</a><meta http-equiv=refresh content="9; url=http://new.net/">'
+    b'<iframe srcdoc=\'<script src="http://t.net/in.js"></script><img src="/i.png">\'></iframe>'
+    b'<svg><image xlink:href="http://t.net/s.png"/><use href="/sprite.svg#a"/></svg><body background="/bg.gif">'
+)
+
+
+@pytest.mark.parametrize("missing", ["neutral", "keep"])
+def test_nothing_that_a_browser_loads_by_itself_points_to_the_live_web(tmp_path: Path, missing: str):
+    site = [("http://x.com/", "text/html", EMBEDS), ("http://x.com/i.png", "image/png", b"\x89PNG")]
+    with fill(tmp_path, site) as store:
+        done = restore(store, tmp_path, missing=missing)  # type: ignore[arg-type]
+    page = (tmp_path / "x.com/index.html").read_text()
+    loaded = re.sub(
+        r'data-missing="[^"]*"|data-was-ping="[^"]*"|<a href="http://other.org/"|data:[^)]*#http[^)]*',
+        "",
+        unescape(page),
+    )
+    assert "://" not in loaded.replace("data-was-http-equiv", "").replace("default-src https://x.com", "")
+    assert 'src="data:text/javascript,"' in page and 'href="data:text/css,"' in page
+    assert 'data-missing="http://x.com/live.js"' in page and "data-was-integrity" in page
+    assert 'srcset="i.png 2x"' in page, "a candidate that came back stays"
+    assert 'data-was-http-equiv="Content-Security-Policy"' in page, "the page's own policy would forbid the copy"
+    assert page.startswith("<meta charset") and "default-src &#x27;self&#x27;" in page
+    assert {"http://x.com/live.js", "http://cdn.net/s.css", "http://t.net/in.js", "http://x.com/gone.gif"} <= set(
+        done.neutral
+    )
+    assert "http://other.org/" not in done.neutral and "http://x.com/i.png" not in done.neutral
 
 
 def test_a_rerun_takes_away_its_own_old_files_and_nothing_else(tmp_path: Path):
@@ -111,19 +158,6 @@ def test_the_wacz_has_everything_its_data_package_names(tmp_path: Path):
         assert pages[1]["title"] == "Home & more"
         assert '"filename": "data.warc.gz"' in package.read("indexes/index.cdx").decode()
     assert sorted(p.name for p in tmp_path.iterdir()) == [".recollect", "site.wacz"]
-
-
-def test_the_kit_maps_every_old_address(tmp_path: Path):
-    with fill(tmp_path, SITE, redirects=REDIRECTS) as store:
-        done = restore(store, tmp_path)
-        write_kit(store, done.names, tmp_path / "rehost")
-    rows = [line.split("\t") for line in (tmp_path / "rehost/redirects.tsv").read_text().splitlines()]
-    assert ["file", "http://x.com/list.php?p=2", "x.com/list.php@p=2.html"] in rows
-    assert ["redirect", "http://x.com/old", "http://x.com/about"] in rows
-    nginx = (tmp_path / "rehost/nginx.conf").read_text()
-    assert '"/list.php?p=2" "/list.php@p=2.html";' in nginx
-    assert '"/old" "http://x.com/about";' in nginx
-    assert "/i.png" not in nginx, "a file found under its own address needs no rule"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,187 @@
+"""The re-hosting kit on real web servers: the old addresses work again, by rules and without."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+
+from recollect.recovery.outputs import Outputs, write_outputs
+from stores import fill
+from web_servers import SERVERS, get, present
+
+HOME = b"""<!DOCTYPE html><title>Home</title><link rel=stylesheet href="/style.css;v%3D1">
+<link rel=stylesheet href="//cdn.net/lib/s.css"><script type=module src="/app.mjs"></script>
+<script src="/js.php?x=1"></script>
+<a href="/About">About</a><a href="/about">about</a><a href="/list.php?p=2">2</a><a href="/list.php?p=2&amp;s=a">2a</a>
+<a href="/list">list</a><a href="/list/item">item</a><a href="/old">old</a><a href="/d/%E9t%C3%A9.html">e</a>
+<a href="/caf%C3%A9%20noir">c</a><a href="/a$b.html">d</a><a href="/q%22uote">q</a><a href="/never">n</a>
+<a href="/~joe/">joe</a><a href="/deep/DEEP/page">deep</a><img src="http://cdn.net/i.png">""".replace(
+    b"DEEP", b"x" * 200
+)
+DEEP = "/deep/" + "x" * 200 + "/page"
+SITE = [
+    ("http://lost.example/", "text/html", HOME),
+    ("http://lost.example/style.css;v%3D1", "text/css", b"a{b:url(/i.png)}"),
+    ("http://lost.example/i.png", "image/png", b"\x89PNG main"),
+    ("http://lost.example/app.mjs", "text/javascript", b"import './other.mjs'"),
+    ("http://lost.example/other.mjs", "text/javascript", b"1"),
+    ("http://lost.example/js.php?x=1", "application/javascript", b"2"),
+    ("http://lost.example/About", "text/html", b"<title>Big About</title>"),
+    ("http://lost.example/about", "text/html", b"<title>small about</title>"),
+    ("http://lost.example/list.php?p=2", "text/html", b"<title>second</title><a href='/'>home</a>"),
+    ("http://lost.example/list.php?p=2&s=a", "text/html", b"<title>sorted</title>"),
+    ("http://lost.example/list.php", "text/html", b"<title>first</title>"),
+    ("http://lost.example/list", "text/html", b"<title>list</title><a href='/list/item'>i</a>"),
+    ("http://lost.example/list/item", "text/html", b"<title>item</title><a href='/'>home</a>"),
+    ("http://lost.example/d/%E9t%C3%A9.html", "text/html", b"<title>two charsets</title>"),
+    ("http://lost.example/caf%C3%A9%20noir", "text/html", "<title>café</title>".encode()),
+    ("http://lost.example/a$b.html", "text/html", b"<title>dollar</title>"),
+    ("http://lost.example/q%22uote", "text/html", b"<title>quote</title>"),
+    ("http://lost.example/~joe/", "text/html", b"<title>Joe</title><a href='/'>home</a>"),
+    ("http://lost.example" + DEEP, "text/html", b"<title>deep</title><a href='/about'>a</a>"),
+    ("http://cdn.net/lib/s.css", "text/css", b"c{d:url(../i.png)}"),
+    ("http://cdn.net/i.png", "image/png", b"\x89PNG cdn"),
+]
+REDIRECTS = [
+    ("http://lost.example/old", "http://lost.example/about"),
+    ("http://lost.example/OLD", "http://lost.example/old"),
+    ("http://lost.example/go.php?to=1", "http://elsewhere.net/x?y=1"),
+]
+
+
+@pytest.fixture(scope="module")
+def kit() -> Iterator[Path]:
+    """A recovered folder that any user of the machine can read, as a web server needs it."""
+    folder = Path(tempfile.mkdtemp(prefix="rehost-"))
+    folder.chmod(0o755)
+    with fill(
+        folder / "site", SITE, redirects=REDIRECTS, missing=["http://lost.example/never"], start="http://lost.example/"
+    ) as s:
+        write_outputs(s, Outputs(warc=False, wacz=False), lambda _p: None)
+    yield folder / "site" / "rehost"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(params=sorted(SERVERS))
+def server(request: pytest.FixtureRequest, kit: Path) -> Iterator[tuple[str, int]]:
+    if not present(request.param):
+        pytest.skip(f"{request.param} is not installed: the kit was not tried on it")
+    work = Path(tempfile.mkdtemp(prefix="server-"))
+    work.chmod(0o755)
+    try:
+        with SERVERS[request.param](kit / "public", work) as port:
+            yield request.param, port
+    finally:
+        shutil.rmtree(work)
+
+
+def references(body: bytes) -> list[str]:
+    text = body.decode("utf-8", "replace")
+    found = re.findall(r"""(?:href|src)=["']([^"'#]*)|url\(([^)#]*)""", text)
+    return [one or two for one, two in found if not (one or two).startswith(("data:", "about:", "http"))]
+
+
+def test_the_folder_is_the_whole_site_and_every_link_in_it_works(server: tuple[str, int]) -> None:
+    """On every server, and on one without any rule."""
+    name, port = server
+    waiting, seen = ["/index.html" if name == "plain" else "/"], set[str]()
+    titles = set()
+    while waiting:
+        target = waiting.pop()
+        if target in seen:
+            continue
+        seen.add(target)
+        status, kind, body, _ = get(port, target)
+        assert status == 200, target
+        titles.update(re.findall(rb"<title>(.*?)</title>", body))
+        if name != "plain" and ".mjs" in target:
+            assert kind == "text/javascript", target
+        if ".css" in target:
+            assert kind == "text/css", target
+        if kind in ("text/html", "text/css"):
+            for reference in references(body):
+                waiting.append(
+                    urlsplit(urljoin(f"http://h{target}", reference.replace("&amp;", "&")))
+                    ._replace(scheme="", netloc="", fragment="")
+                    .geturl()
+                )
+    assert {b"Big About", b"small about", b"second", b"sorted", b"list", b"item", b"deep", b"Joe", b"dollar"} <= titles
+    assert "café".encode() in titles and b"two charsets" in titles and b"quote" in titles
+    assert any("cdn.net" in target for target in seen), "assets of other hosts are inside"
+
+
+OLD = {
+    "/": b"Home",
+    "/?fbclid=1": b"Home",
+    "/About": b"Big About",
+    "/about": b"small about",
+    "/about?utm_source=x": b"small about",
+    "/list.php?p=2": b"second",
+    "/list.php?p=2&s=a": b"sorted",
+    "/list.php?p=2&utm_source=x": b"second",
+    "/list.php?utm_source=x&p=2&s=a": b"sorted",
+    "/list.php": b"first",
+    "/list.php?unknown=1": b"first",
+    "/list.php?p=22": b"first",
+    "/list": b"list",
+    "/list/item": b"item",
+    "/d/%E9t%C3%A9.html": b"two charsets",
+    "/caf%C3%A9%20noir": "café".encode(),
+    "/a$b.html": b"dollar",
+    "/a%24b.html": b"dollar",
+    "/q%22uote": b"quote",
+    "/~joe/": b"Joe",
+    "/%7Ejoe/": b"Joe",
+    DEEP: b"deep",
+}
+
+
+def test_old_addresses_are_answered_with_their_pages(server: tuple[str, int]) -> None:
+    name, port = server
+    if name == "plain":
+        return
+    for target, title in OLD.items():
+        status, kind, body, location = get(port, target)
+        if status in (301, 302):  # a page whose file lies elsewhere
+            assert target == DEEP, (target, location)
+            status, kind, body, _ = get(port, urlsplit(urljoin(f"http://h{target}", location)).path)
+        assert status == 200 and b"<title>" + title + b"</title>" in body, (target, status, body[:200])
+        assert kind == "text/html", target
+    for target, kind, start in (
+        ("/style.css;v%3D1", "text/css", b"a{"),
+        ("/style.css;v=1", "text/css", b"a{"),
+        ("/style.css;v%3D1?x=1", "text/css", b"a{"),
+        ("/i.png?v=3", "image/png", b"\x89PNG main"),
+        ("/app.mjs?h=1", "text/javascript", b"import"),
+        ("/js.php?x=1", "text/javascript", b"2"),
+    ):
+        status, found, body, _ = get(port, target)
+        assert (status, found) == (200, kind) and body.startswith(start), target
+    assert get(port, "/never")[0] == 404 and get(port, "/.htaccess")[0] in (403, 404)
+
+
+def test_old_redirects_lead_on(server: tuple[str, int]) -> None:
+    name, port = server
+    if name == "plain":
+        return
+    for target, wanted in (("/old", "/about"), ("/OLD", "/old"), ("/go.php?to=1", "http://elsewhere.net/x?y=1")):
+        status, _, _, location = get(port, target)
+        assert status == 301 and location.removeprefix(f"http://127.0.0.1:{port}") == wanted, (target, location)
+
+
+def test_static_hosts_get_their_rules(kit: Path) -> None:
+    lines = (kit / "public" / "_redirects").read_text().splitlines()
+    assert "/old /about 301" in lines and "/list.php p=2 /list.php@p=2.html 200" in lines
+    assert lines.index("/list.php p=2 s=a /list.php@p=2&s=a.html 200") < lines.index(
+        "/list.php p=2 /list.php@p=2.html 200"
+    )
+    assert "Content-Security-Policy" in (kit / "public" / "_headers").read_text()
+    rows = [line.split("\t") for line in (kit / "redirects.tsv").read_text().splitlines()]
+    assert ["file", "http://lost.example/list.php?p=2", "public/list.php@p=2.html"] in rows
+    assert ["redirect", "http://lost.example/old", "http://lost.example/about"] in rows
