@@ -45,7 +45,9 @@ class Settings:
     deadline: float = _setting(30.0, "duration", "time for a whole answer; archives that are late are named as missing")
     connect_timeout: float = _setting(5.0, "duration", "time to connect to an archive")
     concurrency: int = _setting(100, "count", "requests at a time to an archive that sets no limit itself")
-    in_flight: int = _setting(320, "count", "requests out at a time over all archives, beyond an equal share for each")
+    in_flight: int | None = _setting(
+        None, "count", "requests out at a time over all archives, beyond an equal share for each; no bound if unset"
+    )
     patience: float = _setting(
         3.0, "duration", "how long a request waits for its turn at an archive (rates, free places)"
     )
@@ -68,6 +70,9 @@ class Settings:
     user_agent: str = _setting("", "text", "how we name ourselves to archives")
     contact: str = _setting("", "text", "mail or web address added to the user agent")
     access_log: str | None = _setting(None, "text", "file for the access log (JSON lines); - is standard output")
+    trusted_proxies: str = _setting(
+        "", "text", "addresses of proxies (a,b) whose X-Forwarded-For names the client in the access log"
+    )
     monitor: bool = _setting(True, "switch", "serve /monitor, events of every lookup")
     admin_token: str = _setting("", "text", "token for what only an operator may see or do", secret=True)
     admin_port: int | None = _setting(None, "port", "a port of its own for that, on the loopback interface")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -272,6 +273,21 @@ def test_an_operator_may_have_a_port_of_its_own(archives: SmallArchives, tmp_pat
         assert ask(base, "/metrics").status == 401
         assert "failures" in ask(f"http://127.0.0.1:{port}", "/archives").json[0]["detail"]
         assert "detail" not in ask(base, "/archives").json[0]
+
+
+def test_the_port_of_the_operator_serves_no_page_of_another_site(archives: SmallArchives, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with serving(archives.write(tmp_path), *QUICK, "--admin-port", str(port)):
+        own = f"http://127.0.0.1:{port}"
+        plain = ask(own, "/metrics")
+        assert plain.status == 200
+        assert not [name for name in plain.headers if name.startswith("access-control-")]
+        assert ask(own, "/archives", Origin=own).status == 200
+        assert ask(own, "/metrics", Origin="http://evil.example").status == 403
+        assert ask(own, "/reload", "POST", Origin="null").status == 403
+        assert ask(own, "/metrics", Host="rebound.evil.example").status == 403
 
 
 def test_the_access_log_is_read_by_everything_that_reads_logs(archives: SmallArchives, tmp_path: Path) -> None:
@@ -557,7 +573,7 @@ def test_a_client_that_leaves_cancels_upstream_work(archives: SmallArchives, tmp
         (("--archives", "/nowhere.json"), "cannot read the list of archives"),
         (("--maps", "/nowhere"), "no directory of maps"),
         (("--publish", "/nowhere"), "no folder of published maps"),
-        (("--deadline", "soon"), "expected a time"),
+        (("--deadline", "soon"), "not a duration"),
         (("--host", "203.0.113.1"), "cannot listen"),
     ],
 )
@@ -569,3 +585,122 @@ def test_a_server_that_cannot_work_says_why_and_ends(tmp_path: Path, flags: tupl
     assert ended.returncode in (1, 2)
     assert words in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+# Caching by clients, small print of HTTP
+
+
+def test_conditional_requests_compression_and_small_print(archives: SmallArchives, tmp_path: Path) -> None:
+    many = [f"{2000 + n // 12}{n % 12 + 1:02d}01000000" for n in range(200)]
+    archives.archives["one"].holdings[OTHER] = many
+    with serving(archives.write(tmp_path), *QUICK) as base:
+        first = ask(base, f"/timemap/link/{OTHER}")
+        assert first.headers["cache-control"].startswith("public, max-age=")
+        etag = first.headers["etag"]
+        again = ask(base, f"/timemap/link/{OTHER}", If_None_Match=f'"x", {etag}')
+        assert (again.status, again.body, again.headers["etag"]) == (304, b"", etag)
+        assert ask(base, f"/timemap/cdxj/{OTHER}", If_None_Match=etag).status == 200
+        packed = ask(base, f"/timemap/link/{OTHER}", Accept_Encoding="gzip")
+        assert packed.headers["content-encoding"] == "gzip"
+        assert gzip.decompress(packed.body) == first.body
+        assert "accept-encoding" in packed.headers["vary"].lower()
+        archives.archives["one"].holdings[OTHER] = many[:-1]
+        assert ask(base, f"/timemap/link/{OTHER}", If_None_Match=etag).status == 200
+        assert ask(base, f"//timemap/link/{OTHER}").status == 200
+        assert ask(base, f"/memento/2010/{OTHER}").headers["vary"] == "prefer"
+        assert ask(base, f"/timemap/link/http://x.example/{'a' * 8100}").status == 414
+        wrong = ask(base, "/timemap/link/http%3A%2F%2Fx.example%2F?from=2015&to=2014")
+        assert (wrong.status, wrong.json["error"]["kind"]) == (400, "bad-request")
+
+
+def test_an_operator_rests_and_wakes_an_archive(archives: SmallArchives, tmp_path: Path) -> None:
+    token = {"Authorization": "Bearer secret"}
+    with serving(archives.write(tmp_path), *QUICK, "--admin-token", "secret") as base:
+        assert ask(base, "/ready").json["status"] == "ready"
+        assert ask(base, "/rest/one", "POST").status == 401
+        for name in ("one", "two", "three"):
+            assert ask(base, f"/rest/{name}", "POST", **token).json == {"archive": name, "state": "resting"}
+        assert ask(base, f"/timemap/link/{PAGE}").status == 503
+        ready = ask(base, "/ready")
+        assert (ready.status, ready.json["resting"]) == (503, ["one", "three", "two"])
+        assert ask(base, "/health").status == 200
+        assert ask(base, "/wake/one", "POST", **token).status == 200
+        assert ask(base, f"/timemap/link/{PAGE}").status == 200
+        assert ask(base, "/ready").status == 200
+        assert ask(base, "/wake/unknown", "POST", **token).status == 404
+
+
+def test_the_access_log_names_the_client(
+    archives: SmallArchives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_TRUSTED_PROXIES", "127.0.0.1")
+    log = tmp_path / "access.jsonl"
+    flags = ("--access-log", str(log))
+    with serving(archives.write(tmp_path), *QUICK, *flags) as base:
+        fields = {"User_Agent": "check/1", "Referer": "http://from.example/", "X_Forwarded_For": "6.6.6.6, 10.1.2.3"}
+        ask(base, f"/timemap/link/{PAGE}", **fields)
+    (line,) = map(json.loads, log.read_text().splitlines())
+    assert (line["client"], line["agent"], line["referer"]) == ("10.1.2.3", "check/1", "http://from.example/")
+
+
+def test_sigterm_under_load_loses_no_request(archives: SmallArchives, tmp_path: Path) -> None:
+    lost: list[str] = []
+    served: list[int] = []
+    closed: list[bool] = []
+
+    def client(netloc: str) -> None:
+        connection = http.client.HTTPConnection(netloc, timeout=30)
+        try:
+            while True:
+                connection.request("GET", f"/timemap/link/{PAGE}")
+                response = connection.getresponse()
+                response.read()
+                served.append(response.status)
+                if response.getheader("Connection", "").lower() == "close":
+                    closed.append(True)
+                    return
+        except OSError as error:
+            lost.append(repr(error))
+        finally:
+            connection.close()
+
+    with server_process(archives.write(tmp_path), *QUICK) as server:
+        clients = [threading.Thread(target=client, args=(urlsplit(server.base).netloc,)) for _ in range(20)]
+        for one in clients:
+            one.start()
+        _until(lambda: len(served) > 100)
+        server.process.terminate()
+        for one in clients:
+            one.join(30)
+        assert server.process.wait(15) == 0
+    assert lost == []
+    assert len(closed) == 20
+    assert set(served) == {200}
+
+
+def test_workers_end_with_their_killed_parent_and_a_new_instance_starts(
+    archives: SmallArchives, tmp_path: Path
+) -> None:
+    registry = archives.write(tmp_path)
+    with server_process(registry, *QUICK, "--workers", "2") as server:
+        port = urlsplit(server.base).port
+        assert port is not None and ask(server.base, "/health").status == 200
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait(5)
+        killed = time.monotonic()
+        _until(lambda: not _listens(port))
+        assert time.monotonic() - killed < 5, "0.7 s on a quiet machine"
+    with server_process(registry, *QUICK, "--port", str(port)) as server:
+        assert ask(server.base, f"/timemap/link/{PAGE}").status == 200
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    give_up = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < give_up, "it never came true"
+        time.sleep(0.02)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -101,7 +102,7 @@ class ArchiveClient:
         *,
         user_agent: str = USER_AGENT,
         concurrency: int = 8,
-        in_flight: int = 320,
+        in_flight: int | None = None,
         patience: float = inf,
         timeout: float = 30.0,
         connect_timeout: float = 5.0,
@@ -111,14 +112,15 @@ class ArchiveClient:
         proxies: Callable[[str, str], Proxy | None] = lambda _scheme, _host: None,
     ) -> None:
         """`concurrency` and `timeout` (seconds per request) hold for archives that set none themselves; `in_flight` is
-        how many requests may be out over all archives, beyond an equal share for each. `patience` is how long a request
-        waits for its turn (a rate, a pause, a free place) before it is ArchiveThrottled. `backs_off`:
-        pause after a 429 also when the archive does not say for how long (an aggregator has breakers for that).
+        how many requests may be out over all archives, beyond an equal share for each (None: no bound). `patience` is
+        how long a request waits for its turn (a rate, a pause, a free place) before it is ArchiveThrottled.
+        `backs_off`: pause after a 429 also when the archive does not say for how long (an aggregator has breakers for
+        that).
         `permits` is asked before every request, after our own limits."""
         self._loop = asyncio.get_running_loop()
         self._fields = _fields({"User-Agent": user_agent})
         self._concurrency = concurrency
-        self._crowd = Crowd(in_flight)
+        self._crowd = Crowd(sys.maxsize if in_flight is None else in_flight)
         self._patience = patience
         self._timeout = timeout
         self._connect_timeout = connect_timeout

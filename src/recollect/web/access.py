@@ -11,8 +11,11 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+from aiohttp import web
 
 from recollect.aggregator.outcomes import OutcomeKind
 from recollect.aggregator.service import Answer
@@ -20,6 +23,23 @@ from recollect.aggregator.service import Answer
 log = logging.getLogger("recollect.web")
 
 _FLUSH_BYTES = 32 * 1024
+_LONGEST = 500
+
+
+def caller_of(request: web.BaseRequest, trusted_proxies: str) -> dict[str, str]:
+    """Who asked: `client`, `agent` and `referer`, those that are known. The address is that of the connection, or, if
+    this is a trusted proxy, the last one in X-Forwarded-For that is not."""
+    address = request.remote or ""
+    trusted = {one.strip() for one in trusted_proxies.split(",") if one.strip()}
+    forwarded = ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")
+    while address in trusted and forwarded:
+        address = forwarded.pop().strip() or address
+    said = {
+        "client": address,
+        "agent": request.headers.get("User-Agent", ""),
+        "referer": request.headers.get("Referer", ""),
+    }
+    return {name: value[:_LONGEST] for name, value in said.items() if value}
 
 
 class AccessLog:
@@ -37,13 +57,22 @@ class AccessLog:
             return sys.stdout.fileno()
         return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
-    def lookup(self, endpoint: str, uri_r: str, status: int, seconds: float, answer: Answer | None) -> None:
+    def lookup(
+        self,
+        endpoint: str,
+        uri_r: str,
+        status: int,
+        seconds: float,
+        answer: Answer | None,
+        caller: Mapping[str, str] | None = None,
+    ) -> None:
         record: dict[str, Any] = {
             "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "uri": uri_r,
             "status": status,
             "endpoint": endpoint,
             "ms": round(seconds * 1000, 1),
+            **(caller or {}),
         }
         if answer is not None:
             record["cache"] = answer.cache

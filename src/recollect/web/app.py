@@ -23,7 +23,7 @@ from recollect.aggregator.service import Aggregator, Answer
 from recollect.archives.client import ArchiveClient
 from recollect.config import Settings
 from recollect.errors import BadURI, UsageError
-from recollect.web.access import AccessLog
+from recollect.web.access import AccessLog, caller_of
 from recollect.web.metrics import Metrics
 from recollect.web.monitor import Monitor
 from recollect.web.replies import METHODS, error_reply, refusal, reply
@@ -31,7 +31,7 @@ from recollect.web.replies import METHODS, error_reply, refusal, reply
 log = logging.getLogger("recollect.web")
 
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})?")
-_FIRST = re.compile(r"/([^/?]*)/?")
+_FIRST = re.compile(r"/+([^/?]*)/?")
 _VIA = "recollect-"
 _ALLOWED_HEADERS = "Accept-Datetime, Prefer, Cache-Control, Accept, Authorization"
 
@@ -108,7 +108,8 @@ class App:
                 request.transport.abort()
             response = web.Response(status=status)
         except (BadURI, UsageError) as error:
-            response, status = refusal(error, uri_r=seen.uri_r), 400
+            response = refusal(error, uri_r=seen.uri_r)
+            status = response.status
         except Exception as error:  # one of the three edges: a fault of ours must not look like an answer
             log.exception("request failed: %s %s", request.method, request.raw_path[:500])
             response, status = error_reply(500, f"our own fault: {type(error).__name__}", uri_r=seen.uri_r), 500
@@ -117,7 +118,15 @@ class App:
             context.metrics.in_flight -= 1
             context.metrics.request(seen.endpoint, status, seconds)
             if seen.uri_r and context.access is not None:
-                context.access.lookup(seen.endpoint, seen.uri_r, status, seconds, seen.answer)
+                caller = caller_of(request, context.settings.trusted_proxies)
+                context.access.lookup(seen.endpoint, seen.uri_r, status, seconds, seen.answer, caller)
+        if context.draining and not response.prepared:
+            # The client must not send its next request here; on a connection that is kept it would be lost.
+            response.force_close()
+            response.headers["Connection"] = "close"
+        if self._operator and not response.prepared:
+            for name in [name for name in response.headers if name.lower().startswith("access-control-")]:
+                del response.headers[name]
         return response
 
     async def _answer(self, request: web.BaseRequest, seen: Seen) -> web.StreamResponse:
@@ -139,6 +148,10 @@ class App:
         refused = self._method(request, name)
         if refused is not None:
             return refused
+        if self._operator and not _from_here(request):
+            return error_reply(
+                403, "this port is for an operator on this machine", hint="no other Host or Origin is served"
+            )
         seen.operator = self._operator or self._authorized(request)
         if name in _OPERATOR and not seen.operator:
             return error_reply(
@@ -152,7 +165,7 @@ class App:
         return await endpoint(self.context, request, rest, seen)
 
     def _method(self, request: web.BaseRequest, name: str) -> web.Response | None:
-        allowed = "POST, OPTIONS" if name == "reload" else METHODS
+        allowed = "POST, OPTIONS" if name in _POST else METHODS
         if request.method == "OPTIONS":
             return reply(
                 204,
@@ -180,7 +193,16 @@ class App:
         )
 
 
-_OPERATOR = frozenset({"metrics", "reload"})
+_OPERATOR = frozenset({"metrics", "reload", "rest", "wake"})
+_POST = frozenset({"reload", "rest", "wake"})
+_LOCAL = re.compile(r"(?:https?://)?(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
+
+
+def _from_here(request: web.BaseRequest) -> bool:
+    """Whether Host and Origin are those of this machine: a page of another site, or a name that was made to point here
+    (DNS rebinding), must not reach the operator's port through a browser."""
+    named = [request.headers.get("Host", ""), *request.headers.getall("Origin", ())]
+    return all(_LOCAL.fullmatch(one) for one in named)
 
 
 def via(context: Context, request: web.BaseRequest) -> str:

@@ -17,10 +17,13 @@ ENDPOINTS: dict[str, Endpoint] = {
     "metrics": operator.metrics,
     "monitor": operator.monitor,
     "openapi.json": operator.openapi,
+    "ready": operator.ready,
     "reload": operator.reload,
+    "rest": operator.rest,
     "route": lookups.route,
     "stream": lookups.stream,
     "summary": lookups.summary,
     "timegate": lookups.timegate,
     "timemap": lookups.timemap,
+    "wake": operator.wake,
 }

@@ -11,6 +11,7 @@ failed, nobody knows: 502, or 504 when all were too late.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -26,7 +27,7 @@ from recollect.aggregator.service import USUAL_POLICY, Answer, CachePolicy, Look
 from recollect.archives.registry import choose
 from recollect.datetimes import format_iso, parse_http_date
 from recollect.errors import FormatError, RecollectError, UsageError
-from recollect.formats.timemap import MEDIA_TYPES, Paging, Place, link_header, write_memento, write_timemap
+from recollect.formats.timemap import MEDIA_TYPES, Mementos, Paging, Place, link_header, write_memento, write_timemap
 from recollect.web.app import Context, Seen, via
 from recollect.web.monitor import to_event
 from recollect.web.replay import raw_location, raw_preferences, replay
@@ -42,8 +43,10 @@ from recollect.web.replies import (
 )
 from recollect.web.target import Target, parse_target
 
+_CLIENT_SECONDS = 300
+_COMPRESS_FROM = 1000
 STREAM_FROM = 4000  # mementos from which an answer is written in chunks
-_WAIT = re.compile(r"(?:^|,)\s*wait\s*=\s*(\d{1,4}(?:\.\d+)?)\s*(?:$|[,;])")
+_WAIT = re.compile(r"(?:^|,)\s*wait\s*=\s*\"?(\d{1,4}(?:\.\d+)?)\"?\s*(?:$|[,;])", re.IGNORECASE)
 _DIRECTIVE = re.compile(r'([a-z-]+)(?:\s*=\s*"?([^",\s]*)"?)?')
 
 
@@ -54,8 +57,9 @@ async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: S
     media_type = MEDIA_TYPES[target.kind]
     plain = not target.options and target.page is None
     if plain and answer.entry is not None and (target.kind, place.base) in answer.entry.rendered:
-        count, body = answer.entry.rendered[target.kind, place.base]
-        return reply(200, body, media_type, {"X-Memento-Count": count, **describe(answer)})
+        count, body, etag = answer.entry.rendered[target.kind, place.base]
+        fields = {"X-Memento-Count": count, **describe(answer), **_caching(answer, etag)}
+        return _conditional(request, etag, fields) or _packed(reply(200, body, media_type, fields))
     mementos = answer.mementos
     if target.since or target.until:
         mementos = mementos.between(target.since, target.until)
@@ -64,16 +68,50 @@ async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: S
     paging = Paging(target.page, context.settings.page_size) if target.page is not None else None
     if paging is not None and paging.number > (last := paging.count(len(mementos))):
         return error_reply(404, f"no such page: {paging.number}: the last is {last}", uri_r=target.uri_r)
-    headers = {"X-Memento-Count": str(len(mementos)), **describe(answer)}
+    etag = _etag(target, place, mementos)
+    headers = {"X-Memento-Count": str(len(mementos)), **describe(answer), **_caching(answer, etag)}
+    unchanged = _conditional(request, etag, headers)
+    if unchanged is not None:
+        return unchanged
     extra = {"archives": archives_of(answer)} if target.kind == "json" else None
     chunks = write_timemap(target.kind, place, mementos, paging=paging, extra=extra)
     if len(mementos) >= STREAM_FROM and paging is None and request.version >= (1, 1):
         return await _streamed(request, chunks, {**headers, "Content-Type": media_type})
     body = b"".join(chunks)
     if plain and answer.entry is not None and context.aggregator.cache is not None:
-        key, rendered = (target.kind, place.base), (headers["X-Memento-Count"], body)
+        key, rendered = (target.kind, place.base), (headers["X-Memento-Count"], body, etag)
         context.aggregator.cache.remember(target.uri_r, answer.entry, key, rendered, len(body) + 200)
-    return reply(200, body, media_type, headers)
+    return _packed(reply(200, body, media_type, headers))
+
+
+def _etag(target: Target, place: Place, mementos: Mementos) -> str:
+    """Changes with what a TimeMap lists. Weak: the JSON form also has how long each archive took."""
+    digest = hashlib.blake2b(f"{target.kind} {place.base} {target.page} {len(mementos)}".encode(), digest_size=12)
+    for row in mementos.rows:
+        digest.update(repr(row).encode())
+    return f'W/"{digest.hexdigest()}"'
+
+
+def _caching(answer: Answer, etag: str) -> dict[str, str]:
+    """A complete answer may be kept for a while; one that lacks archives must be asked for again."""
+    complete = not answer.failed and not answer.unheard
+    kept = f"public, max-age={_CLIENT_SECONDS}" if complete else "no-cache"
+    return {"ETag": etag, "Cache-Control": kept, "Vary": "accept-encoding"}
+
+
+def _conditional(request: web.BaseRequest, etag: str, headers: dict[str, str]) -> web.Response | None:
+    """304 if the client has this already (RFC 9110, section 13.1.2)."""
+    had = {one.strip() for one in request.headers.get("If-None-Match", "").split(",")}
+    if etag not in had and "*" not in had and etag.removeprefix("W/") not in had:
+        return None
+    return web.Response(status=304, headers={**COMMON, **headers})
+
+
+def _packed(response: web.Response) -> web.Response:
+    """Compressed, if the client takes it and it is worth it."""
+    if len(response.body or b"") >= _COMPRESS_FROM:  # type: ignore[arg-type]  # always bytes here
+        response.enable_compression()
+    return response
 
 
 async def timegate(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
@@ -112,11 +150,11 @@ async def memento(context: Context, request: web.BaseRequest, rest: str, seen: S
     if target.kind in ("proxy", "raw"):
         return await replay(context, request, target, answer, links)
     preferences = raw_preferences(request)
-    fields = {**describe(answer), **links}
+    fields = {**describe(answer), **links, "Vary": "prefer"}
     location = choice.closest.uri
     if preferences:
         location = raw_location(context, choice.closest, target.uri_r)
-        fields |= {"Preference-Applied": ", ".join(preferences), "Vary": "prefer"}
+        fields["Preference-Applied"] = ", ".join(preferences)
     return redirect(location, fields)
 
 
@@ -291,6 +329,7 @@ def _nothing(context: Context, target: Target, answer: Answer, headers: dict[str
 
 async def _streamed(request: web.BaseRequest, chunks: Iterable[bytes], headers: dict[str, str]) -> web.StreamResponse:
     response = web.StreamResponse(headers={**COMMON, **headers})
+    response.enable_compression()
     await response.prepare(request)
     if request.method != "HEAD":
         for chunk in chunks:

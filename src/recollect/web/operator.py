@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from recollect import __version__
-from recollect.aggregator.breaker import BreakerState
+from recollect.aggregator.breaker import BreakerState, State
 from recollect.archives.registry import Archive
 from recollect.errors import RecollectError
 from recollect.web.app import Context, Seen
@@ -27,6 +27,40 @@ async def health(context: Context, _request: web.BaseRequest, _rest: str, _seen:
         return json_reply({"status": "stopping"}, 503, {"Cache-Control": "no-store"})
     document = {"status": "ok", "version": __version__, "archives": len(context.aggregator.world.usual)}
     return json_reply(document, headers={"Cache-Control": "no-store"})
+
+
+async def ready(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+    """Whether lookups can be answered now: not while stopping, nor while every archive rests."""
+    states = context.aggregator.states()
+    resting = [
+        archive
+        for archive in sorted(context.aggregator.world.usual)
+        if archive in context.aggregator.switched_off
+        or states[archive][1]
+        or states[archive][0].name is not State.CLOSED
+    ]
+    usual = len(context.aggregator.world.usual)
+    status = "stopping" if context.draining else "archives-resting" if resting and len(resting) == usual else "ready"
+    document = {"status": status, "archives": usual, "resting": resting}
+    return json_reply(document, 200 if status == "ready" else 503, {"Cache-Control": "no-store"})
+
+
+async def rest(context: Context, _request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
+    """Ask an archive no more, in this process, until it is woken."""
+    return _switch(context, rest, on=False)
+
+
+async def wake(context: Context, _request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
+    """Ask an archive again: ends an operator's rest, the breaker's and a pause."""
+    return _switch(context, rest, on=True)
+
+
+def _switch(context: Context, rest: str, *, on: bool) -> web.Response:
+    archive = rest.partition("?")[0].strip("/")
+    if archive not in context.aggregator.world.by_id:
+        return error_reply(404, f"no such archive: {archive[:100]}", hint="/archives lists them")
+    (context.aggregator.wake if on else context.aggregator.let_rest)(archive)
+    return json_reply({"archive": archive, "state": "awake" if on else "resting"})
 
 
 async def archives(context: Context, _request: web.BaseRequest, _rest: str, seen: Seen) -> web.StreamResponse:

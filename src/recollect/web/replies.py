@@ -20,6 +20,7 @@ from recollect.aggregator.routing import Decision
 from recollect.aggregator.service import Answer
 from recollect.errors import RecollectError
 from recollect.formats.timemap import safe_uri
+from recollect.web.target import TooLong
 
 SERVER = f"recollect/{__version__}"
 METHODS = "GET, HEAD, OPTIONS"
@@ -81,8 +82,10 @@ def error_reply(
 
 
 def refusal(error: RecollectError, *, uri_r: str = "", headers: Mapping[str, str] | None = None) -> web.Response:
-    """400 for a question that cannot be meant, in the words of the error."""
-    return error_reply(400, str(error), hint=error.hint, uri_r=uri_r, headers=headers)
+    """400 (or 414) for a question that cannot be meant, in the words of the error."""
+    return error_reply(
+        414 if isinstance(error, TooLong) else 400, str(error), hint=error.hint, uri_r=uri_r, headers=headers
+    )
 
 
 def redirect(location: str, headers: Mapping[str, str]) -> web.Response:

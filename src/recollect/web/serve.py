@@ -39,11 +39,21 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     admin = bind("127.0.0.1", settings.admin_port) if settings.admin_port is not None else None
     token = settings.admin_token or secrets.token_urlsafe(24)
     instance = secrets.token_hex(6)
+    parent_id = os.getpid()
     address = address_of(listener)
     learned = open_learned(settings, world)  # before any fork, so that all workers share it
 
     def worker(number: int, ready: Callable[[], None], shared: Path | None = None) -> None:
-        serving = Worker(settings, world, learned, token=token, instance=instance, number=number, shared=shared)
+        serving = Worker(
+            settings,
+            world,
+            learned,
+            token=token,
+            instance=instance,
+            number=number,
+            shared=shared,
+            parent=parent_id if shared is not None else None,
+        )
         _run(serving.run(listener, ready, admin))
 
     if settings.workers <= 1:

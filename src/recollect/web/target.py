@@ -37,6 +37,10 @@ _PAGE = re.compile(r"(\d{1,6})/(?=.)")
 MAX_URI = 8000
 
 
+class TooLong(BadURI):
+    """A URI-R that is longer than any that is archived: 414."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One request for one resource."""
@@ -66,6 +70,10 @@ def parse_target(endpoint: str, rest: str, known_archives: Collection[str] = ())
     text, options = split_options(rest, known_archives)
     if "page" in options:
         page = _page(options["page"])
+    since, until = _moment("from", options.get("from", "")), _moment("to", options.get("to", ""), end=True)
+    if since is not None and until is not None and since > until:
+        where = f"from={options['from'][:40]}&to={options['to'][:40]}"
+        raise UsageError("nothing can lie between these datetimes", where=where, why="`from` is after `to`")
     if page == 0:
         raise UsageError("no such page", where="0", why="pages are counted from 1")
     return Target(
@@ -75,8 +83,8 @@ def parse_target(endpoint: str, rest: str, known_archives: Collection[str] = ())
         at,
         page,
         options.get("archives", ""),
-        _moment("from", options.get("from", "")),
-        _moment("to", options.get("to", ""), end=True),
+        since,
+        until,
         options,
     )
 
@@ -153,7 +161,7 @@ def clean_uri(text: str) -> str:
     if not text:
         raise BadURI("no URI-R", why="put one at the end, like /timemap/link/http://example.com/")
     if len(text) > MAX_URI:
-        raise BadURI("URI-R too long", where=f"{len(text)} characters", why=f"at most {MAX_URI}")
+        raise TooLong("URI-R too long", where=f"{len(text)} characters", why=f"at most {MAX_URI}")
     if _BAD_CHARACTERS.search(text):
         raise BadURI("malformed URI-R", where=repr(text[:200]), why="control characters")
     scheme = _SCHEME.match(text)

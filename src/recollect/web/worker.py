@@ -17,6 +17,7 @@ import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from aiohttp import web
@@ -44,6 +45,7 @@ log = logging.getLogger("recollect.web")
 _MAX_LINE = 16 * 1024
 _KEEP_ALIVE = 75.0
 _SAVE_SECONDS = 60.0
+_IDLE_SECONDS = 1.0
 
 
 def load_world(settings: Settings) -> World:
@@ -68,6 +70,7 @@ class Worker:
         instance: str,
         number: int = 0,
         shared: Path | None = None,
+        parent: int | None = None,
     ) -> None:
         self._settings = settings
         self._world = world
@@ -76,6 +79,7 @@ class Worker:
         self._instance = instance
         self._number = number
         self._shared = shared
+        self._parent = parent
         self._stop: asyncio.Event | None = None
         self._stamps: object = None
 
@@ -91,13 +95,16 @@ class Worker:
         self._stamps = self._stamp()
         async with contextlib.AsyncExitStack() as stack:
             context = await self._context(stack)
-            site = await self._serve(stack, App(context, ENDPOINTS), listener)
+            server, site = await self._serve(stack, App(context, ENDPOINTS), listener)
             if admin is not None:
                 await self._serve(stack, App(context, ENDPOINTS, operator=True), admin)
             for name in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(name, self._stop.set)
             loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(self._reload_quietly(context)))
             housekeeping = loop.create_task(self._housekeeping(context))
+            if self._parent is not None:
+                watching = loop.create_task(self._watch_parent(self._parent))
+                stack.callback(watching.cancel)
             if self._settings.discover and self._number == 0:
                 discovering = loop.create_task(self._discover(context))
                 stack.callback(discovering.cancel)
@@ -105,8 +112,9 @@ class Worker:
             await self._stop.wait()
             context.draining = True
             housekeeping.cancel()
+            waiting = listener.dup()  # keeps those who have connected but were not accepted yet
             await site.stop()
-            await self._drain(context)
+            await self._drain(context, server, waiting)
             await asyncio.to_thread(self._save_learned)
 
     async def _context(self, stack: contextlib.AsyncExitStack) -> Context:
@@ -157,7 +165,9 @@ class Worker:
         context.reload = lambda: self._reload_all(context)
         return context
 
-    async def _serve(self, stack: contextlib.AsyncExitStack, app: App, listener: socket.socket) -> web.SockSite:
+    async def _serve(
+        self, stack: contextlib.AsyncExitStack, app: App, listener: socket.socket
+    ) -> tuple[web.Server, web.SockSite]:
         server = web.Server(
             app,
             access_log=None,
@@ -171,14 +181,36 @@ class Worker:
         stack.push_async_callback(runner.cleanup)
         site = web.SockSite(runner, listener, backlog=1024)
         await site.start()
-        return site
+        return server, site
 
-    async def _drain(self, context: Context) -> None:
-        """Wait for requests under way, but not for watchers."""
+    async def _drain(self, context: Context, server: web.Server, waiting: socket.socket) -> None:
+        """Wait for requests under way, but not for watchers. Connections that are kept have a second to send one more
+        request, whose answer closes them; those not accepted yet are."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._settings.drain
-        while context.metrics.in_flight > context.monitor.watchers and loop.time() < until:
-            await asyncio.sleep(0.02)
+        began = loop.time()
+        until = began + self._settings.drain
+        idle_until = began + min(_IDLE_SECONDS, self._settings.drain)
+        with waiting:
+            while loop.time() < until:
+                with contextlib.suppress(BlockingIOError):
+                    while True:
+                        connection, _ = waiting.accept()
+                        connection.setblocking(False)
+                        await loop.connect_accepted_socket(server, connection)
+                busy = context.metrics.in_flight > context.monitor.watchers
+                if not busy and (loop.time() >= idle_until or not server.connections):
+                    break
+                await asyncio.sleep(0.02)
+
+    async def _watch_parent(self, parent: int) -> None:
+        """A worker whose parent was killed ends at once, so that a new instance finds the port free."""
+        while os.getppid() == parent:
+            await asyncio.sleep(0.2)
+        log.error("the parent process is gone: worker %d ends", self._number)
+        asyncio.get_running_loop().call_later(0.5, os._exit, 1)
+        self._settings = replace(self._settings, drain=0.2)
+        assert self._stop is not None
+        self._stop.set()
 
     async def _housekeeping(self, context: Context) -> None:
         loop = asyncio.get_running_loop()

@@ -137,3 +137,15 @@ def test_any_text_is_a_uri_fit_for_headers_or_is_refused(text: str) -> None:
     assert uri.startswith(("http://", "https://", "ftp://"))
     assert not any(ord(c) < 32 or ord(c) == 127 for c in uri)
     assert clean_uri(uri) == uri
+
+
+@pytest.mark.parametrize("text", ["http://a.example/%0AX", "http://a.example/?q=%0d", "http%3A%2F%2Fa.example%2F%2500"])
+def test_control_characters_are_refused_encoded_ones_too(text: str) -> None:
+    with pytest.raises(BadURI, match="control characters"):
+        clean_uri(text)
+
+
+def test_a_range_that_ends_before_it_begins_is_refused() -> None:
+    with pytest.raises(UsageError, match="after"):
+        parse_target("timemap", "link/http%3A%2F%2Fa.example%2F?from=2015&to=2014")
+    assert parse_target("timemap", "link/http%3A%2F%2Fa.example%2F?from=2015&to=2015").since is not None
