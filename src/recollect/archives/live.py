@@ -148,6 +148,9 @@ class LiveClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
         await self._session.close()
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> LiveAnswer:

@@ -71,6 +71,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "validate": ("recollect.cli.maps", "validate", "name every fault of a map"),
     "verify": ("recollect.cli.profile", "verify", "prove that a map holds everything in the indexes"),
     "voids": ("recollect.cli.derived", "voids", "state what is asked for and not held, so that nobody asks"),
+    "watch": ("recollect.cli.watch", "watch", "notice when a live site is in danger or lost"),
     "worker": ("recollect.cli.desk", "worker", "recover sites for a desk, on this machine"),
 }
 
