@@ -110,6 +110,10 @@ class Maps:
         for one in found:
             try:
                 opened.append(_opened(one))
+                if opened[-1].source is Source.MAP and _is_empty(one.path):
+                    failed.append(
+                        f"{one.path}: the map is empty: it says no to everything, so {one.archive} is never asked"
+                    )
             except (RecollectError, OSError) as error:
                 failed.append(f"{one.path}: {error}")
         return cls(tuple(opened), (*problems, *failed))
@@ -186,6 +190,14 @@ def _check(path: Path) -> None:
         records = sum(1 for _ in islice(file.records(ordered=True), _FIRST_RECORDS))
         if not records and not (file.header.context or file.header.meta or file.header.id):
             raise FormatError("an empty file is not a map", where=str(path))
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether a map has no record; a folder of parts is taken to have some."""
+    if path.is_dir():
+        return False
+    with MapFile(path) as file:
+        return next(iter(file.records()), None) is None
 
 
 def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:

@@ -153,3 +153,9 @@ def test_all_maps_of_an_archive_are_asked_whether_it_may_hold_a_uri(tmp_path: Pa
     assert not maps.may_hold("a", "http://example.org/")
     assert maps.may_hold("b", "http://example.org/")
     maps.close()
+
+
+def test_an_empty_map_is_named_because_it_says_no_to_everything(tmp_path: Path) -> None:
+    (tmp_path / "a.ukvs").write_text('!fields {keys: ["surt"], values: ["frequency"]}\n!meta {"name": "A"}\n')
+    opened = Maps.open(tmp_path, [Archive(id="a", name="A", timegate="http://a.example/")])
+    assert "the map is empty" in opened.problems[0] and opened.may_hold("a", "http://x.com/") is False
