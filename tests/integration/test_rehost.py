@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
 
+from recollect.recovery.canonical import visit_key
 from recollect.recovery.outputs import Outputs, write_outputs
 from stores import fill
 from web_servers import SERVERS, get, present
@@ -185,3 +187,45 @@ def test_static_hosts_get_their_rules(kit: Path) -> None:
     rows = [line.split("\t") for line in (kit / "redirects.tsv").read_text().splitlines()]
     assert ["file", "http://lost.example/list.php?p=2", "public/list.php@p=2.html"] in rows
     assert ["redirect", "http://lost.example/old", "http://lost.example/about"] in rows
+
+
+def strange_addresses(seed: int, count: int) -> list[str]:
+    """Addresses of all kinds of characters, sent as browsers do and encoded to the last letter."""
+    draw = random.Random(seed)
+    letters = "aAbB0-_.~!$&'()*+,;=:@ \"#?%{}[]|^`<>\\éÉßж日\t"
+
+    def word() -> str:
+        return "".join(draw.choice(letters) for _ in range(draw.randint(1, 6))) + "x"
+
+    found: dict[str, str] = {}
+    while len(found) < count:
+        safe = draw.choice(["!$&'()*+,;=:@~", ""])
+        path = "/".join(quote(word(), safe=safe) for _ in range(draw.randint(1, 3))) + draw.choice(["", "", "/"])
+        query = "&".join(f"{draw.choice('abAB')}={quote(word(), safe='')}" for _ in range(draw.choice([0, 0, 1, 2])))
+        uri = f"http://lost.example/{path}" + (f"?{query}" if query else "")
+        found.setdefault(visit_key(uri), uri)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("name", ["nginx", "apache", "caddy"])
+def test_any_address_is_answered_with_its_own_page(name: str) -> None:
+    if not present(name):
+        pytest.skip(f"{name} is not installed: the kit was not tried on it")
+    addresses = strange_addresses(seed=7, count=80)
+    pages = [(uri, "text/html", f"<title>{number}</title>".encode()) for number, uri in enumerate(addresses)]
+    folder, work = (Path(tempfile.mkdtemp(prefix="rehost-")) for _ in range(2))
+    try:
+        folder.chmod(0o755)
+        work.chmod(0o755)
+        with fill(folder / "site", pages, start="http://lost.example/") as store:
+            write_outputs(store, Outputs(tree=False, warc=False, wacz=False), lambda _p: None)
+        with SERVERS[name](folder / "site" / "rehost" / "public", work) as port:
+            for uri, _, body in pages:
+                target = uri.removeprefix("http://lost.example")
+                status, _, found, location = get(port, target)
+                if status == 301:  # its file lies in another folder than its address
+                    status, _, found, _ = get(port, urlsplit(urljoin(f"http://h{target}", location)).path)
+                assert status == 200 and body in found, uri
+    finally:
+        shutil.rmtree(folder)
+        shutil.rmtree(work)

@@ -24,7 +24,8 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 MAX_PART = 80  # characters and, for macOS and Linux, at most 240 bytes
 MAX_PATH = 180  # leaves room for the user's own folders below Windows' 260
 
-_FORBIDDEN = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"/\\|?*\u2028\u2029\ud800-\udfff]')
+# What a file system refuses, and braces, which web servers take for variables.
+_FORBIDDEN = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"/\\|?*{}\u2028\u2029\ud800-\udfff]')
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", "conin$", "conout$"] + [f"{d}{n}" for d in ("com", "lpt") for n in "123456789¹²³"]
 )

@@ -155,7 +155,7 @@ def _nginx_queries(found: Iterable[Rule]) -> str:
     text = "".join(
         f"    {_nginx_word(f'{rule.path}?{rule.query}')} {_nginx_value(rule.target)};\n"
         for rule in lines
-        if exact[f"{rule.path}?{rule.query}".lower()] == 1
+        if exact[f"{rule.path}?{rule.query}".lower()] == 1 and rule.path == _clean(rule.path)
     )
     # nginx tries strings first, then these in order.
     for rule in lines:
@@ -169,7 +169,7 @@ def _nginx_paths(found: Sequence[Rule]) -> str:
     own = {rule.path for rule in found if rule.redirect and rule.target.lower() == _sent(rule.path).lower()}
     lines = []
     for rule in found:
-        alone = folded[rule.path.lower()] == 1 and rule.path not in own
+        alone = folded[rule.path.lower()] == 1 and rule.path not in own and rule.path == _clean(rule.path)
         key = _nginx_word(rule.path) if alone else f'"~^{_escaped(rule.path)}$"'
         lines.append(f"    {key} {_nginx_value(rule.target)};\n")
     return "".join(lines)
@@ -266,7 +266,8 @@ def _re2(text: str) -> str:
 
 
 def _hex(char: str) -> str:
-    return f"\\x{{{ord(char):x}}}"
+    """Without braces, which would be a placeholder of Caddy's."""
+    return f"\\x{ord(char):02x}" if ord(char) < 0x80 else char
 
 
 def _caddy_query(query: str) -> str:
@@ -275,10 +276,11 @@ def _caddy_query(query: str) -> str:
 
 
 def _caddy_line(pattern: str, rule: Rule) -> str:
-    target = _clean(rule.target)  # Caddy takes the path of a rewrite as it is, not as it would be sent
-    target = target.replace("\\", "\\\\").replace('"', '\\"').replace("{", "%7B").replace("}", "%7D")
+    # Caddy takes the path of a rewrite as it is, not as it would be sent; `$` names a group. Names of files have no
+    # braces, which name a placeholder, and no quotes.
+    target = _clean(rule.target).replace("$", "$$").replace("{", "%7B").replace("}", "%7D").replace('"', "%22")
     first, second = ("", target) if rule.redirect else (target, "")
-    return f'\t\t"{pattern.replace(chr(34), chr(92) + chr(34))}" "{first}" "{second}"\n'
+    return f'\t\t"{pattern}" "{first}" "{second}"\n'
 
 
 # Static hosts --------------------------------------------------------------------------------------------------------
