@@ -302,6 +302,26 @@ def test_wsgi_applications_that_start_late_and_have_to_be_closed(blocks: Path) -
     assert strip(text) == b"<body>x</body>" and text != b"<body>x</body>" and closed == [True] and got == ["200 OK"]
 
 
+def test_wsgi_applications_that_write_their_body(blocks: Path) -> None:
+    def old(_environ: Any, start: Any) -> list[bytes]:
+        write = start("200 OK", [("Content-Type", "text/html"), ("Content-Length", "14")])
+        write(b"<body>")
+        write(b"x</bo")
+        return [b"dy>"]
+
+    sent: list[bytes] = []
+    head: list[tuple[str, str]] = []
+
+    def start(_status: str, headers: list[tuple[str, str]]) -> Any:
+        head.extend(headers)
+        return sent.append
+
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/article/1", "QUERY_STRING": ""}
+    body = b"".join(ProtectWSGI(old, blocks)(environ, start))
+    text = b"".join(sent) + body
+    assert strip(text) == b"<body>x</body>" and dict(head)["Content-Length"] == str(len(text))
+
+
 def test_a_new_file_is_taken_while_the_server_runs(blocks: Path, tmp_path: Path) -> None:
     bundle = Bundle(blocks)
     old, tag = bundle.text_for("/article/1"), bundle.tag

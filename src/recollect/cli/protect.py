@@ -14,6 +14,7 @@ from recollect.cli.archives import archives_option
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.types import DURATION, SIZE
 from recollect.errors import UsageError
+from recollect.model import Progress
 from recollect.quantities import parse_share
 
 if TYPE_CHECKING:
@@ -136,13 +137,16 @@ def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_js
     packings = _gathered(given)
     options = _options(keys.new_key(), given, need=None)
     pages = page_names(site, given["exclude"])
-    with progress_bar(quiet=quiet or as_json):
-        sizes = sizes_now(packings, options)
     found = None
-    if coverage is not None:
-        from recollect.recovery.coverage import site_coverage
+    with progress_bar(quiet=quiet or as_json) as progress:
+        sizes = sizes_now(packings, options, progress)
+        if coverage is not None:
+            from recollect.recovery.coverage import site_coverage
 
-        found = site_coverage(_archives(given), coverage, pages, datetime.now(UTC))
+            def on_page(archive: str, captures: int) -> None:
+                progress(Progress(f"asking {archive}", captures, None, "captures"))
+
+            found = site_coverage(_archives(given), coverage, pages, datetime.now(UTC), on_page)
     share = spread(sizes, len(pages), options.need, given["growth"])
     seen = odds.Coverage(found.pages, found.captured) if found is not None else None
     need = share.need

@@ -62,7 +62,9 @@ class ProtectWSGI:
                     state.append(Injector(carrier, is_xml=xml))
             elif code == 304:
                 headers = [(name, with_tag(value, tag) if name.lower() == "etag" else value) for name, value in headers]
-            return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
+            write = start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
+            # The old way to send a body; what is written goes through the same injector.
+            return (lambda data: write(state[0].feed(data))) if state else write
 
         return _WSGIBody(self._app(environ, start), state)
 

@@ -353,6 +353,10 @@ def verify(site: Path, trust: Sequence[bytes] = ()) -> Checked:
     )
 
 
-def sizes_now(packings: Sequence[Packing], options: Options) -> list[int]:
+def sizes_now(packings: Sequence[Packing], options: Options, progress: ProgressCallback) -> list[int]:
     """The sealed size of each class, for a plan."""
-    return [seal_class(packing, Collector(), options).version.size for packing in packings]
+    sizes = []
+    for done, packing in enumerate(packings):
+        progress(Progress("packing", done, len(packings), "classes"))
+        sizes.append(seal_class(packing, Collector(), options).version.size)
+    return sizes

@@ -6,7 +6,7 @@ Hides: listing. Unknown is not no: an archive that does not answer is named, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
@@ -50,8 +50,17 @@ class SiteCoverage:
         }
 
 
-def site_coverage(archives: Sequence[Archive], uri: str, pages: Sequence[str], now: datetime) -> SiteCoverage:
-    """Ask archives for the captures of a site's pages, given by their paths below `uri`."""
+def site_coverage(
+    archives: Sequence[Archive],
+    uri: str,
+    pages: Sequence[str],
+    now: datetime,
+    on_page: Callable[[str, int], None] = lambda _archive, _captures: None,
+) -> SiteCoverage:
+    """Ask archives for the captures of a site's pages, given by their paths below `uri`.
+
+    `on_page` is called with an archive and how many captures it has listed so far.
+    """
     base = uri if "://" in uri else f"http://{uri}"
     base = base if base.endswith("/") else f"{base}/"
     options = Options(Scope((base,)))
@@ -59,7 +68,7 @@ def site_coverage(archives: Sequence[Archive], uri: str, pages: Sequence[str], n
     async def ask(store: Store) -> SiteCoverage:
         journal = Journal(store)
         async with ArchiveClient(timeout=_TIMEOUT, proxies=from_environment) as client:
-            lister = Lister(Meter(client, journal, quotas_of(archives, {})), journal, options.rules)
+            lister = Lister(Meter(client, journal, quotas_of(archives, {})), journal, options.rules, on_page)
             polite = [evenly(archive) for archive in archives]
             await asyncio.gather(
                 lister.list_site(polite, site_queries(options.scope)), lister.ask_front(polite, options.scope.start)

@@ -162,6 +162,19 @@ def test_age_opens_for_its_recipients_only() -> None:
     assert unseal(b"open", Opener()) == b"open"
 
 
+def test_an_ssh_key_opens_what_was_locked_for_it() -> None:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    sealed = seal(b"secret", Lock((public.decode(),)))
+    assert unseal(sealed, Opener((private.decode(),))) == b"secret"
+
+
 def test_a_passphrase_opens_what_it_locked() -> None:
     sealed = seal(b"secret", Lock((), "correct horse"))
     assert unseal(sealed, Opener((), "correct horse")) == b"secret"

@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from protected_sites import CODES, KEY, NOW, OTHER_KEY, contents, protect, write_app, write_site
 from recollect.errors import UsageError
@@ -18,6 +20,7 @@ from recollect.protection.code import Code
 from recollect.protection.collect import Collector, notice
 from recollect.protection.keys import SigningKey
 from recollect.protection.pack import gather, unpack
+from recollect.protection.place import give_numbers
 from recollect.protection.sealing import Options, spread
 
 SMALL = 2_000
@@ -120,6 +123,28 @@ def test_new_pages_get_new_blocks_and_old_ones_keep_theirs(site: Path, app: Path
     assert len(set(numbers)) == len(numbers) == 12
     old = set(numbers_in(before["articles/5.html"]))
     assert old == set(numbers_in((site / "articles/5.html").read_bytes()))
+
+
+def test_a_version_is_kept_while_any_of_its_blocks_is_left(site: Path, app: Path) -> None:
+    protect(site, [f"{app}/"])
+    before = contents(site)
+    for n in range(1, 12):
+        (site / "articles" / f"{n}.html").write_text(f"<html>\n<body><h1>Article {n}</h1></body>\n</html>\n")
+    done = protect(site, [f"{app}/"], now=NOW + timedelta(days=9))
+    assert done.classes[0].kept and contents(site) == before
+
+
+@settings(max_examples=200)
+@given(st.lists(st.text("abc", min_size=1, max_size=3), unique=True, min_size=1), st.data(), st.integers(0, 7))
+def test_numbers_are_kept_unique_and_of_their_period(pages: list[str], data: st.DataObject, period: int) -> None:
+    had = data.draw(st.dictionaries(st.sampled_from(pages), st.integers(0, 200)))
+    numbers = give_numbers(pages, had, period)
+    stride = 1 << max(0, len(pages) - 1).bit_length()
+    assert set(numbers) == set(pages) and len(set(numbers.values())) == len(pages)
+    assert all(period * stride <= number < (period + 1) * stride for number in numbers.values())
+    kept = {had[name] for name in pages if name in had and period * stride <= had[name] < (period + 1) * stride}
+    assert kept <= set(numbers.values())
+    assert give_numbers(pages, numbers, period) == numbers
 
 
 def test_rotation_gives_every_page_another_block_each_period(site: Path, app: Path) -> None:
