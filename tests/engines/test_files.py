@@ -129,3 +129,16 @@ def test_parts_without_a_manifest_are_not_a_map(spark: Any, indexes: list[str], 
     assert sum(part["bytes"] for part in listed) == sum(part.stat().st_size for part in part_names(tmp_path / "map"))
     (tmp_path / "map" / "manifest.json").unlink()
     assert not is_parted(tmp_path / "map")
+
+
+def test_a_form_that_is_asked_for_and_what_is_ignored_are_the_same(spark: Any, tmp_path: Path) -> None:
+    rows = [f"{1_300_000_000 + number}\thttp://a.com/{number % 7}\n" for number in range(50)]
+    (tmp_path / "clicks.tsv").write_text("".join(rows))
+    (tmp_path / "README.md").write_bytes(b"\x89PNG\r\n\x1a\n" * 9)
+    for columns in ("", "time,url"):  # the second takes the picture for a list, too
+        here = profile([tmp_path], columns=columns)
+        for name in (str(tmp_path), tmp_path.as_uri()):
+            there = spark_profile.profile([name], columns=columns, sizes=SMALL)
+            assert there.text == here.text
+            assert (there.partial, len(there.tally.ignored)) == (here.partial, len(here.tally.ignored))
+        assert (here.partial, len(here.tally.ignored)) == (bool(columns), not columns)

@@ -41,9 +41,8 @@ _QUIET = {
     "spark.sql.session.timeZone": "UTC",
     # A copy of Spark's own state per session, which nobody here uses.
     "spark.sql.artifact.isolation.enabled": "false",
-    # Tasks that look up thousands of files; Spark would start one for each.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "200",
 }
+_LOOKING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -148,6 +147,9 @@ def _start(builder: Any, cluster: Cluster) -> Any:
         builder = builder.config(name, value)
     try:
         spark = builder.getOrCreate()
+        if _LOOKING not in cluster.conf:
+            # Tasks that look up many files; Spark would start one for each file.
+            spark.conf.set(_LOOKING, str(max(8, 4 * spark.sparkContext.defaultParallelism)))
         # Spark reads this setting in spark-submit only, and otherwise the environment.
         spark.sparkContext.pythonExec = spark.conf.get("spark.pyspark.python", "") or os.environ["PYSPARK_PYTHON"]
         return spark
