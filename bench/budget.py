@@ -4,7 +4,7 @@
     make bench-budget ARGS='MAP...'         other maps (plain files)
 
 Wanted: at most 3 times the time of compaction by weights, and less than 2 GB of memory. Both are started once before,
-so that Numba's cache is warm; the best of three rounds counts.
+so that the map is in the page cache; the best of three rounds counts.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     make bench-compact ARGS='MAP...'        other maps (plain files)
 
 Prints for each weight pair the number of keys of both programs, seconds and the ratio; then both commands, started
-from the shell, so that the start of the interpreter and of Numba is seen too. Wanted: 40 times as fast at least, 100
+from the shell, so that the start of the interpreter is seen too. Wanted: 40 times as fast at least, 100
 as a goal.
 """
 

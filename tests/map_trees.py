@@ -36,6 +36,15 @@ SEGMENTS = [
 ]
 HOSTS = ["x", "x-y", "x0", "a", "1", "xy", "x!", "xn--a"]
 ADDRESSES = ["4,3,2,1", "4,3,2,10:80", "1,2,3,4", "[::1]:80", "[::1]"]
+NUMBERS = [
+    "4,3,2,999",
+    "4,3,2,1,x",
+    "4,3,2",
+    "4,3,2,1-x",
+    "4,3,2,1:80",
+    "4,3,2,100,y",
+    "4,3,2,2",
+]  # names and addresses
 FREQUENCIES = ["1", "2/1", "3+/2", "/", "/4", "5~", "7-/2", "4/1", "9/9", "1/1", "1/1"]
 VOIDS = ["0", "0/3"]
 
@@ -55,6 +64,7 @@ hosts = st.one_of(
         st.sampled_from(["", "", "", ":80", ":8080"]),
     ),
     st.sampled_from(ADDRESSES),
+    st.sampled_from(NUMBERS),
 )
 surts = st.builds(
     lambda host, path: f"{host})/{'/'.join(path)}".encode(),

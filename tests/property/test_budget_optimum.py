@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from recollect.kernels.branches import LEAF
 from recollect.profiles.compaction.branches import Branches, branches_of
-from recollect.profiles.compaction.branchkernels import LEAF
 from recollect.profiles.compaction.budget import Case
 from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from recollect.formats.ukvs.periods import Period
     from recollect.profiles.maps.lookup import Holdings, Lookup
 
-FEW = 100  # searches for which loading compiled code takes longer than they do without
-
 LOOKUP_EPILOG = """\b
 Examples:
   recollect lookup map.ukvs http://example.com/a/b
@@ -54,8 +52,7 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
     for path in paths:
         expect_map(path)
     at = _period(moment) if moment else None
-    few = source is None and len(uris) * len(paths) <= FEW
-    maps = {name: open_map(path, few=few) for name, path in _named(paths).items()}
+    maps = {name: open_map(path) for name, path in _named(paths).items()}
     tally = Tally()
     if source is not None and not uris and not as_json and at is None and _in_bulk(maps, source, tally):
         pass

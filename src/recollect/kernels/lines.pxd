@@ -5,7 +5,7 @@ A line of another layout is ODD, for `formats.ukvs` to judge. Nothing here decid
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
-from recollect.kernels.words cimport Bytes, common_bytes, is_digit, low_zeros, put_number, repeated, word_at
+from recollect.kernels.words cimport Bytes, common_bytes, find_byte, is_digit, low_zeros, put_number, repeated, word_at
 
 # Bounds of a count: `5`, `5+`, `5-`, `5~`. The sum of two has the bits of both.
 cpdef enum:
@@ -215,15 +215,19 @@ cdef inline int r_bound(int bounds) noexcept nogil:
     return bounds >> 2
 
 
-cdef inline bint is_address_host(Bytes host, Py_ssize_t length) noexcept nogil:
-    """Whether the host of a key is an IP address, which is one segment: `[2001:db8::1]`, `4,3,2,1`, each with a port.
+cdef inline Py_ssize_t address_length(Bytes host, Py_ssize_t length) noexcept nogil:
+    """Length of the IP address that is the first segment of a host (what stands before `)`); 0 if that is a name.
 
-    The host ends before `)`. Like `uris.keys.segments`: four numbers up to 255 with commas between, or a bracket.
+    Like `uris.keys.segments`: a bracket, as in `[2001:db8::1]:80`, or four numbers up to 255 with commas between, as in
+    `4,3,2,1`, `4,3,2,1:80` and `4,3,2,1,www`, but not in `4,3,2,999`.
     """
     cdef Py_ssize_t i = 0
     cdef int octets = 0, digits, value
     if length > 0 and host[0] == c"[":
-        return True
+        i = find_byte(host, c"]", 0, length)
+        while i < length and host[i] != c":" and host[i] != c",":
+            i += 1
+        return i
     while octets < 4:
         digits = value = 0
         while i < length and is_digit(host[i]) and digits < 4:
@@ -231,10 +235,10 @@ cdef inline bint is_address_host(Bytes host, Py_ssize_t length) noexcept nogil:
             digits += 1
             i += 1
         if digits == 0 or digits > 3 or value > 255:
-            return False
+            return 0
         octets += 1
         if octets < 4:
             if i >= length or host[i] != c",":
-                return False
+                return 0
             i += 1
-    return i == length or host[i] == c":"
+    return i if i == length or host[i] == c":" or host[i] == c"," else 0

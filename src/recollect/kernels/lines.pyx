@@ -1,6 +1,6 @@
 """Doors to the lines of a map; the loops are in `lines.pxd`, for other kernels to inline."""
 
-from recollect.kernels.lines cimport Line, is_address_host, lines_in, pack_bounds, read_line
+from recollect.kernels.lines cimport Line, address_length, lines_in, pack_bounds, read_line
 
 
 cdef class MapLine:
@@ -44,5 +44,5 @@ def count_lines(const unsigned char[::1] data not None, Py_ssize_t start, Py_ssi
 
 
 def is_address(bytes host not None):
-    """Whether the host of a key (what stands before `)`) is an IP address, which is one segment."""
-    return is_address_host(host, len(host))
+    """Whether the first segment of a host (what stands before `)`) is an IP address."""
+    return address_length(host, len(host)) > 0

@@ -8,10 +8,18 @@ spelling), perhaps a port, then visible ASCII without nested escapes, empty or d
 Every other URI is left to the careful way. A SURT is never longer than its URI.
 """
 
+from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from recollect.kernels.words cimport Bytes, compare_bytes, find_byte, is_digit, put_number
+from recollect.kernels.words cimport Bytes, compare_bytes, find_byte, is_digit, put_number, same_bytes
+
+# What `compare_urls` says of a line: its URL has the SURT of the line, it may have another, it has none or that of the
+# line before.
+cpdef enum:
+    SAME_SURT = 0
+    OTHER_SURT = 1
+    NO_URL = 2
 
 cdef enum:
     MAX_URI = 1 << 16
@@ -339,3 +347,72 @@ def surts_of_list(const unsigned char[::1] text not None, unsigned char[::1] out
         size = put_list(&text[0], length, &out[0], spare)
     free(spare)
     return size
+
+
+cdef Py_ssize_t find_url(Bytes line, Py_ssize_t length, Py_ssize_t *url) noexcept nogil:
+    """Where the original URL is in an index line: the third field, or `url` in its JSON; returns its length.
+
+    0 for a line of one field, which has none; NOT_ORDINARY where it takes a parser to tell.
+    """
+    cdef Py_ssize_t at = find_byte(line, c" ", 0, length), end
+    if at == length:
+        return 0
+    at = find_byte(line, c" ", at + 1, length) + 1
+    if at >= length:
+        return NOT_ORDINARY
+    if line[at] != c"{":
+        url[0] = at
+        return find_byte(line, c" ", at, length) - at
+    while at + 7 < length:
+        at = find_byte(line, c'"', at, length)
+        if at + 7 < length and same_bytes(line + at, URL_NAME, 5):
+            at += 5
+            while at < length and (line[at] == c" " or line[at] == c":"):
+                at += 1
+            if at >= length or line[at] != c'"':
+                return NOT_ORDINARY
+            url[0] = at + 1
+            end = find_byte(line, c'"', at + 1, length)
+            return end - at - 1 if find_byte(line, c"\\", at + 1, end) == end else NOT_ORDINARY
+        at += 1
+    return NOT_ORDINARY
+
+
+cdef Bytes URL_NAME = b'"url"'
+
+
+def compare_urls(
+    const unsigned char[::1] text not None,
+    const int32_t[::1] starts not None,
+    const int32_t[::1] run_of not None,
+    const int32_t[::1] surt_at not None,
+    const int32_t[::1] surt_length not None,
+    unsigned char[::1] found not None,
+):
+    """Compare the original URL of each index line with the SURT of the line's run."""
+    cdef Py_ssize_t i, begin, end, length, url = 0, size, run, last = 0, last_length = -1, last_run = -1
+    cdef Py_ssize_t count = starts.shape[0]
+    cdef unsigned char *out = NULL
+    cdef Bytes base
+    if count == 0:
+        return
+    out = <unsigned char *>malloc(4 * MAX_URI)
+    if out == NULL:
+        raise MemoryError
+    base = &text[0]
+    with nogil:
+        for i in range(count):
+            begin, run = starts[i], run_of[i]
+            end = find_byte(base, c"\n", begin, text.shape[0])
+            length = find_url(base + begin, end - begin, &url)
+            found[i] = OTHER_SURT if length else NO_URL
+            if length <= 0 or length >= MAX_URI or run < 0:
+                continue
+            if i and length == last_length and run == last_run and same_bytes(base + begin + url, base + last, length):
+                found[i] = NO_URL
+                continue
+            last, last_length, last_run = begin + url, length, run
+            size = put_surt(base + begin + url, length, out, out + 2 * MAX_URI)
+            if size == surt_length[run] and same_bytes(out, base + surt_at[run], size):
+                found[i] = SAME_SURT
+    free(out)

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.profiles import linekernels
-from recollect.profiles.compaction import branchkernels, treekernels
-from recollect.profiles.compaction.branches import Branches, Rows
-from recollect.profiles.compaction.branchkernels import B_BOUND, B_M, B_R, N_BRANCH, OWN
+from recollect.kernels import walk
+from recollect.kernels.branches import OWN, add_total
+from recollect.kernels.lines import line_at
+from recollect.profiles.compaction.branches import BRANCH, Branches, Rows
 from recollect.profiles.compaction.budget import Case
 from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.demand import Asked, match_nodes
@@ -54,7 +54,7 @@ def part_of(number: int, branches: Branches, asked: Sequence[bytes] | None) -> P
     """What a range sends; `asked` are the sorted keys of the log in the range."""
     columns = {name: getattr(branches, name) for name in _COLUMNS}
     columns |= {name: columns[name].astype(kind) for name, kind in _SMALL.items() if _fits(columns[name], kind)}
-    shared = np.flatnonzero((branches.kind == treekernels.HOST) & (branches.depth == 1))
+    shared = np.flatnonzero((branches.kind == walk.HOST) & (branches.depth == 1))
     tops = {branches.name(top): top for top in (0, *shared.tolist())}
     text, rows = (b"", ()) if asked is None else _lines(branches, asked)
     return Part(number, len(branches.rows), columns, tops, text, rows)
@@ -80,12 +80,12 @@ def _lines(branches: Branches, asked: Sequence[bytes]) -> tuple[bytes, tuple[Any
     text = b"".join(key + b" 1\n" for key in asked)
     if text:
         leaf = match_nodes(tree_of(table_of(np.frombuffer(text, np.uint8))), branches)[1]
-        fields, data = np.zeros(linekernels.N_FIELDS, np.int64), branches.data
+        data = branches.data
         for row in np.unique(leaf[leaf >= 0]).tolist():
             start = int(branches.rows.offset[row])
-            linekernels.parse_line(data, start, len(data), 0, fields)
-            key = start + int(fields[linekernels.F_KEY_LEN])
-            rest = data[key : start + int(fields[linekernels.F_LINE_LEN])].tobytes() + b"\n"
+            line = line_at(data, start)
+            key = start + line.key_length
+            rest = data[key : start + line.length].tobytes() + b"\n"
             found.append(
                 (data[start:key].tobytes(), int(branches.rows.branch[row]), int(branches.rows.role[row]), row, rest)
             )
@@ -147,11 +147,11 @@ def _add(columns: dict[str, Any], at: int, part: Part, top: int) -> None:
     for name in _ADDED:
         columns[name][at] += mine[name][top]
     columns["flags"][at] |= mine["flags"][top]
-    box = np.zeros((1, N_BRANCH), np.int64)
-    box[0, B_M : B_R + 1], box[0, B_BOUND] = columns["total"][at], columns["bound"][at]
+    box = np.zeros(1, BRANCH)
+    box["total"][0], box["bound"][0] = columns["total"][at], columns["bound"][at]
     uri_m, uri_r = mine["total"][top].tolist()
-    branchkernels.add_total(box, 0, uri_m, uri_r, int(mine["bound"][top]))
-    columns["total"][at], columns["bound"][at] = box[0, B_M : B_R + 1], box[0, B_BOUND]
+    add_total(box, 0, uri_m, uri_r, int(mine["bound"][top]))
+    columns["total"][at], columns["bound"][at] = box["total"][0], box["bound"][0]
 
 
 def _rows(parts: Sequence[Part], numbers: Sequence[Ints], count: int) -> tuple[Rows, Ints, Any, Ints]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.profiles.compaction import treekernels
+from recollect.kernels import walk
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.budget import Case, TooSmall
 from recollect.profiles.compaction.optimum import Optimiser, Solution, Stakes
@@ -80,7 +80,7 @@ def _tops(branches: Branches, deep: int) -> NDArray[np.bool_]:
     """The branches that other ranges may have, too, beside the root."""
     if deep < 2:
         return np.zeros(len(branches), np.bool_)
-    return np.asarray((branches.kind == treekernels.HOST) & (branches.depth == 1))
+    return np.asarray((branches.kind == walk.HOST) & (branches.depth == 1))
 
 
 def crossings_of(

@@ -18,8 +18,9 @@
    lower-case hex digits; so also a first byte that is `!`, `@`, `"`, `#` or `{`.
 
 So a key is visible ASCII without `*`, and `uri_key` of a key is that key. Segments: host names left to right, the port
-(`:80`) as the child of its host, then path segments (an empty one inside counts). An IP address is one segment. Every
-segment is a slice of the key, and the host of a wildcard is a prefix of the keys it covers.
+(`:80`) as the child of its host, then path segments (an empty one inside counts). An IP address is one segment, also
+where names follow it (`4,3,2,1,www`). Every segment is a slice of the key, and the host of a wildcard is a prefix of
+the keys it covers.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _ADDRESS = rb"[0-9a-fA-F.,]*:[0-9a-fA-F.,]*:[0-9a-fA-F:.,]*(?:%[^\]]*)?"
 _IPV6 = re.compile(rb"(%b)|\[(%b)\](:[0-9]+)?" % (_ADDRESS, _ADDRESS))
 _BYTE = rb"(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]?[0-9])"
 _DOTTED = re.compile(rb"%b(?:\.%b){3}" % (_BYTE, _BYTE))
-_REVERSED = re.compile(rb"%b(?:,%b){3}" % (_BYTE, _BYTE))
+_REVERSED = re.compile(rb"(%b(?:,%b){3})(?:,(.*))?" % (_BYTE, _BYTE), re.DOTALL)
 _LEADING = b'!@"#{'
 
 
@@ -131,7 +132,9 @@ def _host_segments(host: bytes) -> tuple[bytes, ...]:
         address, _, port = host.rpartition(b"]")
         return (address + b"]", port) if port else (host,)
     name, colon, port = host.partition(b":")
-    names = (name,) if _REVERSED.fullmatch(name) else tuple(name.split(b","))
+    names = tuple(name.split(b","))
+    if len(names) > 3 and (first := _REVERSED.fullmatch(name)):
+        names = (first[1], *names[4:])
     return (*names, colon + port) if colon else names
 
 

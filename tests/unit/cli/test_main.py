@@ -21,7 +21,7 @@ from recollect.cli.console import emit_json, emit_json_line, emit_table, lines_o
 from recollect.cli.main import COMMANDS, run
 from recollect.errors import RecollectError, UsageError
 
-HEAVY = ("numpy", "numba", "duckdb", "pyarrow", "aiohttp", "rich", "lxml", "publicsuffixlist", "zstandard", "warcio")
+HEAVY = ("numpy", "duckdb", "pyarrow", "aiohttp", "rich", "lxml", "publicsuffixlist", "zstandard", "warcio")
 RECOLLECT = [sys.executable, "-m", "recollect"]
 
 

@@ -5,7 +5,7 @@ key with nothing below it and no wildcard. Plain leaves are only counted at thei
 fewer branches than keys. Branch 0 is the root; a parent's number is smaller than its children's, so a loop backwards
 goes bottom-up.
 
-Hides: the scan of the map's text (`branchkernels`) in parts, one for each thread, joined so that the numbers are the
+Hides: the scan of the map's text (`kernels.branches`) in parts, one for each thread, joined so that the numbers are the
 same for any number of parts; and what a branch's lines would be: their text and their bytes. About 13 bytes a row
 and 150 a branch.
 """
@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import FormatError, NotSorted
-from recollect.profiles import linekernels
-from recollect.profiles.compaction import branchkernels as kernels
-from recollect.profiles.compaction import rollupkernels, treekernels
+from recollect.kernels import branches as kernels
+from recollect.kernels import walk
+from recollect.kernels.lines import line_at
 from recollect.profiles.maps.plainmap import PlainMap
 
 Bytes = NDArray[np.uint8]
@@ -33,6 +33,13 @@ Floats = NDArray[np.float64]
 
 BOUNDS = ("", "+", "-", "~")
 SMALL = 1 << 20  # bytes of text that are not worth a second thread
+
+# A branch as the scan makes it, as `Branch` in `kernels/branches.pxd`.
+BRANCH = np.dtype(
+    [(name, np.int64) for name in ("up", "at", "length", "kind", "depth", "flags", "leaves", "keys", "room")]
+    + [("total", np.int64, (2,)), ("bound", np.int64), ("own", np.int64)]
+)
+Scanned = NDArray[np.void]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ class Branches:
     @property
     def is_path(self) -> NDArray[np.bool_]:
         """A node in paths, not in hosts."""
-        return np.asarray(self.kind == treekernels.PATH)
+        return np.asarray(self.kind == walk.PATH)
 
     @property
     def all_leaves(self) -> Ints:
@@ -114,7 +121,7 @@ class Branches:
     def may_roll(self, top: int) -> NDArray[np.bool_]:
         """Which branches may have a wildcard: `top` is 2 to spare the root and top-level domains, 1 the root, 0
         none. What had one may have one."""
-        depth = np.where(self.kind == treekernels.LONE, 2, self.depth)
+        depth = np.where(self.kind == walk.ADDRESS, 2, self.depth)
         free = self.is_path | (depth >= top)
         return np.asarray(free | ((self.flags & (kernels.WILD | kernels.VOID)) != 0))
 
@@ -127,7 +134,7 @@ class Branches:
         """The key that covers a branch and all below it."""
         if branch == 0:
             return b"*"
-        return self.name(branch) + (b"/*" if self.kind[branch] == treekernels.PATH else b",*")
+        return self.name(branch) + (b"/*" if self.kind[branch] == walk.PATH else b",*")
 
     def exact(self, branch: int) -> bytes:
         """The exact key of a branch in paths."""
@@ -135,11 +142,9 @@ class Branches:
 
     def block(self, row: int) -> str:
         """The JSON block of a record that has one."""
-        fields = np.zeros(linekernels.N_FIELDS, np.int64)
         start = int(self.rows.offset[row])
-        linekernels.parse_line(self.data, start, len(self.data), 0, fields)
-        tail, end = start + int(fields[linekernels.F_TAIL]), start + int(fields[linekernels.F_LINE_LEN])
-        return self.data[tail:end].tobytes().decode("utf-8", "surrogateescape")
+        line = line_at(self.data, start)
+        return self.data[start + line.block : start + line.length].tobytes().decode("utf-8", "surrogateescape")
 
     def frequency(self, branch: int) -> bytes:
         """The inclusive frequency of all that is held below a branch."""
@@ -179,15 +184,13 @@ class Branches:
 
     def grown(self, rows: Ints) -> Branches:
         """The same with these plain leaves (rows of theirs) as branches of their own, after all others."""
-        fields = np.zeros(linekernels.N_FIELDS, np.int64)
-        branch = np.zeros((len(rows), kernels.N_BRANCH), np.int64)
+        branch = np.zeros(len(rows), BRANCH)
         up = self.rows.branch[rows]
         room, length = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         for number, row in enumerate(rows.tolist()):
-            linekernels.parse_line(self.data, int(self.rows.offset[row]), len(self.data), 0, fields)
-            value = (fields[field] for field in (linekernels.F_M, linekernels.F_R, linekernels.F_BOUNDS))
-            kernels.add_total(branch, number, *value)
-            room[number], length[number] = fields[linekernels.F_LINE_LEN] + 1, fields[linekernels.F_KEY_LEN]
+            line = line_at(self.data, int(self.rows.offset[row]))
+            kernels.add_total(branch, number, line.m, line.r, line.bounds)
+            room[number], length[number] = line.length + 1, line.key_length
         leaves, keys, space = self.leaves.copy(), self.keys.copy(), self.room.copy()
         np.subtract.at(leaves, up, 1)
         np.subtract.at(keys, up, 1)
@@ -197,14 +200,14 @@ class Branches:
         row_branch[rows] = len(self) + np.arange(len(rows))
         role[rows] = kernels.OWN | (role[rows] & kernels.JSON)
         one = np.ones(len(rows), np.int64)
-        below_path = self.kind[up] == treekernels.PATH
+        below_path = self.kind[up] == walk.PATH
         return Branches(
             self.data,
             replace(self.rows, branch=row_branch, role=role),
             np.concatenate((self.up, up)),
             np.concatenate((self.name_at, self.rows.offset[rows])),
             np.concatenate((self.name_length, length - (ends == ord("/")))),
-            np.concatenate((self.kind, np.full(len(rows), treekernels.PATH, np.uint8))),
+            np.concatenate((self.kind, np.full(len(rows), walk.PATH, np.uint8))),
             np.concatenate((self.depth, np.where(below_path, self.depth[up] + 1, 1))),
             np.concatenate((self.flags, kernels.HELD | kernels.GROWN | (self.flags[up] & kernels.OPEN))),
             np.concatenate((leaves, 0 * one)),
@@ -212,8 +215,8 @@ class Branches:
             np.concatenate((self.size, one.astype(float))),
             np.concatenate((keys, one)),
             np.concatenate((space, room)),
-            np.concatenate((self.total, branch[:, kernels.B_M : kernels.B_R + 1])),
-            np.concatenate((self.bound, branch[:, kernels.B_BOUND].astype(np.uint8))),
+            np.concatenate((self.total, branch["total"])),
+            np.concatenate((self.bound, branch["bound"].astype(np.uint8))),
         )
 
 
@@ -233,9 +236,9 @@ def branches_of(plain: PlainMap, threads: int = 1) -> Branches:
         rows = _room_for(int(lines[-1]))
         # Where memory is first touched costs more than the scan itself, so parts share arrays and are moved together.
         starts = lines // 4 + 4096 * np.arange(len(lines))
-        whole = np.empty((int(starts[-1]), kernels.N_BRANCH), np.int64)
+        whole = np.empty(int(starts[-1]), BRANCH)
 
-        def scan(part: int) -> tuple[int, Ints]:
+        def scan(part: int) -> tuple[int, Scanned]:
             own = rows.part(lines[part], lines[part + 1])
             return _scan(plain, *ranges[part], own, whole[starts[part] : starts[part + 1]])
 
@@ -244,24 +247,24 @@ def branches_of(plain: PlainMap, threads: int = 1) -> Branches:
     rows = rows.without_gaps([(int(start), taken) for start, (taken, _) in zip(lines, parts, strict=False)])
     del parts
     kinds, size = np.zeros(len(branch), np.int64), np.zeros(len(branch))
-    kernels.sum_up(plain.data, np.zeros(linekernels.N_FIELDS, np.int64), branch, kinds, size)
-    column = branch.T  # what a pass of the optimum reads is copied, the rest stays where it is
+    kernels.sum_up(plain.data, branch, kinds, size)
+    # What a pass of the optimum reads is copied, the rest stays where it is.
     return Branches(
         plain.data,
         rows,
-        column[kernels.B_UP].astype(np.int32),
-        column[kernels.B_AT],
-        column[kernels.B_LEN],
-        column[kernels.B_KIND].astype(np.uint8),
-        column[kernels.B_DEPTH],
-        column[kernels.B_FLAGS].astype(np.uint8),
-        column[kernels.B_LEAVES],
+        branch["up"].astype(np.int32),
+        branch["at"],
+        branch["length"],
+        branch["kind"].astype(np.uint8),
+        branch["depth"],
+        branch["flags"].astype(np.uint8),
+        branch["leaves"],
         kinds,
         size,
-        column[kernels.B_KEYS].copy(),
-        column[kernels.B_ROOM],
-        branch[:, kernels.B_M : kernels.B_R + 1],
-        column[kernels.B_BOUND].astype(np.uint8),
+        branch["keys"].copy(),
+        branch["room"].copy(),
+        branch["total"],
+        branch["bound"].astype(np.uint8),
     )
 
 
@@ -286,59 +289,37 @@ def _ranges(plain: PlainMap, threads: int) -> list[tuple[int, int]]:
     size = max(SMALL, (end - start) // max(1, threads) + 1)
     ranges: list[tuple[int, int]] = []
     while start < end or not ranges:
-        stop = int(rollupkernels.safe_cut(data, start, end, min(start + size, end), False))
-        if stop < end and not rollupkernels.lines_rise(data, start, stop, end):
+        stop = walk.safe_cut(data, start, end, min(start + size, end), False)
+        if stop < end and not walk.lines_rise(data, start, stop, end):
             raise NotSorted("keys out of order or repeated", where=plain.label)
         ranges.append((start, stop))
         start = stop
     return ranges
 
 
-def _scan(plain: PlainMap, start: int, stop: int, rows: Rows, branch: Ints) -> tuple[int, Ints]:
+def _scan(plain: PlainMap, start: int, stop: int, rows: Rows, branch: Scanned) -> tuple[int, Scanned]:
     """Scan a part into its rows and, as long as there is room, into `branch`; returns how many rows there are, and the
     part's branches."""
     data = plain.data
-    branch[0] = 0
-    branch[0, kernels.B_UP] = -1
-    stack = np.zeros((1024, kernels.N_STACK), np.int64)
-    stack[0, kernels.T_ROW] = -1
-    regs = np.zeros(kernels.N_REGISTERS, np.int64)
-    regs[kernels.G_AT], regs[kernels.G_PREVIOUS], regs[kernels.G_BRANCHES] = start, -1, 1
-    fields = np.zeros(linekernels.N_FIELDS, np.int64)
-    while True:
-        status = kernels.scan(
-            data,
-            stop,
-            regs,
-            fields,
-            stack,
-            rows.offset,
-            rows.branch,
-            rows.role,
-            branch,
-        )
-        if status == kernels.BRANCHES_FULL:
-            branch = np.concatenate((branch, np.empty_like(branch)))
-        elif status == kernels.STACK_FULL:
-            stack = np.concatenate((stack, np.zeros_like(stack)))
-        else:
-            break
+    scan = kernels.BranchScan(data, start, stop, rows.offset, rows.branch, rows.role)
+    while (status := scan.run(branch)) == kernels.BRANCHES_FULL:
+        branch = np.concatenate((branch, np.empty_like(branch)))
     if status != kernels.DONE:
-        line = _count_lines(data, 0, int(regs[kernels.G_AT]))
+        line = _count_lines(data, 0, scan.at)
         where = f"{plain.label}:{line}"
         if status == kernels.UNSORTED:
             raise NotSorted("keys out of order or repeated", where=where)
         raise FormatError("a line that is no plain record", where=where)
-    return int(regs[kernels.G_ROWS]), branch[: int(regs[kernels.G_BRANCHES])]
+    return scan.rows, branch[: scan.branches]
 
 
-def _joined(data: Bytes, rows: Rows, lines: Ints, parts: Sequence[tuple[int, Ints]], whole: Ints) -> Ints:
+def _joined(data: Bytes, rows: Rows, lines: Ints, parts: Sequence[tuple[int, Scanned]], whole: Scanned) -> Scanned:
     """The branches of all parts as one, in `whole` if they fit: the root and top-level domains that several parts have
     become one branch each."""
     known: dict[bytes, int] = {}
-    doubles: list[tuple[int, Ints]] = []
+    doubles: list[tuple[int, Scanned]] = []
     if any(branch.base is not whole for _, branch in parts):
-        whole = np.empty((sum(len(branch) for _, branch in parts), kernels.N_BRANCH), np.int64)
+        whole = np.empty(sum(len(branch) for _, branch in parts), BRANCH)
     count = 0
     for start, (taken, branch) in zip(lines, parts, strict=False):
         tops = {_name(data, branch, top): top for top in [0, *_shared(branch)]}
@@ -346,11 +327,11 @@ def _joined(data: Bytes, rows: Rows, lines: Ints, parts: Sequence[tuple[int, Int
         for name, top in tops.items():
             if name in known:
                 number[top] = known[name]
-                doubles.append((known[name], branch[top].copy()))
+                doubles.append((known[name], branch[top : top + 1].copy()))
         new = number < 0
         number[new] = count + np.arange(new.sum())
         known |= {name: int(number[top]) for name, top in tops.items()}
-        branch[1:, kernels.B_UP] = number[branch[1:, kernels.B_UP]]
+        branch["up"][1:] = number[branch["up"][1:]]
         mine = rows.branch[start : start + taken]
         mine[:] = number[mine]
         # Few are doubles, so the others move in a few long pieces, always downwards.
@@ -364,22 +345,23 @@ def _joined(data: Bytes, rows: Rows, lines: Ints, parts: Sequence[tuple[int, Int
     return whole[:count]
 
 
-def _shared(branch: Ints) -> list[int]:
+def _shared(branch: Scanned) -> list[int]:
     """Branches of top-level domains, which may go on in other parts."""
-    tops = (branch[:, kernels.B_KIND] == treekernels.HOST) & (branch[:, kernels.B_DEPTH] == 1)
+    tops = (branch["kind"] == walk.HOST) & (branch["depth"] == 1)
     return [int(top) for top in np.flatnonzero(tops)]
 
 
-def _name(data: Bytes, branch: Ints, at: int) -> bytes:
-    start, length = int(branch[at, kernels.B_AT]), int(branch[at, kernels.B_LEN])
+def _name(data: Bytes, branch: Scanned, at: int) -> bytes:
+    start, length = int(branch["at"][at]), int(branch["length"][at])
     return data[start : start + length].tobytes()
 
 
-def _add_double(joined: Ints, branch: int, double: Ints) -> None:
+def _add_double(joined: Scanned, branch: int, double: Scanned) -> None:
     """What another part says of the same branch."""
-    joined[branch, kernels.B_FLAGS] |= double[kernels.B_FLAGS]
-    for column in (kernels.B_LEAVES, kernels.B_KEYS, kernels.B_ROOM):
-        joined[branch, column] += double[column]
-    kernels.add_total(joined, branch, double[kernels.B_M], double[kernels.B_R], double[kernels.B_BOUND])
-    if double[kernels.B_FLAGS] & kernels.WILD:
-        joined[branch, kernels.B_OWN] = double[kernels.B_OWN]
+    joined["flags"][branch] |= double["flags"][0]
+    for column in ("leaves", "keys", "room"):
+        joined[column][branch] += double[column][0]
+    uri_m, uri_r = double["total"][0].tolist()
+    kernels.add_total(joined, branch, uri_m, uri_r, int(double["bound"][0]))
+    if double["flags"][0] & kernels.WILD:
+        joined["own"][branch] = double["own"][0]

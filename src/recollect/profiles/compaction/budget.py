@@ -26,8 +26,8 @@ from recollect.errors import FormatError, RecollectError, UsageError
 from recollect.formats.containers import OnProblem, atomic_output
 from recollect.formats.logs import LogEntry
 from recollect.formats.ukvs import Header
+from recollect.kernels import budget as kernels
 from recollect.model import Progress, ProgressCallback
-from recollect.profiles.compaction import budgetkernels as kernels
 from recollect.profiles.compaction import forecast
 from recollect.profiles.compaction.branches import Branches, branches_of
 from recollect.profiles.compaction.budgetlines import lines_of

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.formats.frequency import Frequency
-from recollect.profiles.compaction import budgetkernels as kernels
+from recollect.kernels import budget as kernels
+from recollect.kernels.branches import ABSENT, JSON, LEAF, OWN, TOTAL, VOID
 from recollect.profiles.compaction.branches import Branches
-from recollect.profiles.compaction.branchkernels import ABSENT, JSON, LEAF, OWN, TOTAL, VOID
 from recollect.profiles.compaction.optimum import Solution
 from recollect.profiles.maps.jsonmerge import merged_block
 
@@ -32,7 +32,9 @@ def lines_of(
     state = solution.states(up)
     above = np.where(up >= 0, state[np.maximum(up, 0)], 0)
     keep = np.zeros(len(branches.rows), np.bool_)
-    kernels.keep_rows(branches.rows.branch, branches.rows.role, branches.up, state, solution.decide, keep)
+    kernels.keep_rows(
+        branches.rows.branch, branches.rows.role, branches.up, state, solution.decide, keep.view(np.uint8)
+    )
     lines = _wildcards(branches, np.flatnonzero((state == 1) & (above == 0)))
     void = (state == 0) & (above == 1)
     void[:count] &= (branches.flags & VOID) == 0  # the map has the others already
@@ -59,7 +61,7 @@ def _wildcards(branches: Branches, chosen: NDArray[np.int64]) -> list[bytes]:
         chosen,
         branches.name_at,
         branches.name_length,
-        branches.is_path,
+        branches.is_path.view(np.uint8),
         branches.total,
         branches.bound,
         ends - lengths,
@@ -131,10 +133,13 @@ def _merged(branches: Branches, keep: NDArray[np.bool_], lines: list[bytes]) -> 
     before = np.empty(len(lines), np.int64)
     kernels.place(data, offset, text, starts, before)
     out = np.empty(PIECE, np.uint8)
-    at = np.zeros(2, np.int64)
-    while at[0] < len(offset) or at[1] < len(lines):
-        size = int(kernels.write_lines(data, offset, keep, text, starts, ends, before, at, out))
-        if size < 0:
-            out = np.empty(-size, np.uint8)
-        else:
+    row = new = 0
+    needed = 1
+    while needed:
+        if needed > len(out):
+            out = np.empty(needed, np.uint8)
+        size, row, new, needed = kernels.write_lines(
+            data, offset, keep.view(np.uint8), text, starts, ends, before, row, new, out
+        )
+        if size:
             yield out[:size].tobytes()

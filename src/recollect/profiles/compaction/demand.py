@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from recollect.errors import BadURI
 from recollect.formats.logs import LogEntry
-from recollect.profiles.compaction import demandkernels as kernels
+from recollect.kernels import budget as kernels
+from recollect.kernels.branches import HELD, match
 from recollect.profiles.compaction.branches import Branches
-from recollect.profiles.compaction.branchkernels import HELD
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.maps.lookup import keys_of
 from recollect.uris import is_surt, key_of_uri, uri_key
@@ -127,7 +127,7 @@ class Demand:
         stop = np.zeros(len(self.log), np.int64)
         np.add.at(stop, self.log.node_of, self.counts[list(halves)].sum(axis=0))
         passing = stop.copy()
-        kernels.sum_up(self.log.parent, passing)
+        kernels.add_upwards(self.log.parent, passing)
         nodes = np.flatnonzero(self.branch >= 0)
         by_branch = np.zeros((2, len(self.branches)), np.int64)
         by_branch[0, self.branch[nodes]] = passing[nodes]
@@ -205,7 +205,7 @@ def _best_spellings(branches: Branches, asked: Asked) -> dict[bytes, bytes]:
     log = tree_of(table_of(_text(keys)))
     depth = np.zeros(len(log), np.int64)
     branch, leaf = match_nodes(log, branches)
-    kernels.depths(log.parent, log.name_length, np.maximum(branch, leaf), depth)
+    kernels.matched_depths(log.parent, log.name_length, np.maximum(branch, leaf), depth)
     held = (leaf >= 0) | ((branch >= 0) & ((branches.flags[branch] & HELD) != 0))
     found = zip(held[log.node_of].tolist(), depth[log.node_of].tolist(), strict=True)
     reach = dict(zip(keys, found, strict=True))
@@ -221,7 +221,7 @@ def match_nodes(log: KeyTree, branches: Branches) -> tuple[Nodes, Ints]:
     """For each node of the log's tree the branch of that name, and the row of a plain leaf of that name; else -1."""
     branch, leaf = np.full(len(log), -1, np.int32), np.full(len(log), -1, np.int64)
     rows = branches.rows
-    kernels.match(
+    match(
         log.table.data,
         log.table.offsets[np.maximum(log.row, 0)] if len(log.table) else np.zeros(len(log), np.int64),
         log.name_length,

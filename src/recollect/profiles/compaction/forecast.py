@@ -25,13 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.kernels.branches import ABSENT, GROWN, HELD, OPEN
+from recollect.kernels.budget import PUT_ZERO, pass_on
 from recollect.profiles.compaction.branches import Branches
-from recollect.profiles.compaction.branchkernels import ABSENT, GROWN, HELD, OPEN
-from recollect.profiles.compaction.budgetkernels import PUT_ZERO
 from recollect.profiles.compaction.demand import Demand, Tally
 from recollect.profiles.compaction.optimum import Costs, Solution, Stakes
 from recollect.profiles.compaction.prior import Shares, shares_of, spread
-from recollect.profiles.words import kernel
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +101,7 @@ class Forecaster:
         weight = _sums(branches.up[1:], shares.weight[1:], len(branches))
         new = (self._loose + self._guess(shares, weight)) / self._total[:, None]
         mass = np.zeros(len(branches))
-        _pass_on(branches.up, self._onward, new[:, ON] / np.where(weight > 0, weight, 1.0), shares.weight, mass)
+        pass_on(branches.up, self._onward, new[:, ON] / np.where(weight > 0, weight, 1.0), shares.weight, mass)
         staying = shares.stay / (shares.stay + shares.leave)
         own = mass * (self._stop + new[:, MISS] * staying)
         own[_perhaps_held(branches)] = 0.0
@@ -159,14 +158,6 @@ def _discounts(level: NDArray[np.int64], seen: NDArray[np.int64]) -> Floats:
     for r in (1, 2, 3):
         result[:, r] = np.clip(r - (r + 1) * scale * ways[:, r + 1] / ways[:, r], 0, r)
     return result
-
-
-@kernel
-def _pass_on(up: Any, onward: Any, per_weight: Any, weight: Any, mass: Any) -> Any:
-    """Send mass down the tree: to where lookups went before (`onward` begins with branch 1), and by weight."""
-    mass[0] = 1.0
-    for i in range(1, up.shape[0]):
-        mass[i] = mass[up[i]] * (onward[i - 1] + per_weight[up[i]] * weight[i])
 
 
 def wrong_answers(demand: Demand, tally: Tally, solution: Solution, up: NDArray[np.int32]) -> int:

@@ -1,8 +1,8 @@
 """A map in arrays: its lines as columns, its keys as a tree.
 
 Hides: the parsing of millions of lines, and the order problem: subtrees are not contiguous in byte order (see
-`treekernels`), yet the tree is built in one pass over byte-sorted rows, without sorting them again. The text comes from
-`plainmap`, mapped and not loaded.
+`kernels/walk.pxd`), yet the tree is built in one pass over byte-sorted rows, without sorting them again. The text
+comes from `plainmap`, mapped and not loaded.
 
 `KeyTable` has one row per record, in file order (bytes). About 45 bytes a row. `KeyTree` has one node per host
 segment, port, path root and path segment. Node 0 is the root; a parent's number is smaller than its children's, so a
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import FormatError, NotSorted
-from recollect.profiles import linekernels
-from recollect.profiles.compaction import treekernels as kernels
+from recollect.kernels import lines
+from recollect.kernels import walk as kernels
 
 Bytes = NDArray[np.uint8]
 
@@ -51,13 +51,13 @@ class KeyTable:
     def void(self) -> NDArray[np.bool_]:
         """Rows whose frequency is a void: URI-Ms exactly 0 (`0`, `0-`, `0/20`)."""
         low = self.bounds & 3
-        void: NDArray[np.bool_] = (self.uri_m == 0) & ((low == linekernels.EXACT) | (low == linekernels.AT_MOST))
+        void: NDArray[np.bool_] = (self.uri_m == 0) & ((low == lines.EXACT) | (low == lines.AT_MOST))
         return void
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTree:
-    """The tree over a table. `kind` is ROOT, HOST, LONE (an IP host), PORT or PATH of `treekernels`; `depth` counts
+    """The tree over a table. `kind` is ROOT, HOST, ADDRESS, PORT or PATH of `kernels.walk`; `depth` counts
     from 1 in hosts and again from 1 (the root of a host's paths) in paths; `row` is a row whose key begins with the
     node's name."""
 
@@ -89,7 +89,7 @@ class KeyTree:
 def table_of(data: Bytes, *, name: str = "") -> KeyTable:
     """The table of a map's text; raises NotSorted or FormatError with the line where the text is not plain and
     sorted."""
-    count = int(linekernels.count_lines(data, 0, len(data)))
+    count = lines.count_lines(data, 0, len(data))
     offsets = np.empty(count, np.int64)
     key_lengths = np.empty(count, np.int32)
     line_lengths = np.empty(count, np.int32)
@@ -97,17 +97,16 @@ def table_of(data: Bytes, *, name: str = "") -> KeyTable:
     uri_r = np.empty(count, np.int64)
     bounds = np.empty(count, np.uint8)
     tails = np.empty(count, np.int32)
+    wild = np.empty(count, np.bool_)
     rows, status, at = kernels.scan_table(
-        data, 0, len(data), offsets, key_lengths, line_lengths, uri_m, uri_r, bounds, tails
+        data, offsets, key_lengths, line_lengths, uri_m, uri_r, bounds, tails, wild.view(np.uint8)
     )
     if status:
-        line = int(linekernels.count_lines(data, 0, at)) + 1
+        line = lines.count_lines(data, 0, at) + 1
         where = f"{name or 'map'}:{line}"
-        if status == linekernels.ODD:
+        if status == lines.ODD:
             raise FormatError("a line that is no plain record", where=where)
         raise NotSorted("keys out of order or repeated", where=where, hint="recollect merge sorts and joins them")
-    wild = np.empty(rows, np.bool_)
-    kernels.mark_wildcards(data, offsets[:rows], key_lengths[:rows], wild)
     return KeyTable(
         data,
         offsets[:rows],
@@ -117,7 +116,7 @@ def table_of(data: Bytes, *, name: str = "") -> KeyTable:
         uri_r[:rows],
         bounds[:rows],
         tails[:rows],
-        wild,
+        wild[:rows],
     )
 
 

@@ -1,6 +1,6 @@
 """The best map within a budget: an exact optimum for a price, the price searched, what is left over spent.
 
-Hides: the search. For each price the optimum is exact (`budgetkernels.optimum`); over all prices these optima are
+Hides: the search. For each price the optimum is exact (`kernels.budget.optimum`); over all prices these optima are
 the corners of the lower convex hull of cost against loss. The search brackets the budget between two neighbouring
 corners by the slope between them, which ends at the exact edge. Between corners lie cheaper improvements of single
 subtrees: those that still fit are taken, the best ratio first, from ever finer optima.
@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.profiles.compaction import budgetkernels as kernels
+from recollect.kernels import budget as kernels
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -84,8 +84,8 @@ class Optimiser:
         decide = np.zeros(len(stakes.up), np.uint8)
         cost, loss = kernels.optimum(
             stakes.up,
-            stakes.is_open,
-            self.may_roll,
+            stakes.is_open.view(np.uint8),
+            self.may_roll.view(np.uint8),
             costs.listed,
             costs.wild,
             costs.void,
@@ -98,7 +98,7 @@ class Optimiser:
             self._loss[kept],
             decide,
         )
-        return Solution(price, int(cost), float(loss), decide)
+        return Solution(price, cost, loss, decide)
 
     @cached_property
     def cheapest(self) -> Solution:
@@ -179,15 +179,15 @@ class Optimiser:
         self.weigh(decide)
         more, gain = cost - self._cost[at, above], self._loss[at, above] - loss
         ratio = np.where(more > 0, gain / np.maximum(more, 1), np.inf)
-        chosen = np.zeros(len(up), np.bool_)
-        kernels.pick(up, np.lexsort((at, -ratio)), at, more, gain, budget - solution.cost, chosen)
+        chosen, passed = np.zeros(len(up), np.uint8), np.zeros(len(up), np.uint8)
+        kernels.pick(up, np.lexsort((at, -ratio)), at, more, gain, budget - solution.cost, chosen, passed)
         kernels.adopt(up, chosen, decide, better.decide)
         return Solution(solution.price, *self.weigh(decide), decide)
 
     def weigh(self, decide: NDArray[np.uint8]) -> tuple[int, float]:
         """What given decisions cost and lose."""
         stakes, costs = self.stakes, self.costs
-        cost, loss = kernels.weigh(
+        return kernels.weigh(
             stakes.up,
             costs.listed,
             costs.wild,
@@ -199,4 +199,3 @@ class Optimiser:
             self._cost,
             self._loss,
         )
-        return int(cost), float(loss)

@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from recollect.profiles.compaction import branchkernels as kernels
+from recollect.kernels import branches as kernels
+from recollect.kernels import budget
 from recollect.profiles.compaction.branches import Branches
 
 Floats = NDArray[np.float64]
@@ -63,21 +63,6 @@ def shares_of(branches: Branches, temper: float = TEMPER) -> Shares:
 
 def spread(branches: Branches, shares: Shares) -> tuple[Floats, Floats]:
     """The mass that leaves at each branch, and that asks for the branch itself; both sum to 1 over a whole tree."""
-    leave, own = np.zeros(len(branches)), np.zeros(len(branches))
-    _spread(branches.up, shares.weight, shares.stay, shares.leave, leave, own)
+    everything, mass, leave, own = (np.empty(len(branches)) for _ in range(4))
+    budget.spread(branches.up, shares.weight, shares.stay, shares.leave, everything, mass, leave, own)
     return leave, own
-
-
-@njit(cache=True, nogil=True)
-def _spread(up: NDArray[np.int32], weight: Floats, stay: Floats, out: Floats, leave: Floats, own: Floats) -> None:
-    count = up.shape[0]
-    everything = stay + out
-    for i in range(count - 1, 0, -1):
-        everything[up[i]] += weight[i]
-    mass = np.zeros(count)
-    mass[0] = 1.0
-    for i in range(count):
-        if i:
-            mass[i] = mass[up[i]] * weight[i] / everything[up[i]]
-        leave[i] = mass[i] * out[i] / everything[i]
-        own[i] = mass[i] * stay[i] / everything[i]

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from recollect.formats.containers import OnProblem
 from recollect.formats.logs import LogEntry
+from recollect.kernels import budget as kernels
+from recollect.kernels import walk
+from recollect.kernels.branches import ABSENT, HELD, VOID, WILD
 from recollect.model import Progress, ProgressCallback
-from recollect.profiles.compaction import budgetkernels as kernels
-from recollect.profiles.compaction import forecast, treekernels
+from recollect.profiles.compaction import forecast
 from recollect.profiles.compaction.branches import Branches
-from recollect.profiles.compaction.branchkernels import ABSENT, HELD, VOID, WILD
 from recollect.profiles.compaction.budget import Case, opened
 from recollect.profiles.compaction.demand import Tally
 from recollect.profiles.compaction.forecast import Forecaster, Smoothing
@@ -210,9 +211,10 @@ def _rolled(branches: Branches, weights: Weights) -> NDArray[np.bool_]:
     children = np.where(is_path, np.where(deepest, rests, branches.kinds), branches.kinds - roots)
     host, path = weights.host_cutoffs(), weights.path_cutoffs()
     cutoff = np.where(is_path, _at(path, branches.depth), _at(host, branches.depth))
-    # A host that is first met through a port, of which nothing but ports is held, does not roll up.
-    host_only = branches.kind == treekernels.HOST
-    host_only[host_only] = branches.data[(branches.name_at + branches.name_length)[host_only]] != ord(":")
+    # A host that is first met through a port, of which nothing but ports is held, does not roll up, nor do numbers.
+    host_only = branches.kind == walk.HOST
+    first, after = (branches.data[at[host_only]] for at in (branches.name_at, branches.name_at + branches.name_length))
+    host_only[host_only] = (after != ord(":")) & ((first < ord("0")) | (first > ord("9")))
     return np.asarray((children > cutoff) & (is_path | host_only))
 
 

@@ -32,8 +32,8 @@ from recollect.formats.frequency import VOID, Frequency
 from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header, Record, Writer
+from recollect.kernels import walk as kernels
 from recollect.model import Problem, Progress, ProgressCallback
-from recollect.profiles.compaction import treekernels as kernels
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.maps.lookup import MementoMap, keys_of
 from recollect.uris import ancestors

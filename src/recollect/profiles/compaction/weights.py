@@ -5,7 +5,7 @@ distinct children that hold something exceeds weight · a · d^-k, with a and k 
 paper, section 5.3). The shallowest node wins. A top-level domain rolls up only when asked, an IP address never octet
 by octet.
 
-One pass over the map in the order of bytes (`treekernels`). Kept in memory are the open nodes (as deep as a key is
+One pass over the map in the order of bytes (`kernels/walk.pxd`). Kept in memory are the open nodes (as deep as a key is
 long) and the output lines below nodes that have not been decided yet. A node is decided as soon as it has too many
 children, so an undecided one has at most as many children as its cutoff: memory depends on depth and cutoffs, not on
 the number of keys. Work is cut at places where no node goes on and shared out among threads; the result is the same
@@ -37,17 +37,18 @@ from recollect.errors import FormatError, UsageError
 from recollect.formats.containers import OnProblem, atomic_output
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header
+from recollect.kernels import rollup as kernels
+from recollect.kernels import walk
+from recollect.kernels.lines import count_lines
 from recollect.model import Progress, ProgressCallback
-from recollect.profiles.compaction import rollupkernels as kernels
 from recollect.profiles.compaction.fit import fit_power_law
-from recollect.profiles.linekernels import N_FIELDS, ODD, count_lines
 from recollect.profiles.maps.jsonmerge import merged_block
 from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
 
 Bytes = NDArray[np.uint8]
 
-PIECE = 1 << 23  # of input per turn of a thread, and the size of a task where the map is large enough
-OUT_BUFFER = 1 << 20
+PIECE = 1 << 23  # of input for a task, where the map is large enough
+TURN = 1 << 20  # of input between two looks at the output
 JOIN_AT = 256  # blocks of one node that wait to be joined in one go
 IN_MEMORY = 1 << 26  # output of one task beyond this goes to a temporary file
 
@@ -223,7 +224,7 @@ class NeedsTidying(FormatError):
     """The map is not plain, sorted and unique after all. If a tidied map raises it, a key is quoted."""
 
     def __init__(self, plain: PlainMap, at: int) -> None:
-        line = int(count_lines(plain.data, 0, at)) + 1
+        line = count_lines(plain.data, 0, at) + 1
         super().__init__("a line that cannot be compacted", where=f"{plain.label}:{line}", why="its key is quoted")
 
 
@@ -286,8 +287,8 @@ def _tasks(plain: PlainMap, weights: Weights, size: int) -> Iterator[tuple[int, 
     """Ranges of about `size` bytes between which no node goes on that may roll up."""
     data, start, end = plain.data, plain.start, len(plain.data)
     while start < end:
-        stop = int(kernels.safe_cut(data, start, end, min(start + size, end), weights.rollup_tlds))
-        if stop < end and not kernels.lines_rise(data, start, stop, end):
+        stop = walk.safe_cut(data, start, end, min(start + size, end), weights.rollup_tlds)
+        if stop < end and not walk.lines_rise(data, start, stop, end):
             raise NeedsTidying(plain, stop)
         yield start, stop
         start = stop
@@ -295,61 +296,20 @@ def _tasks(plain: PlainMap, weights: Weights, size: int) -> Iterator[tuple[int, 
 
 def _run(plain: PlainMap, start: int, stop: int, weights: Weights) -> _Result:
     """Compact one range."""
-    data = plain.data
-    regs = np.zeros(kernels.N_REGISTERS, np.int64)
-    regs[kernels.R_AT] = start
-    regs[kernels.R_PREVIOUS] = -1
-    regs[kernels.R_PAUSE] = start + PIECE
-    fields = np.zeros(N_FIELDS, np.int64)
-    stack = np.zeros((1 << 12, kernels.N_STACK), np.int64)
-    entries = np.zeros((1 << 12, kernels.N_ENTRY), np.int64)
-    events = np.zeros((1 << 12, 4), np.int64)
-    out = np.empty(OUT_BUFFER, np.uint8)
     tally = np.zeros((2, max(weights.max_host_depth, weights.max_path_depth) + 1, 2), np.int64)
-    host_cutoffs, path_cutoffs = weights.host_cutoffs(), weights.path_cutoffs()
+    rollup = kernels.Rollup(plain.data, start, stop, weights.host_cutoffs(), weights.path_cutoffs(), tally)
     text: IO[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - handed on in the result
-    blocks = _Blocks(data)
+    blocks = _Blocks(plain.data)
+    pause = start
     while True:
-        status = kernels.compact(
-            data,
-            stop,
-            regs,
-            fields,
-            stack,
-            entries,
-            out,
-            events,
-            tally,
-            host_cutoffs,
-            path_cutoffs,
-            weights.max_host_depth,
-            weights.max_path_depth,
-        )
-        for piece in blocks.settle(events[: regs[kernels.R_EVENTS]], out[: regs[kernels.R_OUT]]):
+        pause += TURN
+        status = rollup.run(pause)
+        for piece in blocks.settle(rollup.take_events(), rollup.take_output()):
             text.write(piece)
-        filled = int(regs[kernels.R_OUT])
-        regs[kernels.R_EVENTS] = regs[kernels.R_OUT] = 0
         if status == kernels.DONE:
-            counts = regs[[kernels.R_LINES, kernels.R_WRITTEN, kernels.R_ROLLUPS]]
-            return _Result(counts, tally, text)
-        if status in (ODD, kernels.UNSORTED):
-            raise NeedsTidying(plain, int(regs[kernels.R_AT]))
-        if status == kernels.PAUSED:
-            regs[kernels.R_PAUSE] += PIECE
-        elif status == kernels.STACK_FULL:
-            stack = _grown(stack)
-        elif status == kernels.ENTRIES_FULL:
-            entries = _grown(entries)
-        elif status == kernels.EVENTS_FULL and 2 * regs[kernels.R_TOP] > len(events):
-            events = _grown(events)
-        elif status == kernels.OUT_FULL and filled == 0:  # one line does not fit
-            out = np.empty(2 * len(out), np.uint8)
-
-
-def _grown(array: NDArray[np.int64]) -> NDArray[np.int64]:
-    bigger = np.zeros((2 * len(array), array.shape[1]), np.int64)
-    bigger[: len(array)] = array
-    return bigger
+            return _Result(np.array([rollup.lines, rollup.written, rollup.rollups]), tally, text)
+        if status != kernels.PAUSED:
+            raise NeedsTidying(plain, rollup.at)
 
 
 class _Blocks:
@@ -361,10 +321,10 @@ class _Blocks:
         self._below: dict[int, list[str]] = {}
         self._rolled: dict[int, str] = {}
 
-    def settle(self, events: NDArray[np.int64], out: Bytes) -> Iterator[bytes]:
+    def settle(self, events: list[tuple[int, int, int, int]], out: bytes) -> Iterator[bytes]:
         """Follow the kernel's events; yields its output with merged blocks put in."""
         written = 0
-        for what, node, first, second in events.tolist():
+        for what, node, first, second in events:
             if what == kernels.EVENT_LINE:
                 self._add(node, self._text(first, second))
             elif what == kernels.EVENT_OWN:
@@ -372,9 +332,9 @@ class _Blocks:
             elif what == kernels.EVENT_CLOSE:
                 self._close(node, first, second)
             else:
-                yield out[written:first].tobytes() + b" " + self._rolled.pop(node).encode("utf-8", "surrogateescape")
+                yield out[written:first] + b" " + self._rolled.pop(node).encode("utf-8", "surrogateescape")
                 written = first
-        yield out[written:].tobytes()
+        yield out[written:] if written else out
 
     def _text(self, start: int, stop: int) -> str:
         return self._data[start:stop].tobytes().decode("utf-8", "surrogateescape")

@@ -70,6 +70,7 @@ class Batch:
     capture_at: Callable[[int], Capture]
     weights: Ints | None = None
     offset: int = 0  # lines of the piece that stand before the batch
+    starts: NDArray[np.int32] | None = None  # where each line begins in the text, if that has the lines
     left_out: Counter[str] = field(default_factory=Counter)
     problems: list[tuple[int, str, str]] = field(default_factory=list)
 
@@ -150,7 +151,7 @@ def read_batch(
         text, columns.run_of[:lines], columns.times[:lines], columns.statuses[:lines], columns.media[:lines] + 1,
         columns.states[:lines] == kernels.GOOD,
         columns.surt_at[:runs], columns.surt_length[:runs], columns.surt_at[:runs], columns.key_length[:runs],
-        names, lambda line: parser(line_text(line)),
+        names, lambda line: parser(line_text(line)), starts=starts,
     )  # fmt: skip
     _Mender(batch, line_text, all_schemes).mend()
     return batch, begin + stop

@@ -17,14 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import BadURI
-from recollect.profiles.maps import searchkernels as kernels
+from recollect.kernels import search as kernels
 from recollect.profiles.maps.lookup import MementoMap, keys_of
 from recollect.profiles.maps.maptext import MappedText
 
 # A piece is sorted and searched in one sweep, so longer ones are quicker by the line.
 PIECE = 1 << 22
-
-_WORDS = np.frombuffer(b"".join(word.ljust(8, b"\0") for word in (b"yes", b"no", b"unknown")), np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +70,13 @@ def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:
     positions = np.empty(count, np.int64)
     plain = np.flatnonzero(lengths >= 0)
     if len(plain):
-        positions[plain] = text.search_many(lines, offsets[plain], lengths[plain])[0]
+        positions[plain] = text.search_many(lines, offsets[plain], lengths[plain])
     bad = _answer_others(opened, text, piece, offsets, sizes, np.flatnonzero(lengths < 0), positions)
     # A key is as long as its line or three bytes longer, a frequency has at most 42 bytes.
     out = np.empty(2 * len(piece) + 64 * count + 64, np.uint8)
     tally = np.zeros(3, np.int64)
     absent = kernels.NO if opened.header.is_complete else kernels.UNSURE
-    size = kernels.write_answers(text.data, text.stop, positions, absent, _WORDS, lines, offsets, sizes, out, tally)
+    size = kernels.write_answers(text.data, positions, absent, lines, offsets, sizes, out, tally)
     yes, no, unknown = (int(number) for number in tally)
     return BulkAnswers(out[:size].tobytes(), yes, no, unknown, tuple(bad))
 
@@ -110,7 +108,7 @@ def _answer_others(
     if keys:
         lengths = np.fromiter((len(key) for key in keys), np.int64, len(keys))
         buffer = np.frombuffer(b"".join(keys), np.uint8)
-        places = text.search_many(buffer, np.cumsum(lengths) - lengths, lengths)[0]
+        places = text.search_many(buffer, np.cumsum(lengths) - lengths, lengths)
         for row, place in zip(owners, places.tolist(), strict=True):
             if place >= 0 and (positions[row] < 0 or opened.prefers(place, int(positions[row]))):
                 positions[row] = place

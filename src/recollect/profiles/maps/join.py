@@ -1,4 +1,4 @@
-"""Lines of several maps merged as text; imported only where that is worth waking Numba up."""
+"""Lines of several maps merged as text (`kernels.join`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recollect.profiles.linekernels import N_FIELDS
-from recollect.profiles.maps import joinkernels as kernels
+from recollect.kernels import join as kernels
 
 
 class NotPlain(Exception):
@@ -27,12 +26,9 @@ class Joined(NamedTuple):
 
 
 class Joiner:
-    """Merges texts of sorted lines; its arrays are used again."""
+    """Merges texts of sorted lines; its buffer is used again."""
 
-    def __init__(self, maps: int, *, disjoint: bool) -> None:
-        self._lines = np.zeros((maps, N_FIELDS), np.int64)
-        self._queue = np.zeros(maps + 1, np.int64)
-        self._total = np.zeros(4, np.int64)
+    def __init__(self, *, disjoint: bool) -> None:
         self._disjoint = disjoint
         self._out = np.zeros(0, np.uint8)
 
@@ -44,15 +40,13 @@ class Joiner:
         starts = ends - [len(text) for text in whole]
         if len(self._out) < len(data):
             self._out = np.zeros(len(data), np.uint8)
-        counts = np.zeros(kernels.N_COUNTS, np.int64)
-        length = kernels.join(
-            data, starts, ends, self._lines, self._queue, self._total, self._disjoint, self._out, counts
+        length, records, keys, duplicates, first_length, last, last_length = kernels.join(
+            data, starts, ends, self._disjoint, self._out
         )
         if length == kernels.NOT_PLAIN:
             raise NotPlain
         if length == kernels.ODD_LINE:
             return None
-        records, keys, duplicates, first_length, last, last_length = counts.tolist()
         text = self._out[:length]
         last_key = text[last : last + last_length].tobytes()
         return Joined(text.data, keys, records, duplicates, text[:first_length].tobytes(), last_key)

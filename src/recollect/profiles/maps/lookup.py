@@ -89,13 +89,10 @@ class MementoMap:
         return self._columns and not self._policy
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, few: bool = False) -> MementoMap:
-        """Open a map: a file in any container that can be searched, or a folder of parts.
-
-        For a `few` lookups it is opened without compiled code, which is quicker to begin and slower to go on.
-        """
+    def open(cls, path: str | os.PathLike[str]) -> MementoMap:
+        """Open a map: a file in any container that can be searched, or a folder of parts."""
         name = os.fspath(path)
-        return cls(open_text(name, few=few), name)
+        return cls(open_text(name), name)
 
     def close(self) -> None:
         """Let go of the file at once, instead of when nobody refers to the map any more."""
@@ -320,7 +317,7 @@ def _stamp(path: str) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def open_map(path: str | os.PathLike[str], *, few: bool = False) -> Holdings:
+def open_map(path: str | os.PathLike[str]) -> Holdings:
     """Open a map, a folder of parts or a filter, whichever it is; see `MementoMap.open`."""
     name = os.fspath(path)
     if Path(name).is_file():
@@ -328,4 +325,4 @@ def open_map(path: str | os.PathLike[str], *, few: bool = False) -> Holdings:
 
         if is_filter(name):
             return FilterMap.open(name)
-    return MementoMap.open(name, few=few)
+    return MementoMap.open(name)

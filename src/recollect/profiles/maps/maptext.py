@@ -1,11 +1,8 @@
 """The text of a map for searching: a mapped file, a block-compressed file, or several parts in order.
 
-Hides: where lines are. All three find the deciding line of a key among its lookup keys; see `searchkernels` for the
+Hides: where lines are. All three find the deciding line of a key among its lookup keys; see `kernels.search` for the
 search itself. `find` gives (deciding key, its lines) or None; lines are several only where a map has more key columns
 than one.
-
-Kernels are loaded with the first mapped text: that takes a third of a second, and many more on a machine that has to
-compile them first. Who has a few questions only is better served without (`open_text`, `few`).
 
 Memory: nothing of a mapped file is loaded; of a compressed one a few blocks of text are kept.
 """
@@ -27,15 +24,15 @@ from recollect.errors import RecollectError
 from recollect.formats.blocks import BlockFile
 from recollect.formats.parts import part_names
 from recollect.formats.ukvs import Header, open_map
+from recollect.kernels.search import MapSearch
 from recollect.profiles.maps.plainmap import open_plain, plain_of, tidied
 from recollect.uris import lookup_keys
 
 Hit = tuple[bytes, list[bytes]]
-NO_MEMORY = np.zeros(0, np.int64)
 KNOWN_WILDCARDS = 1 << 12
 CHECKED_WHOLE = 1 << 24  # bytes; takes some 20 ms
 CHECKED_PACKED = 1 << 20  # bytes of a compressed file, ten times as much text; takes some 50 ms
-SAMPLES, SAMPLE_LINES, SAMPLE_BYTES = 256, 64, 1 << 12
+SAMPLES, SAMPLE_LINES = 256, 64
 
 
 class MapText(Protocol):
@@ -52,15 +49,12 @@ class MapText(Protocol):
     def close(self) -> None: ...
 
 
-def open_text(path: str, *, few: bool = False) -> MapText:
-    """Open a map for searching by what it is; for a few searches without kernels."""
+def open_text(path: str) -> MapText:
+    """Open a map for searching by what it is."""
     if Path(path).is_dir():
-        return PartedText(path, few=few)
+        return PartedText(path)
     file = BlockFile.open(path)
     if file.view is not None:
-        if few and _is_plainly_sorted(file.view):
-            with open_map(path) as opened:
-                return BlockText(file, opened.header)
         text = MappedText(np.frombuffer(file.view, np.uint8), path)
         return text if text.looks_sorted() else _put_in_order(path)
     with open_map(path) as opened:
@@ -75,18 +69,6 @@ def open_text(path: str, *, few: bool = False) -> MapText:
     file.close()
     with open_plain(path) as plain:
         return MappedText(plain.data, path)
-
-
-def _is_plainly_sorted(text: memoryview) -> bool:
-    """Whether a search among lines cannot be led astray: headers below all keys, then keys that rise, as far as is
-    looked."""
-    if bytes(text[:1]) in (b"@", b"\xef"):
-        return False
-    if len(text) <= CHECKED_WHOLE:
-        lines = bytes(text).removesuffix(b"\n").split(b"\n")
-        return _rise(list(dropwhile(lambda line: line[:1] in (b"!", b"#", b"\r", b""), lines)))
-    windows = (bytes(text[at : at + SAMPLE_BYTES]) for at in range(0, len(text), len(text) // SAMPLES))
-    return _rise([line for window in windows for line in window.split(b"\n")[1:-1]])
 
 
 def _blocks_rise(file: BlockFile) -> bool:
@@ -117,30 +99,20 @@ class MappedText:
     """Text in one piece: a mapped file, or a small one that was decompressed into memory."""
 
     def __init__(self, data: NDArray[np.uint8], path: str) -> None:
-        from recollect.profiles.maps import searchkernels
-
-        self._kernels = searchkernels
         self.data = data
         plain = plain_of(data, path)
         self.header = plain.header
         self.start = plain.start
         self.stop = len(self.data)
-        self.everything = self._everything()
+        self._search = MapSearch(data, plain.start)
 
     def looks_sorted(self) -> bool:
         """Whether keys rise: all of a small map, samples of a large one. A search in disorder would miss things."""
         windows = 0 if self.stop - self.start <= CHECKED_WHOLE else SAMPLES
-        return bool(self._kernels.looks_sorted(self.data, self.start, self.stop, windows, SAMPLE_LINES))
-
-    def _everything(self) -> int:
-        """Where the line of `*` is, or -1."""
-        search = self._kernels.search
-        at, _, kind, _ = search(self.data, self.start, self.stop, -1, -1, _array(b"*"), NO_MEMORY)
-        return int(at) if kind == self._kernels.EXACT else -1
+        return self._search.looks_sorted(windows, SAMPLE_LINES)
 
     def find(self, key: bytes) -> Hit | None:
-        search = self._kernels.search
-        at, _, _, _ = search(self.data, self.start, self.stop, -1, self.everything, _array(key), NO_MEMORY)
+        at = self._search.find(key)
         return None if at < 0 else self.hit_at(at)
 
     def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
@@ -148,40 +120,21 @@ class MappedText:
             return []
         sizes = np.fromiter((len(key) for key in keys), np.int64, len(keys))
         offsets = np.cumsum(sizes) - sizes
-        positions, _, _ = self.search_many(_array(b"".join(keys)), offsets, sizes)
+        positions = self.search_many(_array(b"".join(keys)), offsets, sizes)
         return [None if at < 0 else self.hit_at(at) for at in positions.tolist()]
 
     def search_many(
         self, keys: NDArray[np.uint8], offsets: NDArray[np.int64], sizes: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-        """For keys in one buffer: positions of their deciding lines (-1), bytes they speak for, and NONE, EXACT or
-        WILD."""
-        count = len(offsets)
-        order = np.arange(count)
-        self._kernels.sort_keys(keys, offsets, sizes, order, np.empty_like(order))
-        positions = np.empty(count, np.int64)
-        names = np.empty(count, np.int64)
-        kinds = np.empty(count, np.uint8)
-        memory = np.full(int(sizes.max(initial=0)) + 1, self._kernels.UNKNOWN)
-        self._kernels.search_many(
-            self.data,
-            self.start,
-            self.stop,
-            self.everything,
-            keys,
-            offsets,
-            sizes,
-            order,
-            memory,
-            positions,
-            names,
-            kinds,
-        )
-        return positions, names, kinds
+    ) -> NDArray[np.int64]:
+        """For keys in one buffer the positions of their deciding lines, or -1."""
+        order = np.arange(len(offsets))
+        positions = np.empty_like(order)
+        self._search.find_many(keys, offsets, sizes, order, np.empty_like(order), positions)
+        return positions
 
     def lines_under(self, start: bytes) -> Iterator[bytes]:
         """The lines that begin with some bytes, which have no white space among them."""
-        at = int(self._kernels.place(self.data, self.start, self.stop, _array(start)))
+        at = self._search.place(start)
         while at < self.stop:
             line, at = self._line(at)
             if not line.startswith(start):
@@ -284,11 +237,11 @@ def _records(file: BlockFile, several: bool, key: bytes) -> list[bytes]:
 class PartedText:
     """A folder whose files together are one sorted map, such as `part-00000.ukvs`, ..."""
 
-    def __init__(self, path: str, *, few: bool = False) -> None:
+    def __init__(self, path: str) -> None:
         names = part_names(Path(path))
         if not names:
             raise RecollectError("no map in this folder", where=path, hint="expected part-*.ukvs, or a manifest.json")
-        self._parts: list[MapText] = [open_text(str(name), few=few) for name in names]
+        self._parts: list[MapText] = [open_text(str(name)) for name in names]
         self.header = self._parts[0].header
         for part in self._parts:
             # Only the first part says what the columns are.

@@ -229,7 +229,7 @@ class _Merger:
 
         tell, told = self._on_problem, list[Problem]()
         self._on_problem = told.append if tell else None
-        joiner = Joiner(len(self._inputs), disjoint=self._options.disjoint)
+        joiner = Joiner(disjoint=self._options.disjoint)
         try:
             with Writer(output, self._header, late=partial(with_keys, self._header)) as writer, ExitStack() as stack:
                 opened = [stack.enter_context(item.opened(self._on_problem)) for item in self._inputs]

@@ -37,9 +37,9 @@ from recollect.formats.detect import Kind, inspect
 from recollect.formats.forms import Asked
 from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.ukvs import open_map as open_records
+from recollect.kernels import search as kernels
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.profile import Tally
-from recollect.profiles.maps import searchkernels as kernels
 from recollect.profiles.maps.lookup import Holdings, MementoMap, keys_of, open_map
 from recollect.profiles.maps.maptext import MappedText
 from recollect.uris import is_surt, surt, uri_key
@@ -163,9 +163,9 @@ def asked_by(holdings: Holdings, lookups: Lookups) -> NDArray[np.bool_]:
 
 
 def _asked_in_bulk(text: MappedText, lookups: Lookups) -> NDArray[np.bool_]:
-    positions, _, _ = text.search_many(lookups.buffer, lookups.offsets, lookups.sizes)
-    answers = np.full(len(positions), kernels.NO, np.int64)
-    kernels.answers_at(text.data, text.stop, positions, answers)
+    positions = text.search_many(lookups.buffer, lookups.offsets, lookups.sizes)
+    answers = np.full(len(positions), kernels.NO, np.uint8)
+    kernels.answers_at(text.data, positions, answers)
     asked = np.zeros(len(lookups.uris), np.bool_)
     asked[lookups.owners[answers != kernels.NO]] = True  # of several spellings, what holds something wins
     if text.header.lists_voids:

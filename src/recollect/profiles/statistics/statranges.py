@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.profiles.statistics import statskernels as kernels
+from recollect.kernels import statistics as kernels
 from recollect.profiles.statistics.policycosts import DomainPolicies, Parts, keys_of_domain
 from recollect.profiles.statistics.statscan import SortedSurts, SurtCounts
 from recollect.profiles.statistics.treestats import TreeCounts, TreeStats
@@ -48,7 +48,7 @@ class TopCounts:
     def as_one(self) -> TreeCounts:
         """The tree with one node where each range had one."""
         tree = self.tree
-        level = tree.level(kernels.HOST, 1)
+        level = tree.level(kernels.OF_HOSTS, 1)
         level.histogram = Counter({tree.keys: 1})
         level.with_children = int(level.children > 0)
         tree.cut[1] = min(int(tree.cut[1]), 1)

@@ -2,8 +2,8 @@
 
 Hides how they are counted: one pass over the indexes through the external sort of `sorting`, with the month of each
 capture as label; then one pass over the sorted records, in which SURTs, keys and the nodes of the tree each come once
-(`statskernels`). Memory does not grow with the input. A map has lost times, statuses and single URI-Rs, so it gives
-fewer tables; what is missing is None or empty, never guessed.
+(`kernels.statistics`). Memory does not grow with the input. A map has lost times, statuses and single URI-Rs, so it
+gives fewer tables; what is missing is None or empty, never guessed.
 
 Names of tables: MementoMap paper (2019) Tables 1, 4, 5, 6, 7, 8; CDX summarization paper (2015) Table 1 and equations 2
 to 4.
@@ -26,6 +26,7 @@ from recollect.formats.containers import OnProblem
 from recollect.formats.detect import Kind, Source, find_sources, on_disk
 from recollect.formats.forms import Asked
 from recollect.formats.ukvs import open_map
+from recollect.kernels import statistics as kernels
 from recollect.model import ProgressCallback
 from recollect.profiles.compaction.fit import fit_heaps, fit_power_law
 from recollect.profiles.indexes.options import quarter_of_memory
@@ -33,7 +34,6 @@ from recollect.profiles.indexes.profile import Tally
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions
 from recollect.profiles.indexes.select import Filter, Selection
-from recollect.profiles.statistics import statskernels as kernels
 from recollect.profiles.statistics.distribution import Distribution, distribution_of
 from recollect.profiles.statistics.statscan import (
     CaptureCounts,
@@ -172,7 +172,7 @@ def tables(
     spread = distribution_of(seen.histogram)
     captures = spread.captures if spread else 0
     years = _years(seen.months, captured.shares)
-    hosts, paths = tree.levels(kernels.HOST), tree.levels(kernels.PATH)
+    hosts, paths = tree.levels(kernels.OF_HOSTS), tree.levels(kernels.OF_PATHS)
     costs = {**tree.policy_keys(), **seen.domains, "URIR": seen.uri_rs}
     grid: dict[str, dict[str, int]] = {}
     for (media_type, status), count in sorted(captured.grid.items()):
@@ -351,7 +351,7 @@ def tables_of_map(
     tree = seen.tree
     tally.lines = counted.lines
     known = counted.uri_rs if counted.whole and counted.uri_rs else None
-    hosts, paths = tree.levels(kernels.HOST), tree.levels(kernels.PATH)
+    hosts, paths = tree.levels(kernels.OF_HOSTS), tree.levels(kernels.OF_PATHS)
     costs = tree.policy_keys()
     return Stats(
         _overview(counted.captures, known, seen, sources, tally),

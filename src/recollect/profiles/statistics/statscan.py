@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.formats.detect import Source
+from recollect.kernels import statistics as kernels
+from recollect.kernels.records import HEADER
 from recollect.model import Progress, ProgressCallback
-from recollect.profiles.indexes import mergekernels
 from recollect.profiles.indexes.batch import Batch
 from recollect.profiles.indexes.decompose import items_by
 from recollect.profiles.indexes.profile import Tally
@@ -27,7 +28,6 @@ from recollect.profiles.indexes.scan import ScanOptions, scan
 from recollect.profiles.indexes.select import Filter
 from recollect.profiles.indexes.sinks import Result, kept_of
 from recollect.profiles.indexes.sorting import Records, SortingSink
-from recollect.profiles.statistics import statskernels as kernels
 from recollect.profiles.statistics.policycosts import DomainPolicies
 from recollect.profiles.statistics.treestats import TreeCounts, TreeStats
 
@@ -240,7 +240,7 @@ class SortedSurts:
             text = np.concatenate([before, rest, piece])
             if len(text) == len(before):
                 continue
-            cut = int(kernels.last_surt(text, len(before)))
+            cut = kernels.last_surt(text, len(before))
             last = self._tabulate(text, len(before), cut)
             rest = text[cut:].copy()
             before = text[last:cut].copy() if last >= 0 else before
@@ -259,11 +259,11 @@ class SortedSurts:
     def _tabulate(self, text: NDArray[np.uint8], begin: int, end: int) -> int:
         if begin == end:
             return -1
-        room = (end - begin) // mergekernels.HEADER + 1
+        room = (end - begin) // HEADER + 1
         at, captures, fresh = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_)
-        count, last = kernels.tabulate(text, begin, end, at, captures, fresh, self.counts.months)
+        count, last = kernels.tabulate(text, begin, end, at, captures, fresh.view(np.uint8), self.counts.months)
         at, captures, fresh = at[:count], captures[:count], fresh[:count]
-        self.counts.uri_rs += int(count)
+        self.counts.uri_rs += count
         values, counts = np.unique(captures, return_counts=True)
         self.counts.histogram.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
         data = text.tobytes()
@@ -274,7 +274,7 @@ class SortedSurts:
             self.sample.offer(data, start)
             self._domains.add(key, rest.partition(b"?")[2].partition(b"#")[0])
         self._add_keys(text, at, captures, fresh)
-        return int(last)
+        return last
 
     def _note_large(self, text: bytes, at: NDArray[np.int64], captures: NDArray[np.int64]) -> None:
         order = np.argsort(-captures, kind="stable")[: self.counts.top].tolist()
@@ -291,7 +291,7 @@ class SortedSurts:
         if not starts.size:
             return
         sums = np.add.reduceat(captures, starts)
-        places = at[starts] + mergekernels.HEADER
+        places = at[starts] + HEADER
         lengths = np.array([_LENGTHS.unpack_from(text.data, start)[0] for start in at[starts].tolist()], np.int64)
         self.add_keys(text, places, lengths, sums)
 
@@ -330,7 +330,7 @@ class SortedSurts:
 def _split(text: bytes, at: int) -> tuple[bytes, bytes]:
     """Key and rest of the record at `at`."""
     key, rest = _LENGTHS.unpack_from(text, at)
-    start = at + mergekernels.HEADER
+    start = at + HEADER
     return text[start : start + key], text[start + key : start + key + rest]
 
 

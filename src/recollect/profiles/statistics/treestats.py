@@ -1,6 +1,6 @@
 """The shape of the tree of keys: depths (Table 7), levels with reduction and mean children (Table 8), keys per policy.
 
-Hides the walk over sorted keys (`statskernels.walk`) and the sums over closed nodes. Keys come in pieces, in the order
+Hides the walk over sorted keys (`kernels.statistics`) and the sums over closed nodes. Keys come in pieces, in the order
 of bytes, each once; then `finish`. What was counted (`TreeCounts`) adds up over trees that have no node in common.
 
 RedQ of a level is how many keys would go if all deeper keys were cut there: (keys at or below the level - nodes of the
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.profiles.statistics import statskernels as kernels
+from recollect.kernels import statistics as kernels
 from recollect.uris import POLICIES, parse_policy
 
 _DEPTHS = 4096
@@ -105,7 +105,7 @@ class TreeCounts:
     @property
     def hosts(self) -> int:
         """Different hosts."""
-        level = self.by_level.get((kernels.PATH, 0))
+        level = self.by_level.get((kernels.OF_PATHS, 0))
         return sum(level.histogram.values()) if level else 0
 
     def depths(self) -> list[DepthRow]:
@@ -128,11 +128,11 @@ class TreeCounts:
         deviation = (sum(nodes * (size - mean) ** 2 for size, nodes in items) / count) ** 0.5
         above = self.by_level.get((kind, number - 1))
         if above is None:  # the root of all hosts, or of each host's paths
-            parents, children = (1, count) if kind == kernels.HOST else (count, count)
+            parents, children = (1, count) if kind == kernels.OF_HOSTS else (count, count)
         else:
             parents, children = above.with_children, above.children
         return LevelRow(
-            f"{'H' if kind == kernels.HOST else 'P'}{number}",
+            f"{'H' if kind == kernels.OF_HOSTS else 'P'}{number}",
             count,
             keys,
             items[-1][0],
@@ -167,42 +167,34 @@ class TreeStats:
     """Takes sorted keys, counts."""
 
     def __init__(self) -> None:
-        self._last = np.zeros(1 << 17, np.uint8)
-        self._state = np.zeros(5, np.int64)
-        self._stack = np.zeros((kernels.STACK, 7), np.int64)
-        self._closed = np.zeros((kernels.CLOSED, 4), np.int64)
-        self.counts = TreeCounts()
+        self.counts = counts = TreeCounts()
+        self._walk = kernels.TreeWalk(
+            counts.host_depths, counts.path_depths, counts.domains, counts.policies, counts.overlap, counts.cut
+        )
 
     def add(self, text: NDArray[np.uint8], at: Ints, length: Ints) -> Ints:
         """Take the next keys: slices of a text. Returns for each the length of its TLD where it changes, else 0."""
-        counts = self.counts
-        counts.keys += len(at)
+        self.counts.keys += len(at)
         tlds = np.zeros(len(at), np.int64)
         done = 0
         while done < len(at):
-            done = kernels.walk(
-                text, at, length, done, self._last, self._state, self._stack, self._closed, counts.host_depths,
-                counts.path_depths, counts.domains, counts.policies, counts.cut, counts.overlap, tlds,
-            )  # fmt: skip
+            done = self._walk.add(text, at, length, done, tlds)
             self._drain()
         return tlds
 
     @property
     def outermost_paths(self) -> int:
         """Bit n: the outermost node that is still open has a key of its own, not only of its children, at Pn."""
-        own = self._stack[: min(2, int(self._state[kernels.DEPTH]))]
-        bits = own[:1, 5].sum() | own[1:][own[1:, 1] == kernels.PATH, 5].sum()
-        return int(bits)
+        return self._walk.outermost_paths
 
     def finish(self) -> None:
         """All keys have come."""
-        kernels.close_all(self._state, self._stack, self._closed, self.counts.domains, self.counts.overlap)
+        self._walk.close_all()
         self._drain()
-        self.counts.addresses = int(self._state[kernels.ADDRESSES])
+        self.counts.addresses = self._walk.addresses
 
     def _drain(self) -> None:
-        closed = self._closed[: self._state[kernels.FILLED]]
-        self._state[kernels.FILLED] = 0
+        closed = np.frombuffer(self._walk.take_closed(), np.int64).reshape(-1, 4)
         if not closed.size:
             return
         codes = closed[:, 0] * _DEPTHS * 64 + closed[:, 1]

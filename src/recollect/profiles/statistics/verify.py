@@ -6,6 +6,9 @@ that is not found breaks law 1. Then the input is profiled again, exactly, and t
 it: an exact key must have the count of its key, a wildcard the total of all it covers, bounds must hold.
 
 Counts can only be judged when the input is all that the map was made from; with `partial` the map may hold more.
+
+Plain SURTs of a map of one key and one frequency a line, and plain counts, are looked up and compared by kernels; only
+what these do not find in order is looked at record by record.
 """
 
 from __future__ import annotations
@@ -18,24 +21,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from recollect.errors import UsageError
+from recollect.errors import FormatError, NotSorted, UsageError
 from recollect.formats.cdx import what_it_is
 from recollect.formats.containers import open_input, whole_lines
 from recollect.formats.detect import Kind, Source, expect_map, find_sources
 from recollect.formats.forms import Asked
 from recollect.formats.frequency import Count, Frequency
 from recollect.formats.ukvs import open_map as open_records
+from recollect.kernels.join import compare_counts
+from recollect.kernels.lines import line_at
+from recollect.kernels.search import NO, YES, MapSearch, answers_at, plain_surts
+from recollect.kernels.surts import OTHER_SURT, SAME_SURT, compare_urls
 from recollect.model import Problem, Progress, ProgressCallback
+from recollect.profiles.compaction.keytable import table_of
 from recollect.profiles.indexes.batch import Batch
 from recollect.profiles.indexes.inspection import differs
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.indexes.scan import ScanOptions, scan
 from recollect.profiles.indexes.select import Filter, Selection
-from recollect.profiles.maps.lookup import Holdings, open_map
+from recollect.profiles.maps.lookup import Holdings, MementoMap, open_map
+from recollect.profiles.maps.maptext import BlockText, MappedText
+from recollect.profiles.maps.plainmap import PlainMap, open_plain
 from recollect.uris import ancestors, is_surt
 
 MAX_EXAMPLES = 100
+PIECE = 1 << 24  # bytes of an exact profile that are in memory as columns
+# What follows the name of a host in the keys below it, and what is next to it in the order of bytes.
+_AFTER_HOST = ((b")", b"*"), (b",", b"-"), (b":", b";"))
 
 
 @dataclass(slots=True)
@@ -106,7 +120,7 @@ def verify(
         hint = "give the indexes the map was made from; `recollect diff OLD NEW` compares maps"
         raise UsageError("a map where an index is expected", where=maps[0], hint=hint)
     expect_map(os.fspath(map_path))
-    holdings = open_map(map_path)
+    holdings = _opened(map_path)
     try:
         chosen = Selection.from_meta(holdings.header.meta.get("filters"))
         all_schemes = bool(holdings.header.meta.get("all_schemes"))
@@ -131,6 +145,16 @@ def _said_of_inputs(map_path: str | os.PathLike[str]) -> Asked:
     holdings.close()
     found = meta if isinstance(meta, dict) else {}
     return Asked.of(str(found.get("format", "")), str(found.get("columns", "")))
+
+
+def _opened(path: str | os.PathLike[str]) -> Holdings:
+    """The map; one in compressed blocks is unpacked first, as all of it will be looked at."""
+    holdings = open_map(path)
+    if isinstance(holdings, MementoMap) and isinstance(holdings.text, BlockText) and holdings.is_simple:
+        holdings.close()
+        with open_plain(path) as plain:
+            return MementoMap(MappedText(plain.data, os.fspath(path)), os.fspath(path))
+    return holdings
 
 
 def _why_not_counts(holdings: Holdings, wanted: bool) -> str:
@@ -172,8 +196,11 @@ def _look_up(
         keep, _ = chosen.apply(batch)
         lines = np.flatnonzero(keep)
         runs, first = np.unique(batch.run_of[lines], return_index=True)
-        surts = list(_surts(batch, runs.tolist(), lines[first].tolist()))
-        asked = [*surts, *_urls(batch, lines.tolist())]
+        plain = _held_plainly(holdings, batch, runs)
+        surts = list(_surts(batch, runs[~plain].tolist(), lines[first[~plain]].tolist()))
+        compared = _compared_urls(batch, plain, runs)[lines]
+        urls = list(_urls(batch, lines[compared == OTHER_SURT].tolist()))
+        asked = [*surts, *urls]
         found = holdings.lookup_many([text for _, text in asked])
         misses = [
             (batch.offset + line, text, f"the map says {answer.answer}")
@@ -182,7 +209,8 @@ def _look_up(
         ]
         # The map was made of keys: a URL that has another key than its line is not what was profiled.
         kept = [miss for miss in misses if not _has_another_key(batch, miss)]
-        return _Looked(int(keep.sum()), len(surts), len(asked) - len(surts), kept, len(misses) - len(kept))
+        same = int((compared == SAME_SURT).sum())
+        return _Looked(int(keep.sum()), int(plain.sum()) + len(surts), same + len(urls), kept, len(misses) - len(kept))
 
     total = sum(source.size or 0 for source in sources)
     for piece in scan(sources, work, how):
@@ -204,6 +232,35 @@ def _has_another_key(batch: Batch, miss: tuple[int, str, str]) -> bool:
     line, text, _ = miss
     run = int(batch.run_of[line - batch.offset])
     return not is_surt(text) and differs(batch.surt(run), text)
+
+
+def _held_plainly(holdings: Holdings, batch: Batch, runs: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which runs have a plain SURT that the map says yes to. The others are looked up one by one, and told."""
+    held = np.zeros(len(runs), np.bool_)
+    if not (isinstance(holdings, MementoMap) and holdings.is_simple and isinstance(holdings.text, MappedText)):
+        return held
+    offsets, lengths = batch.surt_at[runs].astype(np.int64), batch.surt_length[runs].astype(np.int64)
+    keys = np.full(len(runs), -1, np.int64)
+    plain_surts(batch.text, offsets, lengths, keys)
+    plain = np.flatnonzero(keys >= 0)
+    if len(plain):
+        positions = holdings.text.search_many(batch.text, offsets[plain], keys[plain])
+        answers = np.full(len(plain), NO, np.uint8)
+        answers_at(holdings.text.data, positions, answers)
+        held[plain] = answers == YES
+    return held
+
+
+def _compared_urls(batch: Batch, held: NDArray[np.bool_], runs: NDArray[np.int32]) -> NDArray[np.uint8]:
+    """Which lines have a URL that must be looked up, too: OTHER_SURT. Where its SURT is that of a run that is held, it
+    is held."""
+    compared = np.full(len(batch.run_of), OTHER_SURT, np.uint8)
+    if batch.starts is not None:
+        compare_urls(batch.text, batch.starts, batch.run_of, batch.surt_at, batch.surt_length, compared)
+        known = np.zeros(len(batch.surt_at), np.bool_)
+        known[runs[held]] = True
+        compared[~known[batch.run_of] & (compared == SAME_SURT)] = OTHER_SURT
+    return compared
 
 
 def _surts(batch: Batch, runs: list[int], firsts: list[int]) -> Iterator[tuple[int, str]]:
@@ -236,13 +293,6 @@ def _compare(
     result: VerifyResult,
 ) -> None:
     """Hold the map's counts against an exact profile of the input."""
-    wanted: dict[bytes, Frequency] = {}
-    wild: dict[bytes, list[int]] = {}
-    with open_records(map_path) as opened:
-        for record in opened:
-            if record.key.endswith(b"*"):
-                wild[record.key] = [0, 0]
-                wanted[record.key] = record.frequency
     with tempfile.TemporaryDirectory(dir=options["temp_dir"]) as folder:
         exact = str(Path(folder, "exact.ukvs"))
         profile(
@@ -250,9 +300,117 @@ def _compare(
             until=chosen.until, exclude=chosen.exclude, where=chosen.where, all_schemes=all_schemes,
             allow_empty=True, input_format=said.format, columns=",".join(said.columns), **options,
         )  # fmt: skip
-        for key, frequency, m, r in _joined(map_path, exact, wild):
-            result.keys_compared += 1
-            _judge(key, frequency, m, r, result)
+        if not (Path(map_path).is_file() and _compare_texts(map_path, exact, result)):
+            _compare_records(map_path, exact, result)
+
+
+def _compare_texts(map_path: str | os.PathLike[str], exact: str, result: VerifyResult) -> bool:
+    """Compare the map with an exact one as texts; False if the map's lines are not plain and sorted."""
+    with open_plain(map_path) as plain, open_plain(exact) as true:
+        return plain.header.values == ("frequency",) and _compare_lines(plain, true, result)
+
+
+def _compare_lines(plain: PlainMap, true: PlainMap, result: VerifyResult) -> bool:
+    try:
+        table = table_of(plain.data[plain.start :], name=plain.label)
+    except (NotSorted, FormatError):
+        return False
+    compared, wrong = 0, []
+    said_at, exact_at = plain.start, true.start
+    differ = np.empty((1 << 12, 2), np.int64)
+    while said_at < len(plain.data) or exact_at < len(true.data):
+        said_at, exact_at, keys, found, odd = compare_counts(
+            plain.data, said_at, true.data, exact_at, result.at_least, differ
+        )
+        if odd:
+            return False
+        compared += keys
+        wrong += differ[:found].tolist()
+    result.keys_compared += compared + sum(said < 0 for said, _ in wrong)
+    for said, exact_place in wrong:
+        key, frequency, _, _ = _record_at(plain, said) if said >= 0 else (b"", None, 0, 0)
+        true_key, _, m, r = _record_at(true, exact_place) if exact_place >= 0 else (b"", None, 0, 0)
+        _judge(key or true_key, frequency or Frequency.exact(0), m, r, result)
+    wild = np.flatnonzero(table.wild).tolist()
+    for row, (m, r) in zip(wild, _totals(true, [table.key(row) for row in wild]), strict=True):
+        result.keys_compared += 1
+        _judge(table.key(row), _record_at(plain, plain.start + int(table.offsets[row]))[1], m, r, result)
+    return True
+
+
+def _record_at(text: PlainMap, at: int) -> tuple[bytes, Frequency, int, int]:
+    line = line_at(text.data, at)
+    key, _, frequency = text.data[at : at + line.length].tobytes().partition(b" ")
+    return key, Frequency.parse(frequency.split(b" ")[0]), line.m, line.r
+
+
+def _totals(true: PlainMap, wildcards: list[bytes]) -> Iterator[tuple[int, int]]:
+    """What exact keys lie below each wildcard: captures and URI-Rs, summed over the places of their lines."""
+    search = MapSearch(true.data, true.start)
+    spans: list[tuple[int, int, int]] = []
+    for number, wildcard in enumerate(wildcards):
+        for start, end in _spans(search, len(true.data), wildcard):
+            spans.append((number, start, end))
+    owner, begin, finish = np.array(spans, np.int64).reshape(-1, 3).T
+    sums = np.zeros((len(wildcards), 2), np.int64)
+    at = true.start
+    while at < len(true.data) and len(owner):
+        stop = _line_after(true.data, at + PIECE)
+        table = table_of(true.data[at:stop])
+        low, high = (np.searchsorted(table.offsets, places - at) for places in (begin, finish))
+        for column, counts in enumerate((table.uri_m, table.uri_r)):
+            running = np.concatenate(([0], np.cumsum(counts)))
+            np.add.at(sums[:, column], owner, running[high] - running[low])
+        at = stop
+    addresses = [number for number, wildcard in enumerate(wildcards) if wildcard[:1].isdigit()]
+    if addresses:
+        _count_below(true, {wildcards[number]: sums[number] for number in addresses})
+    yield from ((int(m), int(r)) for m, r in sums)
+
+
+def _spans(search: MapSearch, size: int, wildcard: bytes) -> Iterator[tuple[int, int]]:
+    """Where the keys below a wildcard lie: all that begin with its name and a separator, and its name itself."""
+    if wildcard == b"*":
+        yield search.place(b"!"), size
+        return
+    name = wildcard[:-2]
+    if b")" not in name:
+        if not name[:1].isdigit():  # IP addresses lie between names that begin with a digit: they are told apart
+            yield from ((search.place(name + byte), search.place(name + after)) for byte, after in _AFTER_HOST)
+        return
+    yield search.place(name + b"/"), search.place(name + b"0")
+    if not name.endswith(b")"):
+        at = search.place(name)
+        yield at, search.place(name + b"!")
+
+
+def _count_below(true: PlainMap, sums: dict[bytes, NDArray[np.int64]]) -> None:
+    with open_records(true.path) as opened:
+        for record in opened:
+            if record.key[:1].isdigit():
+                for above in ancestors(record.key):
+                    if above in sums:
+                        sums[above] += (record.frequency.uri_m.value or 0, record.frequency.uri_r.value or 0)
+
+
+def _line_after(data: NDArray[np.uint8], at: int) -> int:
+    while at < len(data) and data[at - 1] != ord("\n"):
+        at += 1
+    return min(at, len(data))
+
+
+def _compare_records(map_path: str | os.PathLike[str], exact: str, result: VerifyResult) -> None:
+    """Compare record by record, whatever the map is like."""
+    wanted: dict[bytes, Frequency] = {}
+    wild: dict[bytes, list[int]] = {}
+    with open_records(map_path) as opened:
+        for record in opened:
+            if record.key.endswith(b"*"):
+                wild[record.key] = [0, 0]
+                wanted[record.key] = record.frequency
+    for key, said, m, r in _joined(map_path, exact, wild):
+        result.keys_compared += 1
+        _judge(key, said, m, r, result)
     for key, (m, r) in wild.items():
         result.keys_compared += 1
         _judge(key, wanted[key], m, r, result)

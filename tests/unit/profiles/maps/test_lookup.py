@@ -240,10 +240,9 @@ def test_a_compressed_map_of_another_maker_that_is_not_sorted_is_put_in_order(
         out = BlockWriter(raw, blocks)
         out.write("".join(f"{key} 1\n" for key in keys).encode())
         out.finish()
-    for few in (True, False):
-        with MementoMap.open(path, few=few) as opened:
-            assert [key for key in keys[:: max(1, count // 100)] if opened.lookup(key).answer != "yes"] == []
-            assert opened.lookup("com,y)/").answer == "no"
+    with MementoMap.open(path) as opened:
+        assert [key for key in keys[:: max(1, count // 100)] if opened.lookup(key).answer != "yes"] == []
+        assert opened.lookup("com,y)/").answer == "no"
 
 
 def test_records_of_one_key_may_be_in_two_parts(tmp_path: Path) -> None:
