@@ -36,8 +36,9 @@ from recollect.recovery.links import Document, read_document
 from recollect.recovery.lister import Lister
 from recollect.recovery.meter import Meter, OutOfQuota
 from recollect.recovery.options import Options
+from recollect.recovery.payloads import Payload, PayloadWriter
 from recollect.recovery.plan import Ask, Attempt, GiveUp, Holder, Outcome, decide
-from recollect.recovery.store import Missing, Payload, PayloadWriter, Recovered, Store
+from recollect.recovery.store import Missing, Recovered, Store
 from recollect.recovery.verdicts import SUSPECT, Reason, Verdict
 
 LIVE = "live"

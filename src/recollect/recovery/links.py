@@ -13,42 +13,19 @@ nothing is loaded from anywhere.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
-from urllib.parse import quote
+from typing import Any
 
 from recollect.errors import FormatError
 from recollect.recovery.canonical import resolve
+from recollect.recovery.collector import MAX_LINKS, Collector, Document, Link, LinkKind, encode_uri
 from recollect.recovery.decoding import decoded, guessed_charset
+from recollect.recovery.scriptlinks import json_links, read_manifest, read_script, script_links
 
-MAX_LINKS = 50_000
+__all__ = ["MAX_LINKS", "Document", "Link", "document_form", "encode_uri", "read_document"]
+
 MAX_TEXT = 20_000
-LinkKind = Literal["page", "asset"]
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """An absolute URI, as the document means it."""
-
-    uri: str
-    kind: LinkKind
-    embedded: bool = False
-    guess: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """What was read of one document; `form` is html, css, xml, svg, script, manifest, robots or urls."""
-
-    form: str
-    links: tuple[Link, ...] = ()
-    title: str = ""
-    text: str = ""
-    refresh: str | None = None
-    has_password: bool = False
 
 
 def read_document(content: bytes, uri: str, media_type: str, charset: str | None = None) -> Document | None:
@@ -127,46 +104,6 @@ def document_form(media_type: str, uri: str, head: bytes) -> str | None:
     return None
 
 
-class _Collector:
-    """Links in order of first sight; the stronger meaning wins (page over asset, certain over guess)."""
-
-    def __init__(self, base: str, charset: str) -> None:
-        self.base = base
-        self._charset = charset
-        self._links: dict[str, Link] = {}
-
-    def add(self, reference: str | None, kind: LinkKind, *, embedded: bool = False, guess: bool = False) -> None:
-        if not reference or len(reference) > 4096 or len(self._links) >= MAX_LINKS:
-            return
-        uri = resolve(self.base, reference)
-        if uri is None:
-            return
-        uri = encode_uri(uri, self._charset)
-        old = self._links.get(uri)
-        if old is None:
-            self._links[uri] = Link(uri, kind, embedded, guess)
-        elif old.guess or (kind == "page" and old.kind == "asset" and not guess):
-            self._links[uri] = Link(uri, kind, embedded or old.embedded, guess and old.guess)
-        elif embedded and not old.embedded:
-            self._links[uri] = Link(uri, old.kind, True, old.guess)
-
-    def links(self) -> tuple[Link, ...]:
-        return tuple(self._links.values())
-
-
-def encode_uri(uri: str, charset: str = "utf-8") -> str:
-    """Non-ASCII as browsers send it: the path in UTF-8, the query in the document's charset."""
-    if uri.isascii():
-        return uri
-    path, mark, query = uri.partition("?")
-    try:
-        encoded = query.encode(charset)
-    except (UnicodeEncodeError, LookupError):
-        encoded = query.encode("utf-8", "surrogatepass")
-    safe = "!#$%&'()*+,/:;=?@[]~"
-    return quote(path.encode("utf-8", "surrogatepass"), safe=safe) + mark + quote(encoded, safe=safe)
-
-
 # HTML ----------------------------------------------------------------------------------------------------------------
 
 # (tag, attribute) -> (kind, embedded). `link`, `meta`, `param` and `object` have rules of their own below.
@@ -216,15 +153,6 @@ _META_IMAGES = re.compile(
     r"(?:og:|twitter:)(?:image|video|audio)(?::src|:url|:secure_url)?$|msapplication-\w*logo|thumbnail", re.I
 )
 _REFRESH = re.compile(r"""\s*[\d.]*\s*[;,]?\s*(?:url\s*=\s*)?["']?\s*([^"'\s][^"']*)""", re.I)
-_ASSET_ENDINGS = (
-    r"gif|jpe?g|png|bmp|ico|svg|webp|avif|css|js|mjs|swf|flv|mp3|mp4|webm|ogg|wav|mid|pdf|woff2?|ttf|eot|otf|json|xml"
-)
-_STRING = re.compile(
-    r"""["']([^"'<>\s\\]{1,300}?\.(?:""" + _ASSET_ENDINGS + r""")(?:\?[^"'<>\s\\]{0,200})?)["']""", re.I
-)
-_PAGE_STRING = re.compile(
-    r"""(?:location(?:\.href)?\s*=|location\.replace\(|window\.open\()\s*["']([^"'<>\s\\]{1,500})["']""", re.I
-)
 _CONDITIONAL = re.compile(r"^\[if\b[^\]]*\]>(.*)<!\[endif\]$", re.S)
 _INVISIBLE = frozenset({"script", "style", "noscript", "template", "head", "option"})
 
@@ -233,7 +161,7 @@ def _read_html(text: str, uri: str, charset: str) -> Document:
     root = parse_html(text)
     if root is None:
         return Document("html")
-    collector = _Collector(_base(root, uri), charset)
+    collector = Collector(_base(root, uri), charset)
     page = _Page(collector)
     page.walk(root)
     title = root.find(".//title")
@@ -268,7 +196,7 @@ def _base(root: Any, uri: str) -> str:
 class _Page:
     """One walk over a tree: links, text, refresh, whether a password is asked for."""
 
-    def __init__(self, collector: _Collector) -> None:
+    def __init__(self, collector: Collector) -> None:
         self.collector = collector
         self.refresh: str | None = None
         self.has_password = False
@@ -294,9 +222,9 @@ class _Page:
             elif tag == "script" and element.text:
                 kind = (element.get("type") or "").lower()
                 if "json" in kind:
-                    _json_links(element.text, self.collector)
+                    json_links(element.text, self.collector)
                 else:
-                    _script_links(element.text, self.collector)
+                    script_links(element.text, self.collector)
 
     def _words(self, element: Any, tag: str) -> None:
         if self._length > 2 * MAX_TEXT:
@@ -329,11 +257,11 @@ class _Page:
                 for candidate in srcset_uris(value):
                     add(candidate, "asset", embedded=True)
             elif name[:2] == "on":
-                _script_links(value, self.collector)
+                script_links(value, self.collector)
             elif name == "srcdoc" and tag == "iframe" and (inner := parse_html(value)) is not None:
                 _Page(self.collector).walk(inner)
         if tag == "a" and (element.get("href") or "")[:11].lower() == "javascript:":
-            _script_links(element.get("href"), self.collector)
+            script_links(element.get("href"), self.collector)
 
     def _link(self, element: Any) -> None:
         rels = frozenset((element.get("rel") or "").lower().split())
@@ -412,74 +340,10 @@ def srcset_uris(value: str) -> Iterator[str]:
             position += 1
 
 
-# What JSON-LD calls addresses of pages, and of pictures and media (schema.org).
-_LD_PAGES = frozenset({"url", "mainentityofpage", "item", "discussionurl", "relatedlink", "significantlink"})
-_LD_ASSETS = frozenset(
-    {"image", "logo", "thumbnail", "thumbnailurl", "contenturl", "photo", "screenshot", "associatedmedia"}
-)
-
-
-def _json_links(text: str, collector: _Collector) -> None:
-    """The addresses in JSON-LD, and in import maps and speculation rules: by the names of their fields."""
-    try:
-        waiting: list[tuple[str, object]] = [("", json.loads(text))]
-    except (ValueError, RecursionError):
-        return
-    while waiting:
-        name, value = waiting.pop()
-        if isinstance(value, dict):
-            # An object under `image` has its address in `url`.
-            inside = name if name in _LD_ASSETS else ""
-            waiting += [
-                (inside if inside and str(key).lower() == "url" else str(key).lower(), item)
-                for key, item in reversed(list(value.items()))
-            ]
-        elif isinstance(value, list):
-            waiting += [(name, item) for item in reversed(value)]
-        elif isinstance(value, str) and (name in _LD_ASSETS or (name in _LD_PAGES and _is_address(value))):
-            collector.add(value, "asset" if name in _LD_ASSETS else "page")
-        elif isinstance(value, str) and name == "@id" and value.startswith("http"):
-            collector.add(value, "page", guess=True)  # an identifier, and only perhaps an address
-
-
-def _is_address(text: str) -> bool:
-    return text.startswith(("http://", "https://", "/", "./", "../")) and " " not in text
-
-
-# Lists of what a service worker is to keep: an array of strings, or of objects with `url`.
-_WORKER = re.compile(r"\.addAll\s*\(|precache|__WB_MANIFEST|workbox|caches\.open", re.I)
-_STRINGS = re.compile(r"""\[\s*((?:["'`][^"'`\n\\]{0,500}["'`]\s*,?\s*)+)\]""")
-_QUOTED = re.compile(r"""["'`]([^"'`\n\\]{1,500})["'`]""")
-_REVISION = re.compile(r"""["']?\burl["']?\s*:\s*["'`]([^"'`\n\\]{1,500})["'`]""")
-_ASSET_NAME = re.compile(r"\.(?:" + _ASSET_ENDINGS + r")(?:\?|$)", re.I)
-
-
-def _worker_links(text: str, collector: _Collector) -> None:
-    """What a service worker keeps for offline use: the site's own list of its parts."""
-    if not _WORKER.search(text):
-        return
-    found = [item for array in _STRINGS.finditer(text) for item in _QUOTED.findall(array[1])]
-    found += _REVISION.findall(text)
-    for item in found:
-        if _ASSET_NAME.search(item):
-            collector.add(item, "asset")
-        elif _is_address(item):
-            collector.add(item, "page")
-
-
-def _script_links(text: str, collector: _Collector) -> None:
-    """Strings in scripts that look like files or places to go: guesses, worth asking for only where they are listed."""
-    _worker_links(text, collector)
-    for match in _STRING.finditer(text):
-        collector.add(match[1], "asset", embedded=True, guess=True)
-    for match in _PAGE_STRING.finditer(text):
-        collector.add(match[1], "page", guess=True)
-
-
 # The other kinds -----------------------------------------------------------------------------------------------------
 
 
-def _css_links(text: str, collector: _Collector) -> None:
+def _css_links(text: str, collector: Collector) -> None:
     lowered = text.lower()
     if "url(" not in lowered and "@import" not in lowered and "\\" not in lowered:
         return
@@ -513,22 +377,16 @@ def css_references(text: str) -> Iterator[str]:
 
 
 def _read_css(text: str, uri: str, charset: str) -> Document:
-    collector = _Collector(uri, charset)
+    collector = Collector(uri, charset)
     _css_links(text, collector)
     return Document("css", collector.links())
-
-
-def _read_script(text: str, uri: str, charset: str) -> Document:
-    collector = _Collector(uri, charset)
-    _script_links(text[:1_000_000], collector)
-    return Document("script", collector.links())
 
 
 _SITEMAP = re.compile(r"^\s*sitemap\s*:\s*(\S+)", re.I | re.M)
 
 
 def _read_robots(text: str, uri: str, charset: str) -> Document:
-    collector = _Collector(uri, charset)
+    collector = Collector(uri, charset)
     for match in _SITEMAP.finditer(text):
         collector.add(match[1], "page")
     return Document("robots", collector.links())
@@ -536,38 +394,11 @@ def _read_robots(text: str, uri: str, charset: str) -> Document:
 
 def _read_urls(text: str, uri: str, charset: str) -> Document:
     """A sitemap of one URL a line."""
-    collector = _Collector(uri, charset)
+    collector = Collector(uri, charset)
     for line in text.splitlines():
         if re.match(r"https?://\S+$", line.strip(), re.I):
             collector.add(line.strip(), "page")
     return Document("urls", collector.links())
-
-
-def _read_manifest(text: str, uri: str, charset: str) -> Document:
-    """A web app manifest: where the app starts, its shortcuts, its icons and screenshots, its worker."""
-    collector = _Collector(uri, charset)
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return Document("manifest")
-    if isinstance(value, dict):
-        collector.add(_text(value.get("start_url")), "page")
-        for item in [value, *_objects(value.get("shortcuts"))]:
-            for picture in [*_objects(item.get("icons")), *_objects(item.get("screenshots"))]:
-                collector.add(_text(picture.get("src")), "asset")
-        for shortcut in _objects(value.get("shortcuts")):
-            collector.add(_text(shortcut.get("url")), "page")
-        for worker in _objects([value.get("serviceworker")]):
-            collector.add(_text(worker.get("src")), "asset")
-    return Document("manifest", collector.links())
-
-
-def _objects(value: object) -> list[dict[str, object]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 _XML_STYLESHEET = re.compile(r"""href\s*=\s*["']([^"']+)["']""")
@@ -576,7 +407,7 @@ _FEED_TEXT = frozenset({"description", "encoded", "content", "summary"})
 
 def _read_xml(text: str, uri: str, charset: str) -> Document:
     """Sitemaps (loc), RSS and Atom (link, guid, enclosure, logo, and HTML inside), OPML, any xlink:href."""
-    collector = _Collector(uri, charset)
+    collector = Collector(uri, charset)
     for element in _xml_elements(text):
         if not isinstance(element.tag, str):
             if (match := _XML_STYLESHEET.search(element.text or "")) is not None:
@@ -586,7 +417,7 @@ def _read_xml(text: str, uri: str, charset: str) -> Document:
     return Document("xml", collector.links())
 
 
-def _xml_links(element: Any, tag: str, collector: _Collector) -> None:
+def _xml_links(element: Any, tag: str, collector: Collector) -> None:
     parent = element.getparent()
     within = parent.tag.rpartition("}")[2].lower() if parent is not None and isinstance(parent.tag, str) else ""
     value = (element.text or "").strip()
@@ -626,7 +457,7 @@ def _xml_elements(text: str) -> Iterator[Any]:
 
 
 def _read_svg(text: str, uri: str, charset: str) -> Document:
-    collector = _Collector(uri, charset)
+    collector = Collector(uri, charset)
     for element in _xml_elements(text):
         if not isinstance(element.tag, str):
             continue
@@ -644,10 +475,10 @@ def _read_svg(text: str, uri: str, charset: str) -> Document:
 _READERS: dict[str, Callable[[str, str, str], Document]] = {
     "html": _read_html,
     "css": _read_css,
-    "script": _read_script,
+    "script": read_script,
     "robots": _read_robots,
     "urls": _read_urls,
-    "manifest": _read_manifest,
+    "manifest": read_manifest,
     "xml": _read_xml,
     "svg": _read_svg,
 }

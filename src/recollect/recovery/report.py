@@ -301,6 +301,7 @@ th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px s
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 td { overflow-wrap: anywhere }
 .top { display: flex; gap: 2rem; align-items: center; flex-wrap: wrap }
+.top > div + div { flex: 1 1 24rem }
 .big { font-size: 2rem; font-weight: 600 }
 small, .dim { opacity: .7 }
 details > summary { cursor: pointer; font-weight: 600; margin: .5rem 0 }
@@ -332,9 +333,9 @@ def _head(report: Report) -> str:
     count, lost = len(report.resources), len(report.missing)
     share = count / report.needed if report.needed else 0.0
     words = [f"<p class='big'>{share:.0%} of what is linked and needed came back</p>"]
-    said = f"{count:,} resources came back, {lost:,} are missing; redirects: {report.redirects:,}."
+    said = f"Resources that came back: {count:,}; missing: {lost:,}; redirects: {report.redirects:,}."
     if report.outside:
-        said += f" {len(report.outside):,} more that pages need are on other hosts and were not asked for."
+        said += f" Needed from other hosts and not asked for: {len(report.outside):,}."
     if report.efficiency is not None:
         said += f" {report.total_requests:,} requests, {report.efficiency:.2f} resources per request."
     words.append(f"<p>{said}</p>")
@@ -344,7 +345,7 @@ def _head(report: Report) -> str:
     if report.front:
         words.append(f"<p><a href='{escape(_href(report.front))}'>Open the recovered site</a></p>")
     picture = diagram_svg(report.difference, title="reconstruction")
-    legend = "<small>Ring: recovered (dark: altered).<br>Hole: missing.</small>"
+    legend = "<small>Ring: recovered (dark: altered or doubtful).<br>Hole: missing.</small>"
     return f"<div class='top'><div>{picture}<br>{legend}</div><div>{''.join(words)}</div></div>"
 
 
