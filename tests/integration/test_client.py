@@ -581,3 +581,32 @@ def test_a_stream_ends_at_its_deadline_and_says_so_when_cut() -> None:
                 assert got == b"half"
 
     run(main())
+
+
+def test_a_gzip_bomb_leaves_the_loop_free() -> None:
+    bomb = gzip.compress(bytes(100_000_000), 9)
+
+    async def test() -> None:
+        loop = asyncio.get_running_loop()
+        ticks = 0
+
+        async def ticking() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.001)
+                ticks += 1
+
+        async with loopback(always(answer(bomb, Content_Encoding="gzip"))) as server, ArchiveClient() as client:
+            archive = archive_at(server)
+            await get(client, archive, server.base + "/", decode=False)  # the connection is made
+            running = asyncio.ensure_future(ticking())
+            began = loop.time()
+            await get(client, archive, server.base + "/", decode=False)
+            undecoded, ticks = ticks, 0
+            cut = await get(client, archive, server.base + "/", max_bytes=64_000_000, partial=True)
+            assert (len(cut.body), "more than" in cut.truncated) == (64_000_000, True)
+            running.cancel()
+            # Decoding takes tens of milliseconds; done on the loop, no tick would happen meanwhile.
+            assert ticks > undecoded + 5, (ticks, undecoded, loop.time() - began)
+
+    run(test())

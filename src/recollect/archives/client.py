@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 USER_AGENT = f"recollect/{__version__} (web archive client)"
 _IDLE_SECONDS = 30.0
+_SMALL_BODY = 32 * 1024  # compressed bytes that are decoded at once, if they grow to no more than
+_SMALL_PLAIN = 1 << 20  # this many: some milliseconds
 _MOST_CODINGS = 3
 _MOST_MEMBERS = 1000  # of one gzip body
 _MOST_SPELLINGS = 1000  # of an archive's own hosts, in upper and lower case
@@ -166,11 +168,24 @@ class ArchiveClient:
         headers = Headers(sink.raw)
         body, cut = sink.body(), sink.cut
         if request.decode and body and b"ncoding" in sink.raw:
-            body, cut = _decode(body, headers.get("content-encoding"), request.max_bytes, cut)
+            body, cut = await self._decoded(body, headers.get("content-encoding"), request, cut, until)
             if cut and not request.partial:
                 error = AnswerTooBig if len(body) >= request.max_bytes else BadAnswer
                 raise error("answer not whole", where=final, why=cut)
         return Response(sink.status, headers, body, final, self._loop.time() - started, cut)
+
+    async def _decoded(self, body: bytes, coding: str, request: Request, cut: str, until: float) -> tuple[bytes, str]:
+        """The body without its content coding. What takes long (a large body, or a small one that grows: a bomb) is
+        done in a thread, where zlib lets other clients go on, and ends at the deadline."""
+        if len(body) < _SMALL_BODY:
+            plain, why = _decode(body, coding, min(request.max_bytes, _SMALL_PLAIN), cut)
+            if len(plain) < _SMALL_PLAIN:
+                return plain, why
+        try:
+            async with asyncio.timeout_at(None if until == inf else until):
+                return await asyncio.to_thread(_decode, body, coding, request.max_bytes, cut)
+        except TimeoutError:
+            raise ArchiveTimeout("deadline passed", where=request.url, why="the answer was not decoded") from None
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[StreamedResponse]:

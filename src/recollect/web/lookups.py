@@ -59,7 +59,7 @@ async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: S
     if plain and answer.entry is not None and (target.kind, place.base) in answer.entry.rendered:
         count, body, etag = answer.entry.rendered[target.kind, place.base]
         fields = {"X-Memento-Count": count, **describe(answer), **_caching(answer, etag)}
-        return _conditional(request, etag, fields) or _packed(reply(200, body, media_type, fields))
+        return (_conditional(request, etag, fields) if etag else None) or _packed(reply(200, body, media_type, fields))
     mementos = answer.mementos
     if target.since or target.until:
         mementos = mementos.between(target.since, target.until)
@@ -68,11 +68,14 @@ async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: S
     paging = Paging(target.page, context.settings.page_size) if target.page is not None else None
     if paging is not None and paging.number > (last := paging.count(len(mementos))):
         return error_reply(404, f"no such page: {paging.number}: the last is {last}", uri_r=target.uri_r)
-    etag = _etag(target, place, mementos)
-    headers = {"X-Memento-Count": str(len(mementos)), **describe(answer), **_caching(answer, etag)}
-    unchanged = _conditional(request, etag, headers)
-    if unchanged is not None:
-        return unchanged
+    headers = {"X-Memento-Count": str(len(mementos)), **describe(answer)}
+    etag = ""
+    if len(mementos) < STREAM_FROM:  # of a larger one, the digest would hold up other clients
+        etag = _etag(target, place, mementos)
+        headers |= _caching(answer, etag)
+        unchanged = _conditional(request, etag, headers)
+        if unchanged is not None:
+            return unchanged
     extra = {"archives": archives_of(answer)} if target.kind == "json" else None
     chunks = write_timemap(target.kind, place, mementos, paging=paging, extra=extra)
     if len(mementos) >= STREAM_FROM and paging is None and request.version >= (1, 1):
@@ -96,7 +99,7 @@ def _caching(answer: Answer, etag: str) -> dict[str, str]:
     """A complete answer may be kept for a while; one that lacks archives must be asked for again."""
     complete = not answer.failed and not answer.unheard
     kept = f"public, max-age={_CLIENT_SECONDS}" if complete else "no-cache"
-    return {"ETag": etag, "Cache-Control": kept, "Vary": "accept-encoding"}
+    return {"Cache-Control": kept, "Vary": "accept-encoding", **({"ETag": etag} if etag else {})}
 
 
 def _conditional(request: web.BaseRequest, etag: str, headers: dict[str, str]) -> web.Response | None:
