@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import lzma
 import os
+import shutil
 import tarfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -245,54 +246,59 @@ def too_big() -> FormatError:
 
 
 def unpack(data: bytes, folder: Path, limits: Limits = Limits()) -> list[str]:  # noqa: B008 - frozen
-    """Unpack into `folder`; returns the names of the files written. All or nothing is checked before the first write.
+    """Unpack into `folder`; returns the names of the files.
 
-    A file that is there with the same bytes is left alone; one with other bytes stops everything (law 8).
+    The whole archive is read twice: everything is checked before the first write, and nothing is kept in memory. A file
+    that is there with the same bytes is left alone; one with other bytes stops everything (law 8).
     """
     try:
-        members = _read_members(data, folder, limits)
-    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
+        missing, names = _checked(data, folder, limits)
+        with tarfile.open(fileobj=expand(data, limits), mode="r|") as tar:
+            for info in tar:
+                path = folder / _safe_name(info)
+                if info.isdir():
+                    path.mkdir(parents=True, exist_ok=True)
+                elif path in missing:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    _write(path, _content(tar, info), executable=bool(info.mode & 0o100))
+    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
         raise FormatError("the object cannot be unpacked", why=str(error)) from error
     except Exception as error:
         if type(error).__name__ == "ZstdError":
             raise FormatError("the object cannot be unpacked", why=str(error)) from error
         raise
-    written = []
-    for name, content, executable in members:
-        path = folder / name
-        if content is None:
-            path.mkdir(parents=True, exist_ok=True)
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            _write(path, content, executable)
-        written.append(name)
-    return written
+    return names
 
 
-def _read_members(data: bytes, folder: Path, limits: Limits) -> list[tuple[str, bytes | None, bool]]:
-    members: list[tuple[str, bytes | None, bool]] = []
-    seen: set[str] = set()
+def _checked(data: bytes, folder: Path, limits: Limits) -> tuple[set[Path], list[str]]:
+    """The files that are not there yet, and the names of all; raises for anything that is not safe."""
+    missing: set[Path] = set()
+    kinds: dict[str, bool] = {}  # name -> is it a folder?
     total = 0
     with tarfile.open(fileobj=expand(data, limits), mode="r|") as tar:
         for info in tar:
             name = _safe_name(info)
-            if len(members) >= limits.files:
+            if len(kinds) >= limits.files:
                 raise FormatError("the object holds too many files", why=f"more than {limits.files:,}")
-            if name in seen:
+            if name in kinds:
                 raise FormatError("the object holds a file twice", where=name)
-            seen.add(name)
-            if info.isdir():
-                members.append((name, None, False))
-                continue
+            kinds[name] = info.isdir()
             total += info.size
             if total > limits.total_bytes:
                 raise too_big()
-            opened = tar.extractfile(info)
-            content = opened.read() if opened is not None else b""
-            _check_target(folder, name, content)
-            members.append((name, content, bool(info.mode & 0o100)))
-    return members
+            if info.isreg() and not _is_there(folder, name, _content(tar, info)):
+                missing.add(folder / name)
+    for name in kinds:
+        for parent in PurePosixPath(name).parents:
+            if kinds.get(parent.as_posix()) is False:
+                raise FormatError("the object holds a file as a folder", where=parent.as_posix())
+    return missing, [name for name, is_folder in kinds.items() if not is_folder]
+
+
+def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    opened = tar.extractfile(info)
+    assert opened is not None  # a regular file
+    return opened
 
 
 def _safe_name(info: tarfile.TarInfo) -> str:
@@ -306,20 +312,33 @@ def _safe_name(info: tarfile.TarInfo) -> str:
     return "/".join(parts)
 
 
-def _check_target(folder: Path, name: str, content: bytes) -> None:
+def _is_there(folder: Path, name: str, content: IO[bytes]) -> bool:
+    """Is the file there already? Raises UsageError if something else is in its place."""
     path = folder
     for part in PurePosixPath(name).parts:
         path = path / part
         if path.is_symlink():
             raise UsageError("a link is in the way", where=str(path), hint="choose an empty folder with -o")
-    if path.exists() and (path.is_dir() or path.read_bytes() != content):
+    if not path.exists():
+        return False
+    if path.is_dir() or not _same(path, content):
         raise UsageError("the file exists and is another one", where=str(path), hint="choose an empty folder with -o")
+    return True
 
 
-def _write(path: Path, content: bytes, executable: bool) -> None:
+def _same(path: Path, content: IO[bytes]) -> bool:
+    with path.open("rb") as there:
+        while piece := content.read(1 << 16):
+            if there.read(len(piece)) != piece:
+                return False
+        return not there.read(1)
+
+
+def _write(path: Path, content: IO[bytes], *, executable: bool) -> None:
     beside = path.with_name(f".{path.name}.part")
     try:
-        beside.write_bytes(content)
+        with beside.open("wb") as out:
+            shutil.copyfileobj(content, out)
         beside.chmod(0o755 if executable else 0o644)
         beside.replace(path)
     except OSError as error:

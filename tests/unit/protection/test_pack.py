@@ -7,6 +7,7 @@ import lzma
 import os
 import subprocess
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -128,7 +129,18 @@ def test_bombs_are_refused(tmp_path: Path) -> None:
         unpack(many, tmp_path / "out", Limits(files=10))
     with pytest.raises(FormatError, match="twice"):
         unpack(evil((tarfile.TarInfo("f"), b"1"), (tarfile.TarInfo("f"), b"2")), tmp_path / "out")
+    with pytest.raises(FormatError, match="a file as a folder"):
+        unpack(evil((tarfile.TarInfo("f"), b"1"), (tarfile.TarInfo("f/g"), b"2")), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_unpacking_keeps_nothing_in_memory(tmp_path: Path) -> None:
+    large = evil((tarfile.TarInfo("zeros"), bytes(60 << 20)))
+    tracemalloc.start()
+    unpack(large, tmp_path / "out")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 << 20 and (tmp_path / "out/zeros").stat().st_size == 60 << 20
 
 
 def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
