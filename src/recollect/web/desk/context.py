@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from recollect.archives.registry import Archive
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, ResourceError
 from recollect.service import people, queue
 from recollect.service.budget import Permits
 from recollect.service.database import Connection, Database, DatabaseUnavailable, one
@@ -201,6 +201,7 @@ _STATUS: tuple[tuple[type[RecollectError], int, str], ...] = (
     (queue.UnknownJob, 404, "not-found"),
     (BadTransition, 409, "bad-transition"),
     (DatabaseUnavailable, 503, "unavailable"),
+    (ResourceError, 507, "no-space"),
 )
 
 

@@ -21,11 +21,13 @@ from recollect.web.desk.context import Denied, Desk, authorized, desk_of, networ
 from recollect.web.look import ASSET_TYPES, HEADERS, asset
 
 _HOUR = 3600.0
+# With `no-referrer`, browsers send forms with `Origin: null`, as a sandbox does. Other sites get no referrer either.
+_OWN_HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
 
 
 def html(text: str, status: int = 200) -> web.Response:
     body = text.encode("utf-8", "replace")
-    return web.Response(status=status, body=body, headers={**HEADERS, "Cache-Control": "no-store"})
+    return web.Response(status=status, body=body, headers={**HEADERS, **_OWN_HEADERS})
 
 
 def problem(_desk: Desk, status: int, what: str, why: str, hint: str = "") -> web.Response:

@@ -155,7 +155,8 @@ def survey_page(
         (one["name"], f"{one['captures']:,}", f"{one['resources']:,}", (one["last_good"] or "")[:10], _listing(one))
         for one in found.get("archives", [])
     ]
-    listed = hidden({k: v for k, v in fields.items() if isinstance(v, str) and v})
+    kept = {k: v for k, v in fields.items() if isinstance(v, str) and v and k not in ("email", "name")}
+    listed = hidden(kept)
     listed = Html(listed + "".join(hidden({"archives": one}) for one in fields.get("archives", [])))
     ask = post(
         "/jobs",
@@ -189,13 +190,7 @@ def survey_page(
                     (format_size(float(cost.get("bytes", 0))) if cost.get("bytes") else "unknown", "to download"),
                 ]
             ),
-            bars(
-                {
-                    str(year)[2:] if len(found["per_year"]) > 12 else str(year): n
-                    for year, n in found["per_year"].items()
-                },
-                "Copies per year",
-            ),
+            bars(_years(found["per_year"]), "Copies per year"),
             table(("archive", "copies", "files", "last good", "listing"), rows, numbers=(1, 2), caption="Archives"),
             tag("p", "These numbers are upper limits: a copy can turn out to be an error page.", class_="note"),
         ),
@@ -204,12 +199,19 @@ def survey_page(
             tag(
                 "p",
                 f"Waiting in the queue: {duration(float(estimate.get('waiting', 0)))}. "
-                f"Working: about {duration(float(cost.get('seconds', 0)))}. "
+                f"Working: {duration(float(cost.get('seconds', 0)))}. "
                 "You can close all pages meanwhile; a mail tells you when it is ready.",
             ),
         ),
         card("Ask for it", ask),
     )
+
+
+def _years(counts: Mapping[str, int]) -> dict[str, int]:
+    """Every year from the first to the last, also those without copies; two digits where there are many."""
+    years = [int(year) for year in counts]
+    span = range(min(years), max(years) + 1)
+    return {f"{year}" if len(span) <= 14 else f"{year % 100:02d}": counts.get(str(year), 0) for year in span}
 
 
 def _listing(one: Mapping[str, Any]) -> str:
@@ -339,7 +341,7 @@ def _under_way(told: Mapping[str, Any], state: State) -> list[Html]:
     if state == State.QUEUED:
         parts.append(tag("p", "You are number ", tag("b", told["rank"] or 1, data_live="rank"), " in the queue."))
     if estimate and state != State.PENDING:
-        words = f"Waiting: {duration(estimate['waiting'])}. Working: about {duration(estimate['working'])}."
+        words = f"Waiting: {duration(estimate['waiting'])}. Working: {duration(estimate['working'])}."
         parts.append(tag("p", words, class_="note"))
     if state == State.WAITING:
         until = f" We go on at {moment(told['resume_at'])}." if told["resume_at"] else ""

@@ -57,15 +57,23 @@ async def claim(request: web.Request) -> web.Response:
     loop = asyncio.get_running_loop()
     until = loop.time() + min(float(fields.get("patience", 0)), _MAX_CLAIM)
     egress = egress_of(request, str(fields.get("egress", "")))
-    await desk.run(seen, name, str(fields.get("host", "")), egress, desk.now())
+    host = str(fields.get("host", ""))
+
+    def take(c: Connection) -> Job | None:
+        if first:
+            seen(c, name, host, egress, desk.now())
+        if not _has_room(desk):
+            return None
+        return queue.claim(c, name, desk.now(), desk.settings, desk.database.skip_locked)
+
+    first = True
     while not desk.stopping.is_set():
         waiting = desk.work_to_do
-        if _has_room(desk):
-            now = desk.now()
-            job = await desk.transact(lambda c: queue.claim(c, name, now, desk.settings, desk.database.skip_locked))  # noqa: B023
-            if job is not None:
-                desk.changed(job.id)
-                return json_reply(assignment(desk, job))
+        job = await desk.transact(take)
+        first = False
+        if job is not None:
+            desk.changed(job.id)
+            return json_reply(assignment(desk, job))
         left = until - loop.time()
         if left <= 0 or request.transport is None or request.transport.is_closing():
             break

