@@ -178,12 +178,12 @@ class ArchiveClient:
         """The body without its content coding. What takes long (a large body, or a small one that grows: a bomb) is
         done in a thread, where zlib lets other clients go on, and ends at the deadline."""
         if len(body) < _SMALL_BODY:
-            plain, why = _decode(body, coding, min(request.max_bytes, _SMALL_PLAIN), cut)
+            plain, why = decode_body(body, coding, min(request.max_bytes, _SMALL_PLAIN), cut)
             if len(plain) < _SMALL_PLAIN:
                 return plain, why
         try:
             async with asyncio.timeout_at(None if until == inf else until):
-                return await asyncio.to_thread(_decode, body, coding, request.max_bytes, cut)
+                return await asyncio.to_thread(decode_body, body, coding, request.max_bytes, cut)
         except TimeoutError:
             raise ArchiveTimeout("deadline passed", where=request.url, why="the answer was not decoded") from None
 
@@ -460,7 +460,7 @@ def _places(url: str) -> Iterable[str]:
     return [f"{host}:80", f"{host}:443"] if port in (80, 443) else [f"{host}:{port}"]
 
 
-def _decode(body: bytes, coding: str, limit: int, cut: str) -> tuple[bytes, str]:
+def decode_body(body: bytes, coding: str, limit: int, cut: str = "") -> tuple[bytes, str]:
     """Undo gzip and deflate, never beyond `limit` bytes; (body, why it is cut)."""
     names = [part.strip().lower() for part in coding.split(",") if part.strip()]
     if len(names) > _MOST_CODINGS:

@@ -6,7 +6,6 @@ Data goes to stdout (a TimeMap, an address, a body); who was asked and what they
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -19,7 +18,7 @@ import click
 from recollect.cli.archives import archives_option
 from recollect.cli.console import emit_table, progress_bar, talk
 from recollect.cli.types import DATE, END_DATE
-from recollect.datetimes import format_http_date, format_timestamp
+from recollect.datetimes import format_http_date
 from recollect.errors import ArchiveError, UsageError
 from recollect.model import Progress
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from recollect.aggregator.service import Aggregator, Answer, Lookup
     from recollect.archives.client import ArchiveClient
     from recollect.archives.registry import Archive
-    from recollect.archives.transport import Response
+    from recollect.archives.replay import Replay
     from recollect.formats.timemap import Memento
     from recollect.model import ProgressCallback
 
@@ -193,12 +192,10 @@ def memento(
     answer, found = question.run(lambda asking: _fetch(asking, at))
     if found is None:
         return question.finish(answer, 0)
-    chosen, response = found
-    _write(response.body, output)
+    chosen, replay, body = found
+    _write(body, output)
     code = question.finish(answer, 1)
-    talk(
-        f"{chosen.uri}: {format_http_date(chosen.captured_at)}, status {response.status}, {len(response.body):,} bytes"
-    )
+    talk(f"{chosen.uri}: {format_http_date(chosen.captured_at)}, status {replay.status}, {len(body):,} bytes")
     return code
 
 
@@ -340,12 +337,10 @@ def _row(decision: Decision, outcome: Outcome | None) -> tuple[str, str, str, st
 
 _HOPS = 5
 _TRIES = 5
-_REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _MAX_BODY = 1 << 30
-_STAMP = re.compile(r"/\d{4,14}(?:[a-z]{2}_)?/")
 
 
-async def _fetch(asking: _Asking, at: datetime) -> tuple[Answer, tuple[Memento, Response] | None]:
+async def _fetch(asking: _Asking, at: datetime) -> tuple[Answer, tuple[Memento, Replay, bytes] | None]:
     """The closest memento that an archive can give, as captured; captured redirects are followed in the archives."""
     first, uri = None, asking.lookup.uri_r
     for _ in range(_HOPS):
@@ -354,7 +349,7 @@ async def _fetch(asking: _Asking, at: datetime) -> tuple[Answer, tuple[Memento, 
         found = await _fetch_one(asking, answer, uri, at)
         if found is None:
             break
-        onward = _captured_redirect(found[1])
+        onward = found[1].location
         if onward is None:
             return first, found
         talk(f"the capture of {uri} redirects to {onward}")
@@ -363,43 +358,22 @@ async def _fetch(asking: _Asking, at: datetime) -> tuple[Answer, tuple[Memento, 
     return first, None
 
 
-async def _fetch_one(asking: _Asking, answer: Answer, uri: str, at: datetime) -> tuple[Memento, Response] | None:
+async def _fetch_one(asking: _Asking, answer: Answer, uri: str, at: datetime) -> tuple[Memento, Replay, bytes] | None:
+    from recollect.archives.client import decode_body
+    from recollect.archives.replay import Wanted, fetch
+
     nearest = sorted(answer.mementos, key=lambda m: (abs(m.captured_at - at), m.captured_at))
     for chosen in nearest[:_TRIES]:
-        archive = asking.archives[chosen.archive]
-        url = archive.raw_uri(chosen.uri, format_timestamp(chosen.captured_at), uri)
+        body = bytearray()
+        wanted = Wanted(uri, chosen.captured_at, chosen.uri)
         try:
-            response = await _get(asking.client, archive, url)
+            archive = asking.archives[chosen.archive]
+            replay = await fetch(asking.client, archive, wanted, body.extend, max_bytes=_MAX_BODY)
+            if replay.standing == "archived":
+                plain, _ = decode_body(bytes(body), replay.header("content-encoding"), _MAX_BODY)
+                return chosen, replay, plain
+            why = replay.detail
         except ArchiveError as error:
-            talk(f"{chosen.archive} could not give {url}: {error}")
-            continue
-        if response.status < 400 or response.headers.get("memento-datetime"):
-            return chosen, response
-        talk(f"{chosen.archive} could not give {url}: status {response.status}")
+            why = str(error)
+        talk(f"{chosen.archive} could not give {chosen.uri}: {why}")
     return None
-
-
-async def _get(client: ArchiveClient, archive: Archive, url: str) -> Response:
-    """Fetch a raw memento, following the archive's own redirects to the exact capture, not captured ones."""
-    from recollect.archives.transport import Request, RequestKind
-
-    for _ in range(_HOPS):
-        response = await client.send(Request(archive, url, kind=RequestKind.REPLAY, max_bytes=_MAX_BODY, hops=0))
-        onward = _onward(response)
-        if onward is None or not _STAMP.search(onward):
-            break
-        url = onward
-    return response
-
-
-def _onward(response: Response) -> str | None:
-    from recollect.formats.timemap import resolve
-
-    location = response.headers.get("location") if response.status in _REDIRECTS else ""
-    return resolve(response.url, location) if location else None
-
-
-def _captured_redirect(response: Response) -> str | None:
-    """Where a captured redirect led: an address of the old web."""
-    onward = _onward(response)
-    return None if onward is None or _STAMP.search(onward) else onward
