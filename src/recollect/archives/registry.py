@@ -36,6 +36,8 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _STAMP = re.compile(r"(/\d{4,14})(?:[a-z]{2}_)?(/)")
 _INDEX_RATES = ("index", "timemap", "timegate", "cdx")
 _REPLAY_RATES = ("replay", "raw")
+_FETCH_SECONDS = 30.0
+_MOST_BYTES = 10_000_000
 
 
 class SearchDialect(StrEnum):
@@ -170,6 +172,8 @@ def load_archives(path: str | Path | None = None) -> tuple[Archive, ...]:
     if path is None:
         source = files("recollect.archives") / "archives.toml"
         return _archives("archives.toml", source.read_bytes(), Path())
+    if is_web_address(path):
+        return _archives(str(path), _fetched(str(path)), Path())
     where = Path(path)
     try:
         data = where.read_bytes()
@@ -181,6 +185,24 @@ def load_archives(path: str | Path | None = None) -> tuple[Archive, ...]:
             hint="`recollect archives list` shows the list that ships with Recollect",
         ) from error
     return _archives(str(path), data, where.parent)
+
+
+def is_web_address(path: str | Path) -> bool:
+    """Whether a list of archives is named by its URL."""
+    return isinstance(path, str) and path.lower().startswith(("http://", "https://"))
+
+
+def _fetched(url: str) -> bytes:
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=_FETCH_SECONDS) as answer:
+            data: bytes = answer.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise UsageError("cannot fetch the list of archives", where=url, why=str(error)) from error
+    if len(data) > _MOST_BYTES:
+        raise UsageError("the list of archives is too big", where=url, why=f"more than {_MOST_BYTES:,} bytes")
+    return data
 
 
 def _archives(file: str, data: bytes, folder: Path) -> tuple[Archive, ...]:

@@ -38,7 +38,7 @@ Exit code: 0 all answered, 3 some failed, 1 all failed, 2 wrong usage.
 archives_option = click.option(
     "--archives",
     "registry",
-    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE|URL",
     help="List of archives: MemGator's archives.json, or TOML/JSON of our own.  [default: the public archives]",
 )
 

@@ -32,7 +32,7 @@ def settings_options(command: Any) -> Any:
     """The flags of `serve`, each a setting of the same name."""
     options = [
         click.option("--config", type=click.Path(dir_okay=False), help="File of settings (TOML)."),
-        click.option("--archives", help="List of archives: MemGator's archives.json, or TOML."),
+        click.option("--archives", metavar="FILE|URL", help="List of archives: MemGator's archives.json, or TOML."),
         click.option("--maps", help="Directory with one map or filter per archive, named by its id."),
         click.option("--host", help="Address to listen on.  [127.0.0.1]"),
         click.option("--port", type=int, help="Port to listen on, 0 for a free one.  [1208]"),

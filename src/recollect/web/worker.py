@@ -30,7 +30,7 @@ from recollect.aggregator.maps import Maps, stamp_of
 from recollect.aggregator.service import Aggregator, Answer, World
 from recollect.aggregator.stores import open_store
 from recollect.archives.client import USER_AGENT, ArchiveClient
-from recollect.archives.registry import load_archives
+from recollect.archives.registry import is_web_address, load_archives
 from recollect.config import Settings
 from recollect.errors import RecollectError
 from recollect.web.access import AccessLog
@@ -299,7 +299,8 @@ class Worker:
     def _stamp(self) -> object:
         """Changes when the list of archives or a map does."""
         settings = self._settings
-        listed = Path(settings.archives).stat() if settings.archives else None
+        local = settings.archives and not is_web_address(settings.archives)
+        listed = Path(settings.archives).stat() if local and settings.archives else None
         maps = stamp_of(settings.maps, self._world.archives)
         return (listed.st_ino, listed.st_size, listed.st_mtime_ns) if listed else (), maps
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -261,3 +264,19 @@ def test_a_quota_is_for_a_period_up_to_days(tmp_path: Path) -> None:
     path = tmp_path / "archives.json"
     path.write_text(json.dumps([{"id": "a", "cdx": "http://a.example/cdx", "quota": "1000/day"}]))
     assert load_archives(path)[0].quota == Rate(1000, 86400)
+
+
+def test_a_list_may_be_named_by_its_url(tmp_path: Path) -> None:
+    (tmp_path / "archives.json").write_text('[{"id": "a", "timemap": "http://127.0.0.1:9/"}]')
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_address[1]}"
+        assert [archive.id for archive in load_archives(f"{base}/archives.json")] == ["a"]
+        with pytest.raises(UsageError, match="cannot fetch"):
+            load_archives(f"{base}/missing.json")
+        server.shutdown()
