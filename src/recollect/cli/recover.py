@@ -213,7 +213,7 @@ def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **giv
                 folder,
                 archives=_sources(given),
                 options=options,
-                outputs=_outputs(given, resuming=bool(resume)),
+                outputs=_outputs(given, folder if resume else None),
                 watch=watch,
                 run=Run(given["patience"], given["wait"], _used(given["used"])),
             )
@@ -295,20 +295,22 @@ def _sources(given: dict[str, Any]) -> Sources:
     return Sources(given["registry"] or "", given["use"] or "", given["maps"] or "", given.get("pause") or 0.0)
 
 
-def _outputs(given: dict[str, Any], *, resuming: bool) -> Outputs | None:
-    """What to write; of a resumed recovery None, which is what it wrote before, unless something is said about it."""
-    from recollect.recovery.outputs import Outputs
+def _outputs(given: dict[str, Any], resumed: Path | None) -> Outputs:
+    """What to write; a resumed recovery writes what it wrote before, but for what is said now."""
+    from dataclasses import replace
 
-    names = ("no_tree", "no_warc", "no_wacz", "no_kit", "summary", "missing")
-    if resuming and not any(given[name] for name in names):
-        return None
-    return Outputs(
-        tree=not given["no_tree"],
-        warc=not given["no_warc"],
-        wacz=not given["no_wacz"],
-        kit=not given["no_kit"],
-        summary=Path(given["summary"]) if given["summary"] else None,
-        missing=given["missing"] or "neutral",
+    from recollect.recovery.outputs import Outputs
+    from recollect.recovery.recover import stored_outputs
+
+    before = stored_outputs(resumed) if resumed is not None else Outputs()
+    return replace(
+        before,
+        tree=before.tree and not given["no_tree"],
+        warc=before.warc and not given["no_warc"],
+        wacz=before.wacz and not given["no_wacz"],
+        kit=before.kit and not given["no_kit"],
+        summary=Path(given["summary"]) if given["summary"] else before.summary,
+        missing=given["missing"] or before.missing,
     )
 
 

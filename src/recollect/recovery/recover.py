@@ -100,6 +100,12 @@ def stored_options(out_dir: str | Path) -> Options:
         return _stored_options(store)
 
 
+def stored_outputs(out_dir: str | Path) -> Outputs:
+    """What a recovery wrote the last time."""
+    with Store.open(Path(out_dir)) as store:
+        return Outputs.from_json(store.meta("outputs", {}))
+
+
 def _stored_options(store: Store) -> Options:
     stored = store.meta("options")
     if stored is None:

@@ -126,6 +126,8 @@ class Store:
     def create(cls, out_dir: Path) -> Store:
         """Open the store of an output folder for writing, making it if need be."""
         folder = out_dir / FOLDER
+        if folder.is_symlink() and not folder.resolve().is_relative_to(out_dir.resolve()):
+            raise RecollectError("the journal leads out of the folder", where=str(folder), why="it is a symbolic link")
         for part in (folder / "payloads", folder / "tmp"):
             part.mkdir(parents=True, exist_ok=True)
         store = cls(out_dir, _connect(folder / "journal.db"), writable=True)

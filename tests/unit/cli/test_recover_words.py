@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from recollect.cli.recover import _quota
@@ -9,8 +11,10 @@ from recollect.cli.recoverytalk import _timeline, status_words
 from recollect.errors import UsageError
 from recollect.recovery.meter import Quota
 from recollect.recovery.options import Options
+from recollect.recovery.outputs import Outputs
 from recollect.recovery.progress import Status
 from recollect.recovery.scope import Scope
+from recollect.recovery.store import Store
 
 
 @pytest.mark.parametrize(
@@ -53,3 +57,14 @@ def test_the_timeline_shows_years_without_captures_too() -> None:
     lines = _timeline({2008: 8, 2010: 1}).splitlines()
     assert lines[1].split() == ["2008", "2009", "2010"] and lines[2].split() == ["8", "0", "1"]
     assert "████" in lines[0] and "▁▁▁▁" in lines[0]
+
+
+def test_a_resumed_recovery_writes_what_it_wrote_before_but_for_what_is_said_now(tmp_path: Path) -> None:
+    from recollect.cli.recover import _outputs
+
+    with Store.create(tmp_path) as store:
+        store.set_meta("outputs", Outputs(wacz=False, missing="keep").to_json())
+    nothing = dict.fromkeys(("no_tree", "no_warc", "no_wacz", "no_kit", "summary", "missing"))
+    assert _outputs(nothing, tmp_path) == Outputs(wacz=False, missing="keep")
+    assert _outputs({**nothing, "missing": "neutral", "no_kit": True}, tmp_path) == Outputs(wacz=False, kit=False)
+    assert _outputs(nothing, None) == Outputs()

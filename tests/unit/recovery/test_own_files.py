@@ -108,3 +108,13 @@ def test_half_a_file_is_no_file(tmp_path: Path) -> None:
             out.write(b"half")
             raise RuntimeError
     assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_journal_that_is_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / ".recollect").symlink_to(outside)
+    with pytest.raises(RecollectError, match="leads out"):
+        Store.create(tmp_path / "site")
+    assert list(outside.iterdir()) == []
