@@ -14,6 +14,7 @@ from recollect.protection.collect import Collector
 from recollect.protection.markup import Style, strip
 from recollect.protection.pack import unpack
 
+pytestmark = pytest.mark.xdist_group("minifiers")  # installed once
 MINIFIERS = {"html-minifier-terser": "7", "htmlnano": "2", "@minify-html/node": "0.15"}
 SCRIPT = Path(__file__).with_name("minifiers.mjs")
 PAGE = """<!DOCTYPE html>

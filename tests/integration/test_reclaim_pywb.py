@@ -16,6 +16,7 @@ from pywb_archive import Capture, pywb_archives
 from recollect.cli.main import run
 from recollect.recovery.reclaim import stored_pages
 
+pytestmark = pytest.mark.xdist_group("reclaim")  # two archives for all
 BASE = "http://lost.example/"
 PAGES = 16
 
