@@ -16,7 +16,7 @@ DOCS_STAMP := $(VENV)/.docs-installed
 PYTEST_WORKERS ?= auto
 INSTALL ?= yes
 
-.PHONY: help install kernels demo demo-serve test check sanitize bench format dist clean docs reference
+.PHONY: help install kernels demo demo-serve demo-desk test check sanitize bench format dist clean docs reference
 
 help:  ## show the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -88,6 +88,9 @@ format: $(STAMP)  ## let ruff lay out the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+demo-desk: $(BASE_STAMP) $(PYWB_STAMP) $(KERNEL_STAMP)  ## a recovery desk on a made-up world, to click through
+	$(BIN)/python scripts/demo_desk.py
+
 bench: bench-surt  ## the quick benchmarks
 
 bench-%: $(BENCH_STAMP) $(KERNEL_STAMP)  ## one benchmark of bench/, as bench-surt; options as ARGS='...'
@@ -114,6 +117,6 @@ dist: $(STAMP) $(KERNEL_STAMP)  ## build sdist and wheel, and try the wheel in a
 	@ls -l dist
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .venv-pywb .bench dist build demo site
+	rm -rf $(VENV) .venv-pywb .bench dist build demo demo-desk site
 	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +
 	rm -f src/recollect/kernels/*.so

@@ -78,7 +78,7 @@ class RunningDesk:
             data = urlencode(form).encode()
         elif body is not None:
             data, fields["Content-Type"] = json.dumps(body).encode(), "application/json"
-        request = Request(path if "://" in path else self.base + path, data, fields, method=method)
+        request = Request(self.base + path if path.startswith("/") else path, data, fields, method=method)
         try:
             with build_opener(_Stay).open(request, timeout=60) as answer:
                 return Answer(answer.status, answer.headers, answer.read())

@@ -79,6 +79,7 @@ class Settings:
     drain: float = _setting(10.0, "duration", "time that requests under way have to end when the server stops")
     refresh: float = _setting(0.0, "duration", "look for changed maps and archives so often; 0 only on SIGHUP")
     discover: float = _setting(0.0, "duration", "fetch the maps that archives publish so often, into `maps`; 0 never")
+    desk: str = _setting("", "text", "address of a recovery desk, which the pages link (get this site back)")
     publish: str | None = _setting(None, "text", "directory of published maps to serve at /.well-known/mementomap")
 
 

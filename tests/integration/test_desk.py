@@ -275,3 +275,18 @@ def test_no_secret_and_no_address_in_what_the_desk_says(idle: RunningDesk) -> No
     idle.ask("GET", f"/api/jobs/{job.id}/result.zip?token={job.token}")
     said = "".join(idle.said)
     assert job.token not in said and "quiet-person" not in said
+
+
+def test_the_aggregators_page_links_a_configured_desk(tmp_path: Path) -> None:
+    from urllib.request import urlopen
+
+    from small_archives import serving, small_archives
+
+    with small_archives() as held:
+        held.add("one", {"http://a.example/": ["20150101000000"]})
+        registry = held.write(tmp_path)
+        for flags, linked in ((["--desk", "https://desk.example/"], True), ([], False)):
+            with serving(registry, "--no-learn", *flags) as base, urlopen(f"{base}/?uri=http://a.example/") as answer:
+                page = answer.read().decode()
+            there = 'href="https://desk.example/survey?uri=http%3A%2F%2Fa.example%2F"' in page
+            assert there is linked and ("Get this site back" in page) is linked

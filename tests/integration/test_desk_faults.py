@@ -43,10 +43,19 @@ class _Front(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     log: list[float]
+    paths: list[str]
+    busy: list[str]
     behind: str
 
     def do_GET(self) -> None:
         self.log.append(time.time())
+        self.paths.append(self.path)
+        if any(word in self.path for word in self.busy):
+            self.send_response(429)
+            self.send_header("Retry-After", "3600")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         connection = http.client.HTTPConnection(self.behind, timeout=60)
         connection.request("GET", self.path, headers={"Host": self.behind, "Accept-Encoding": "identity"})
         answer = connection.getresponse()
@@ -65,9 +74,11 @@ class _Front(BaseHTTPRequestHandler):
 
 
 class World:
-    def __init__(self, archives: Path, log: list[float]) -> None:
+    def __init__(self, archives: Path, front: type[_Front]) -> None:
         self.archives = archives
-        self.log = log
+        self.log = front.log
+        self.paths = front.paths
+        self.busy = front.busy
 
 
 @pytest.fixture(scope="module")
@@ -80,15 +91,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         shots += site.crawl([site.end])
     write_warc(folder / "all.warc.gz", shots)
     with pywb_archive(folder / "archive", warcs=[folder / "all.warc.gz"]) as archive:
-        log: list[float] = []
-        handler = type("Front", (_Front,), {"log": log, "behind": archive.base.removeprefix("http://")})
+        handler: type[_Front] = type("Front", (_Front,), {"log": [], "paths": [], "busy": []})
+        handler.behind = archive.base.removeprefix("http://")
         server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         front = f"http://127.0.0.1:{server.server_port}"
         urls = {name: getattr(archive, name).replace(archive.base, front) for name in ("timemap", "cdx", "raw")}
         path = folder / "archives.json"
         path.write_text(json.dumps([{"id": "one", **urls, "rate": f"{RATE}/s"}]))
-        yield World(path, log)
+        yield World(path, handler)
         server.shutdown()
 
 
@@ -241,6 +252,54 @@ def test_six_workers_never_exceed_the_rate_by_the_archives_own_log(world: World,
         assert len(log) > 100
         gaps = [later - sooner for sooner, later in zip(log, log[RATE:], strict=False)]
         assert min(gaps) >= 1.0, f"{RATE + 1} requests within {min(gaps):.3f} s"
+
+
+def test_a_job_waits_for_an_archive_without_a_worker_and_goes_on(world: World, tmp_path: Path) -> None:
+    with running_desk(tmp_path / "desk", world.archives, **QUICK) as desk:
+        world.busy.append("s1.example/articles/")
+        try:
+            job = desk.queue("http://s1.example/")
+            told = desk.wait(job, "waiting")
+        finally:
+            world.busy.clear()
+        assert 3000 < told["resume_at"] - time.time() < 3700 and "asked us to wait" in told["reason"]
+        assert desk.operator("GET", "/api/workers").json["workers"][0]["job"] is None, "the worker is free"
+        [lane, *_] = desk.operator("GET", "/api/archives").json["archives"][0]["lanes"]
+        assert lane["paused_until"] > time.time() + 3000, "the pause holds for all jobs"
+        other = desk.queue("http://s2.example/")
+        assert desk.wait(other, "waiting")["resume_at"] > time.time() + 3000
+        recovered = sum(told["counts"]["recovered"].values())
+        asked = len(world.paths)
+        desk.operator("POST", "/api/archives/one/wake")
+        desk.operator("POST", f"/api/jobs/{job.id}/resume")
+        told = desk.wait(job, "ready")
+        assert told["summary"]["missing"] == 0 and told["summary"]["recovered"] > recovered
+        again = world.paths[asked:]
+        assert not any("cdx" in path for path in again), "listings and what was fetched are kept"
+
+
+def test_listings_are_shared_and_another_date_uses_what_was_fetched(world: World, tmp_path: Path) -> None:
+    with running_desk(tmp_path / "desk", world.archives, **QUICK) as desk:
+        del world.paths[:]
+        while "Asking the archives" in desk.ask("GET", "/survey?uri=http://s4.example/").text:
+            time.sleep(0.2)
+        assert any("/cdx" in path for path in world.paths)
+        del world.paths[:]
+        job = desk.submit("http://s4.example/", "dates@mail.example")
+        place = desk.confirm(job)
+        desk.wait(job, "ready")
+        site = [path for path in world.paths if "/cdx" in path and "s4.example" in path]
+        assert site == [], "the survey's listing serves the job"
+        fetched = len([path for path in world.paths if "id_/" in path])
+        assert fetched >= 20
+        del world.paths[:]
+        answer = desk.ask("POST", place.replace("?", "/again?"), form={"at": "2012-06-01"})
+        assert answer.status == 303
+        identifier, token = answer.headers["Location"].removeprefix("/jobs/").split("?token=")
+        again = type(job)(identifier, token, "dates@mail.example", "queued")
+        told = desk.wait(again, "ready")
+        assert told["summary"]["recovered"] >= 20
+        assert [path for path in world.paths if "id_/" in path] == [], "the only captures there are, are there already"
 
 
 def _queued(address: str, count: int) -> list[str]:

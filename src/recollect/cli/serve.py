@@ -54,6 +54,7 @@ def settings_options(command: Any) -> Any:
         click.option("--contact", help="Mail or web address that archives can reach you by."),
         click.option("--refresh", help="Look so often for changed archives and maps, like 10m."),
         click.option("--discover", help="Fetch the maps that archives publish so often, like 24h, into --maps."),
+        click.option("--desk", help="Address of a recovery desk, which the pages link."),
         click.option("--publish", help="Directory made by `recollect publish`, served at /.well-known/mementomap."),
     ]
     for option in reversed(options):

@@ -80,6 +80,7 @@ class Meter:
         self._pauses = [min(_FIRST_PAUSE * 4**n, patience / 20) for n in range(_TRIES)]
         self._failures: dict[str, int] = {}
         self._heard: dict[str, float] = {}  # archive -> when it last answered, or was first asked
+        self._refused: set[str] = set()
         self.down: dict[str, str] = {}  # archive -> why it is not asked any more
 
     def quota(self, archive: str) -> Quota | None:
@@ -88,6 +89,8 @@ class Meter:
     def budget(self, archive: str) -> int | None:
         """Requests left now; None without a quota."""
         quota = self.quota(archive)
+        if archive in self._refused:
+            return 0
         if quota is None:
             return None
         return budget_left(self._journal.usage(archive), quota.limit, quota.period, time.time())
@@ -163,6 +166,8 @@ class Meter:
             try:
                 result = await ask()
             except OutOfQuota:
+                if self.budget(archive.id) != 0:  # a permit was refused: another process keeps that budget
+                    self._refused.add(archive.id)
                 raise
             except ArchiveThrottled:
                 pause = self._client.pause_left(archive)

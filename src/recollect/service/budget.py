@@ -170,6 +170,12 @@ class Budgets:
         lane = self.lane(archive, kind, egress)
         lane.paused_until = max(lane.paused_until, until)
 
+    def wake(self, archive: str) -> None:
+        """End the pauses of an archive."""
+        for lane in self._lanes.values():
+            if lane.archive == archive:
+                lane.paused_until = 0.0
+
     @property
     def lanes(self) -> list[Lane]:
         return list(self._lanes.values())

@@ -123,6 +123,8 @@ class LinePermits:
             await asyncio.sleep(wait)
 
     def paused(self, archive: Archive, kind: RequestKind, seconds: float) -> None:
+        if seconds > _LONG_WAIT:
+            self.refused[archive.id] = (time.time() + seconds, "the archive asked us to wait")
         self._line.say(type="paused", archive=archive.id, kind=kind.value, seconds=seconds)
 
 

@@ -36,6 +36,7 @@ log = logging.getLogger("recollect.worker")
 
 _CLAIM_SECONDS = 25.0
 _PAUSE = 1.0
+_NEWS = 1.0
 _MAX_PAUSE = 15.0
 _MAX_LINE = 4 * 1024 * 1024
 _LOG_LINES = 20
@@ -203,6 +204,7 @@ class Work:
         self._done: dict[str, Any] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost: RecollectError | None = None
+        self._news = asyncio.Event()
 
     def ask_to_stop(self) -> None:
         self._stopping = True
@@ -264,7 +266,11 @@ class Work:
 
     async def _beat(self) -> None:
         while True:
-            await asyncio.sleep(self._job["heartbeat"])
+            # News are told at once, but not more often than once a second; without any, the heartbeat tells of life.
+            await asyncio.sleep(min(_NEWS, self._job["heartbeat"]))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), max(0.0, self._job["heartbeat"] - _NEWS))
+            self._news.clear()
             try:
                 await self._post(
                     "beat", status=self._status, progress=self._share, log="".join(self._log), survey=self._survey
@@ -314,6 +320,7 @@ class Work:
         elif kind == "status":
             self._share = message.pop("progress", None)
             self._status = {**message, "waiting_for": self._status.get("waiting_for", [])}
+            self._news.set()
         elif kind == "survey":
             self._survey = message
         elif kind == "packing":

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from html import escape
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from recollect import __version__
 from recollect.aggregator.explain import reason_words
@@ -60,8 +60,11 @@ def onward_page(address: str, root: str = "") -> str:
     return _head("Going to the capture", root, extra=go) + f'<p><a href="{place}">To the capture</a></p>' + _foot(root)
 
 
-async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) -> AsyncIterator[str]:
-    """The page of one resource, in pieces: the form, the archives as they answer, then everything."""
+async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place, desk: str = "") -> AsyncIterator[str]:
+    """The page of one resource, in pieces: the form, the archives as they answer, then everything.
+
+    `desk` is the address of a recovery desk, if there is one.
+    """
     names = {archive.id: archive.name for archive in aggregator.world.archives}
     arrived: asyncio.Queue[Outcome] = asyncio.Queue()
     root = escape(urlsplit(place.base).path)
@@ -85,7 +88,7 @@ async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place) ->
     finally:
         asking.cancel()
     yield "</ul></section>"
-    for piece in _result(answer, place, names):
+    for piece in _result(answer, place, names, desk):
         yield piece
     yield _foot(root)
 
@@ -95,10 +98,16 @@ def _answered(outcome: Outcome, names: dict[str, str]) -> str:
     return f"<b>{escape(names.get(outcome.archive, outcome.archive))}</b> {escape(said)}"
 
 
-def _result(answer: Answer, place: Place, names: dict[str, str]) -> Iterator[str]:
+def _result(answer: Answer, place: Place, names: dict[str, str], desk: str) -> Iterator[str]:
     mementos = answer.mementos
     yield '<main class="result">'
     yield _summary(answer, place)
+    if desk and mementos.rows:
+        address = f"{desk.rstrip('/')}/survey?{urlencode({'uri': answer.uri_r})}"
+        yield (
+            '<section class="card"><p>Is it your lost site? '
+            f'<a href="{escape(address)}" rel="noreferrer">Get this site back</a></p></section>'
+        )
     if mementos.rows:
         yield f'<section class="card wide"><div class="scroll">{timeline(mementos, names)}</div></section>'
         yield _go_to(answer.uri_r, mementos, escape(urlsplit(place.base).path))

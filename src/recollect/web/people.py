@@ -49,7 +49,8 @@ async def page(context: Context, request: web.BaseRequest, rest: str, seen: Seen
     response = web.StreamResponse(headers={"Server": SERVER, **HEADERS, "Cache-Control": "no-store"})
     await response.prepare(request)
     if request.method != "HEAD":
-        async for piece in captures_page(context.aggregator, Lookup(uri_r, via=via(context, request)), place):
+        lookup = Lookup(uri_r, via=via(context, request))
+        async for piece in captures_page(context.aggregator, lookup, place, context.settings.desk):
             await response.write(piece.encode("utf-8", "replace"))
     await response.write_eof()
     return response

@@ -196,6 +196,9 @@ async def act_archive(desk: Desk, action: str, archive: str, reason: str) -> Non
     budgets = desk.permits.budgets
     await desk.transact(lambda c: c.change("DELETE FROM rest WHERE archive = ?", archive))
     budgets.resting.pop(archive, None)
+    if action == "wake":  # also from a pause that the archive asked for: the operator knows better
+        budgets.wake(archive)
+        await desk.run(budgets.save)
     if action == "rest":
         words = reason[:200] or "by the operator"
         await desk.transact(lambda c: c.change("INSERT INTO rest VALUES (?, ?, ?)", archive, desk.now(), words))
