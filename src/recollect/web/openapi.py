@@ -9,6 +9,7 @@ from recollect import __version__
 _URI = ("uri", "path", "The URI-R, as it is or percent-encoded; to the end of the path")
 _KIND = ("format", "path", "link, json or cdxj")
 _AT = ("datetime", "path", "YYYY[MM[DD[hh[mm[ss]]]]]")
+_ARCHIVE = ("archive", "path", "The id of an archive, as /archives lists it")
 _ARCHIVES = ("archives", "query", "Only these archives (a,b) or all but these (!a,b)")
 _FROM = ("from", "query", "Only mementos from then on (needs an encoded URI-R)")
 _TO = ("to", "query", "Only mementos up to then (needs an encoded URI-R)")
@@ -48,6 +49,13 @@ _PATHS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...], str, str], ...] 
     ("/monitor", "Lookups of everybody, as server-sent events", (), "200", "text/event-stream"),
     ("/about", "What this is", (), "200", "text/plain"),
     ("/health", "Whether it serves", (), "200", "application/json"),
+    (
+        "/ready",
+        "Whether lookups can be answered: 503 while stopping or while every archive rests",
+        (),
+        "200",
+        "application/json",
+    ),
     ("/metrics", "Counters for Prometheus (operator)", (), "200", "text/plain"),
     ("/openapi.json", "This description", (), "200", "application/json"),
     ("/.well-known/mementomap", "The map this server publishes, if any", (), "200", "application/octet-stream"),
@@ -58,7 +66,13 @@ def description(base: str) -> dict[str, Any]:
     """The OpenAPI document of an aggregator served at `base`."""
     paths = {path: {"get": _operation(*rest)} for path, *rest in _PATHS}  # type: ignore[arg-type]  # a row of the table
     paths["/reload"] = {"post": _operation("Read archives and maps anew (operator)", (), "200", "application/json")}
-    for path in ("/metrics", "/reload"):
+    paths["/rest/{archive}"] = {
+        "post": _operation("Stop asking an archive (operator)", (_ARCHIVE,), "200", "application/json")
+    }
+    paths["/wake/{archive}"] = {
+        "post": _operation("Ask an archive again (operator)", (_ARCHIVE,), "200", "application/json")
+    }
+    for path in ("/metrics", "/reload", "/rest/{archive}", "/wake/{archive}"):
         for operation in paths[path].values():
             operation["security"] = [{"token": []}]
     return {
