@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from pywb_archive import Capture, pywb_archive
+from recollect.archives.live import LiveClient
 from recollect.cli import main
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -115,7 +116,8 @@ class Watch:
 
 @pytest.fixture
 def watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
-    monkeypatch.setattr("recollect.archives.live.PACE", 0.0)
+    quick = {**(LiveClient.__init__.__kwdefaults__ or {}), "pace": 0.0}
+    monkeypatch.setattr(LiveClient.__init__, "__kwdefaults__", quick)
     with live_site() as site:
         captures = [
             Capture(site.base.rstrip("/") + path, "20251201000000", body.encode(), kind)

@@ -169,7 +169,13 @@ class LiveClient:
                 return LiveAnswer(url, here, hops=tuple(hops), failure=Failure.REFUSED, why=str(error))
         return LiveAnswer(url, here, hops=tuple(hops), failure=Failure.REDIRECTS, why=f"more than {MAX_REDIRECTS}")
 
-    async def _once(self, asked: str, url: str, headers: Mapping[str, str], hops: tuple[Hop, ...]) -> LiveAnswer:
+    async def post(self, url: str, content: bytes, headers: Mapping[str, str]) -> LiveAnswer:
+        """Post to a URL; a redirect is the answer, not followed."""
+        return await self._once(url, url, headers, (), content)
+
+    async def _once(
+        self, asked: str, url: str, headers: Mapping[str, str], hops: tuple[Hop, ...], content: bytes | None = None
+    ) -> LiveAnswer:
         def failed(failure: Failure, why: str) -> LiveAnswer:
             return LiveAnswer(asked, url, hops=hops, failure=failure, why=why)
 
@@ -179,7 +185,10 @@ class LiveClient:
         await self._wait_turn(url)
         try:
             async with asyncio.timeout(self._timeout):
-                async with self._session.get(url, headers=headers, allow_redirects=False) as response:
+                method = "GET" if content is None else "POST"
+                async with self._session.request(
+                    method, url, headers=headers, data=content, allow_redirects=False
+                ) as response:
                     body, truncated = await self._read(response)
                     fields = {name.lower(): value for name, value in response.headers.items()}
                     return LiveAnswer(asked, url, response.status, fields, body, truncated, hops)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,15 @@ import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
 from recollect.cli.types import DATE
+from recollect.cli.watchpages import COMMANDS
+from recollect.cli.watchtools import data_option, example, open_store, percent, refuse_private, secret_of, site_uri
 from recollect.datetimes import format_iso
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.archives.client import ArchiveClient
     from recollect.archives.registry import Archive
+    from recollect.cli.watchmail import OutboxMailer
     from recollect.model import ProgressCallback
     from recollect.watch.check import Check
     from recollect.watch.run import Round, Tools
@@ -30,6 +34,7 @@ Examples:
   recollect watch run --data watch/                       look every day, until Ctrl-C
   recollect watch run --once --data watch/                once, for cron
   recollect watch status --data watch/ --fail-on lost
+  recollect watch feed --data watch/ -o atom.xml
 """
 
 _POLL = 60.0
@@ -40,20 +45,17 @@ def watch() -> None:
     """Know which sites are in danger, notice when one is lost, get it back."""
 
 
-def _example(*lines: str) -> str:
-    return "\b\nExamples:\n" + "\n".join(f"  recollect watch {line}" for line in lines)
+for _command in COMMANDS:
+    watch.add_command(_command)
 
 
-data_option = click.option(
-    "--data", "folder", required=True, type=click.Path(file_okay=False), help="Folder of the watch."
-)
 archives_option = click.option(
     "--archives", type=click.Path(exists=True, dir_okay=False), help="List of archives.  [default: the public ones]"
 )
 private_option = click.option("--allow-private", is_flag=True, help="Allow sites on private and loopback addresses.")
 
 
-@watch.command("check", epilog=_example("check http://site.example/", "check http://site.example/ --sample 200 --json"))
+@watch.command("check", epilog=example("check http://site.example/", "check http://site.example/ --sample 200 --json"))
 @click.argument("uri")
 @click.option("--sample", default=50, show_default=True, type=click.IntRange(min=1), help="Resources to look at.")
 @archives_option
@@ -65,7 +67,7 @@ def check_command(
 ) -> int:
     """Say what share of the live site URI would come back if it were lost today."""
     with progress_bar() as progress:
-        report = asyncio.run(_check(_site_uri(uri), sample, archives, allow_private, progress))
+        report = asyncio.run(_check(site_uri(uri), sample, archives, allow_private, progress))
     if output is not None:
         from recollect.formats.containers import atomic_output
         from recollect.web.watch import check_page
@@ -80,7 +82,7 @@ def check_command(
     return 3 if report.failed_archives else 0
 
 
-@watch.command("add", epilog=_example("add http://site.example/ --data watch/ --email me@example.org"))
+@watch.command("add", epilog=example("add http://site.example/ --data watch/ --email me@example.org"))
 @click.argument("uri")
 @data_option
 @click.option("--sample", default=50, show_default=True, type=click.IntRange(min=1), help="Resources to look at.")
@@ -110,56 +112,70 @@ def add_command(
     """Watch the site URI."""
     from recollect.watch.store import OnLoss, Site, Store
 
-    site_uri = _site_uri(uri)
-    _refuse_private(site_uri, allow_private)
+    site = site_uri(uri)
+    refuse_private(site, allow_private)
+    if webhook:
+        refuse_private(site_uri(webhook), allow_private)
     at = now or datetime.now(UTC)
     listed = str(Path(archives).resolve()) if archives else ""
     with Store(folder) as store, store.transaction():
-        if store.site(site_uri) is not None:
-            raise UsageError("this site is watched already", where=site_uri, hint="recollect watch status --data DIR")
-        store.put_site(Site(site_uri, at, at, sample, OnLoss(on_loss), listed, allow_private, email, webhook))
-    talk(f"{site_uri} is watched; next: recollect watch run --data {folder}")
+        if store.site(site) is not None:
+            raise UsageError("this site is watched already", where=site, hint="recollect watch status --data DIR")
+        store.put_site(Site(site, at, at, sample, OnLoss(on_loss), listed, allow_private, email, webhook))
+    talk(f"{site} is watched; next: recollect watch run --data {folder}")
     return 0
 
 
-@watch.command("remove", epilog=_example("remove http://site.example/ --data watch/"))
+@watch.command("remove", epilog=example("remove http://site.example/ --data watch/"))
 @click.argument("uri")
 @data_option
 def remove_command(uri: str, folder: str) -> int:
     """Watch the site URI no longer; its observations are deleted, recoveries stay."""
-    with _open(folder) as store:
-        if not store.remove(_site_uri(uri)):
+    with open_store(folder) as store:
+        if not store.remove(site_uri(uri)):
             raise UsageError("this site is not watched", where=uri, hint="recollect watch status --data DIR")
     return 0
 
 
 @watch.command(
     "run",
-    epilog=_example(
+    epilog=example(
         "run --data watch/",
         "run --once --data watch/   # from cron",
         "run --canary http://example.com/ --data watch/",
+        "run --data watch/ --smtp mail.example.org:25 --from-address watch@example.org",
+        "run --data watch/ --rdap https://rdap.example/ --desk https://desk.example.org",
     ),
 )
 @data_option
 @click.option("--once", is_flag=True, help="Visit what is due, then end.")
 @click.option("--now", type=DATE, help="The time it is, for simulations; implies --once.")
 @click.option("--canary", "canaries", multiple=True, metavar="URL", help="A site that always answers; may be repeated.")
+@click.option("--smtp", default="", metavar="HOST:PORT", help="Mail server; without one, mails are files in outbox/.")
+@click.option("--from-address", default="", help="Sender of the mails.")
+@click.option("--desk", metavar="URL", help="Recover lost sites by jobs at this desk instead of here.")
+@click.option("--desk-token-file", type=click.Path(exists=True, dir_okay=False), help="File with the desk's token.")
+@click.option("--rdap", default="", metavar="URL", help="RDAP server to ask for changes of registration.")
+@click.option("--save", metavar="URL", help="Endpoint of an archive that is asked to save vulnerable resources.")
+@click.option("--save-key-file", type=click.Path(exists=True, dir_okay=False), help="File with its key:secret.")
+@click.option(
+    "--allow-private", "own_services", is_flag=True, help="Allow RDAP servers and save endpoints on private addresses."
+)
 @json_option
-def run_command(folder: str, once: bool, now: datetime | None, canaries: tuple[str, ...], as_json: bool) -> int:
+def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **given: Any) -> int:
     """Visit the watched sites that are due."""
-    with _open(folder) as store:
+    with open_store(folder) as store, store.alone():
         if once or now is not None:
             with progress_bar() as progress:
-                done = asyncio.run(_rounds(store, canaries, lambda: now or datetime.now(UTC), progress, once=True))
+                done = asyncio.run(_rounds(store, given, lambda: now or datetime.now(UTC), progress, once=True))
             _show_round(done, as_json)
             return 3 if done.failures else 0
         talk(f"{len(store.sites()):,} sites are watched; Ctrl-C ends")
-        asyncio.run(_rounds(store, canaries, lambda: datetime.now(UTC), lambda _: None, once=False, as_json=as_json))
+        asyncio.run(_rounds(store, given, lambda: datetime.now(UTC), lambda _: None, once=False, as_json=as_json))
     return 0
 
 
-@watch.command("status", epilog=_example("status --data watch/", "status --data watch/ --json --fail-on lost"))
+@watch.command("status", epilog=example("status --data watch/", "status --data watch/ --json --fail-on lost"))
 @data_option
 @click.option(
     "--fail-on",
@@ -172,7 +188,7 @@ def status_command(folder: str, fail_on: tuple[str, ...], as_json: bool) -> int:
     """Show the state of every watched site."""
     from recollect.watch.store import counts_of
 
-    with _open(folder) as store:
+    with open_store(folder, read_only=True) as store:
         sites = store.sites()
         counts = {site.uri: counts_of(store.resources(site.uri)) for site in sites}
     if as_json:
@@ -185,14 +201,14 @@ def status_command(folder: str, fail_on: tuple[str, ...], as_json: bool) -> int:
     return 1 if states & wanted else 0
 
 
-@watch.command("history", epilog=_example("history --data watch/", "history http://site.example/ --data watch/ --json"))
+@watch.command("history", epilog=example("history --data watch/", "history http://site.example/ --data watch/ --json"))
 @click.argument("uri", required=False)
 @data_option
 @json_option
 def history_command(uri: str | None, folder: str, as_json: bool) -> int:
     """List every visit of a site, or of all."""
-    with _open(folder) as store:
-        visits = store.visits(_site_uri(uri) if uri else "")
+    with open_store(folder, read_only=True) as store:
+        visits = store.visits(site_uri(uri) if uri else "")
     if as_json:
         emit_json(
             [
@@ -209,54 +225,64 @@ def history_command(uri: str | None, folder: str, as_json: bool) -> int:
 # --- what the commands do
 
 
-def _site_uri(uri: str) -> str:
-    from urllib.parse import urlsplit
-
-    text = uri if "://" in uri else f"http://{uri}"
-    try:
-        split = urlsplit(text)
-        host = split.hostname
-    except ValueError as error:
-        raise UsageError("not an address", where=uri, why=str(error)) from error
-    if split.scheme not in ("http", "https") or not host:
-        raise UsageError("not the address of a site", where=uri, hint="like http://site.example/")
-    return text if split.path else text + "/"
-
-
-def _refuse_private(uri: str, allowed: bool) -> None:
-    """An address literal that is private is refused when it is added; names are looked at with every visit."""
-    from urllib.parse import urlsplit
-
-    from recollect.archives.live import is_public
-
-    host = urlsplit(uri).hostname or ""
-    try:
-        private = not is_public(host)
-    except ValueError:
-        private = host == "localhost" or host.endswith(".localhost")
-    if private and not allowed:
-        raise UsageError("a private address is not watched", where=uri, hint="--allow-private")
-
-
-def _open(folder: str) -> Store:
-    from recollect.watch.store import Store
-
-    return Store(folder, create=False)
-
-
-def _tools(client: ArchiveClient, folder: Path, canaries: tuple[str, ...], progress: ProgressCallback) -> Tools:
+def _tools(client: ArchiveClient, store: Store, given: dict[str, Any], progress: ProgressCallback) -> Tools:
     from recollect.archives.client import USER_AGENT
     from recollect.archives.live import LiveClient
     from recollect.watch.run import Tools
+    from recollect.watch.saving import SaveEndpoint
 
+    folder = store.folder
+    desk = _desk(given["desk"], given["desk_token_file"])
     return Tools(
         live=lambda allowed: LiveClient(user_agent=USER_AGENT, allow_private=allowed),
         archives=_archives(),
         client=client,
-        canaries=canaries,
-        recover=lambda site, place: _recover(site, folder / place),
+        canaries=given["canaries"],
+        recover=lambda site, place: desk(site, folder / place) if desk else _recover(site, folder / place),
+        mailer=_mailer(store, given["smtp"], given["from_address"]),
+        rdap=given["rdap"],
+        domain=_registered_domain,
+        save=SaveEndpoint(given["save"], secret_of(given["save_key_file"])) if given["save"] else None,
+        own_services=given["own_services"],
         progress=progress,
     )
+
+
+def _mailer(store: Store, smtp: str, from_address: str) -> OutboxMailer:
+    if smtp and not from_address:
+        raise UsageError("mails need a sender", where="--smtp", hint="--from-address watch@example.org")
+    from recollect.cli.watchmail import OutboxMailer
+
+    return OutboxMailer(store.folder, smtp, from_address)
+
+
+def _desk(address: str | None, token_file: str | None) -> Callable[[Site, Path], Awaitable[None]] | None:
+    if address is None:
+        return None
+    if not address.startswith(("http://", "https://")):
+        raise UsageError("not the address of a desk", where=address, hint="--desk https://desk.example.org")
+    from recollect.cli.watchmail import DeskJobs
+
+    jobs = DeskJobs(address, secret_of(token_file))
+
+    async def submit(site: Site, folder: Path) -> None:
+        job = await asyncio.to_thread(jobs.submit, site)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "job.json").write_text(json.dumps({"desk": address, "job": job}) + "\n")
+
+    return submit
+
+
+def _registered_domain(uri: str) -> str:
+    """The domain that a registry knows; empty for an address or a name below no public suffix."""
+    from publicsuffixlist import PublicSuffixList
+
+    from recollect.watch.registration import host_of
+
+    host = host_of(uri)
+    if not host or ":" in host or host.replace(".", "").isdigit():
+        return ""
+    return PublicSuffixList().privatesuffix(host) or ""
 
 
 def _archives() -> Callable[[str], tuple[Archive, ...]]:
@@ -269,7 +295,7 @@ def _archives() -> Callable[[str], tuple[Archive, ...]]:
 
 async def _rounds(
     store: Store,
-    canaries: tuple[str, ...],
+    given: dict[str, Any],
     clock: Callable[[], datetime],
     progress: ProgressCallback,
     *,
@@ -280,7 +306,7 @@ async def _rounds(
     from recollect.watch.run import run_round
 
     async with ArchiveClient() as client:
-        tools = _tools(client, store.folder, canaries, progress)
+        tools = _tools(client, store, given, progress)
         while True:
             done = await run_round(store, tools, clock())
             if once:
@@ -331,13 +357,9 @@ async def _check(uri: str, sample: int, archives: str | None, allow_private: boo
 # --- what people see
 
 
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.0%}"
-
-
 def _show_check(report: Check) -> None:
     whole = report.whole
-    talk(f"If {report.site} were lost today, {_percent(whole.share)} of {whole.total:,} resources would come back.")
+    talk(f"If {report.site} were lost today, {percent(whole.share)} of {whole.total:,} resources would come back.")
     rows = [
         (
             group.name,
@@ -345,7 +367,7 @@ def _show_check(report: Check) -> None:
             f"{group.held:,}",
             f"{group.fresh:,}",
             f"{group.unknown:,}",
-            _percent(group.share),
+            percent(group.share),
         )
         for group in (*report.groups, whole)
     ]
@@ -367,13 +389,14 @@ def _show_round(done: Round, as_json: bool) -> None:
         emit_json(
             {"visited": [dict(zip(names, row, strict=True)) for row in rows]}
             | {"recovered": list(done.recovered), "failures": list(done.failures)}
+            | {"notices": done.notices, "saves": done.saves}
         )
         return
     emit_table(["site", "seen", "state", "why"], rows)
     for uri in done.recovered:
         talk(f"recovered: {uri}")
     for failure in done.failures:
-        talk(f"not recovered: {failure}")
+        talk(f"failed: {failure}")
 
 
 def _site_json(site: Site, counts: dict[str, int]) -> dict[str, Any]:

@@ -47,6 +47,8 @@ class Kind(StrEnum):
     MORE_FOUND = "more-found"
     OPERATOR_FAILED = "operator-failed"
     OPERATOR_TAKEDOWN = "operator-takedown"
+    WATCH = "watch"
+    """The state of a watched site changed."""
 
 
 class NotNow(RecollectError):

@@ -36,6 +36,7 @@ from recollect.watch.store import Resource
 MAX_COPY = 8 * 1024 * 1024
 AGENT = "recollect"
 _GONE = frozenset((404, 410))
+_SAME_PAGE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,8 @@ def _document(answer: LiveAnswer) -> Document | None:
 def resource_of(site: str, answer: LiveAnswer, at: datetime, before: Resource | None = None) -> Resource:
     """What an answer says of a resource. An answer that confirms nothing leaves the last confirmed state."""
     known = before or Resource(site, answer.asked)
+    if answer.failure is None and not same_site(answer.asked, answer.url):
+        return known  # a redirect to another site, a login for instance, says nothing
     if answer.failure is None and answer.status == 304:
         return replace(known, live=Live.LIVE, live_at=at)
     if answer.failure is None and answer.status in _GONE:
@@ -143,6 +146,26 @@ def resource_of(site: str, answer: LiveAnswer, at: datetime, before: Resource | 
         etag = answer.headers.get("etag", "")
         return replace(known, media_type=answer.media_type, live=Live.LIVE, live_at=at, digest=digest, etag=etag)
     return known
+
+
+def is_soft_404(answer: LiveAnswer, impossible: LiveAnswer, front: LiveAnswer) -> bool:
+    """Whether an answer is the page that the site gives for an address that cannot exist.
+
+    A site that answers everything with its front page (an application in the browser) tells nothing this way.
+    """
+    both = (answer, impossible)
+    if any(one.failure is not None or one.status != 200 or not one.body for one in both) or answer is front:
+        return False
+    if impossible.body == front.body or answer.body == front.body:
+        return False
+    if answer.body == impossible.body:
+        return True
+    if answer.media_type != impossible.media_type or "html" not in answer.media_type:
+        return False
+    first, second, home = (extract_text(one.body, one.media_type) for one in (answer, impossible, front))
+    if not first or not second:
+        return False
+    return similarity(first, second) >= _SAME_PAGE and similarity(second, home or "") < _SAME_PAGE
 
 
 async def archived(

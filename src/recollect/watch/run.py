@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from urllib.parse import urljoin, urlsplit
@@ -23,7 +23,10 @@ from recollect.archives.registry import Archive
 from recollect.archives.transport import Transport
 from recollect.model import ProgressCallback
 from recollect.watch.identity import page_of
-from recollect.watch.look import Looked, archived, live_sample, resource_of
+from recollect.watch.look import Looked, archived, is_soft_404, live_sample, resource_of
+from recollect.watch.notices import Mailer, deliver
+from recollect.watch.registration import Registration, ask_rdap, changes, host_of
+from recollect.watch.saving import SaveEndpoint, request_saves
 from recollect.watch.states import (
     RULES,
     Live,
@@ -41,6 +44,8 @@ from recollect.watch.visit import Visit, judge_visit, live_document
 
 SITES_AT_ONCE = 3
 """Without canaries, so many sites that fail at once, and no other that answers, mean that our network is down."""
+VISITS_AT_ONCE = 8
+"""Sites that are looked at in parallel; each still gets one request a second."""
 ASK_ARCHIVES_EVERY = timedelta(days=7)
 REMIND_EVERY = timedelta(days=30)
 _OLD_ADDRESSES = 3
@@ -61,7 +66,17 @@ class Tools:
     canaries: Sequence[str] = ()
     rules: Rules = RULES
     recover: Recover | None = None
+    mailer: Mailer | None = None
+    rdap: str = ""
+    """Address of an RDAP server; empty to ask none."""
+    domain: Callable[[str], str] = host_of
+    """The domain of a URI as registries know it."""
+    save: SaveEndpoint | None = None
+    own_services: bool = False
+    """Whether the RDAP server and the save endpoint may be on a private address."""
     progress: ProgressCallback | None = None
+    failed_at: dict[str, datetime] = field(default_factory=dict)
+    """Recoveries that failed in this process; they are tried again a day later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +86,64 @@ class Round:
     visited: tuple[tuple[str, Visit, SiteStatus], ...] = ()
     recovered: tuple[str, ...] = ()
     failures: tuple[str, ...] = field(default=())
-    """Recoveries that failed, in words."""
+    """Recoveries and visits that failed, in words."""
+    notices: int = 0
+    saves: int = 0
 
 
 async def run_round(store: Store, tools: Tools, now: datetime) -> Round:
     """Visit every site that is due."""
     due = store.due(now)
     clients = {allowed: tools.live(allowed) for allowed in {site.allow_private for site in due}}
-    visited = []
+    visited: list[tuple[str, Visit, SiteStatus]] = []
+    failures: list[str] = []
+    at_once = asyncio.Semaphore(VISITS_AT_ONCE)
+
+    async def one(site: Site, front: LiveAnswer, offline: bool) -> None:
+        async with at_once:
+            try:
+                visited.append(await _visit(store, tools, clients[site.allow_private], site, front, offline, now))
+            except (Exception, RecursionError) as error:  # a fault with one site must not stop the others
+                failures.append(f"{site.uri}: {type(error).__name__}: {error}")
+                with store.transaction():
+                    store.put_site(replace(site, next_visit=now + tools.rules.every))
+
     try:
         fronts = await asyncio.gather(*(clients[site.allow_private].get(site.uri) for site in due))
         offline = await _is_offline(fronts, clients, tools)
-        for site, front in zip(due, fronts, strict=True):
-            visited.append(await _visit(store, tools, clients[site.allow_private], site, front, offline, now))
+        await asyncio.gather(*(one(site, front, offline) for site, front in zip(due, fronts, strict=True)))
     finally:
         for client in clients.values():
             await client.close()
     _remind(store, now)
-    recovered, failures = await _recover(store, tools)
+    recovered, not_recovered = await _recover(store, tools, now)
+    notices = await _notify(store, tools, now)
+    saves = 0
+    if tools.save is not None:
+        async with tools.live(tools.own_services) as client:
+            saves = await request_saves(store, client, tools.save, now)
     store.compact(now)
-    return Round(tuple(visited), recovered, failures)
+    visited.sort(key=lambda item: item[0])
+    return Round(tuple(visited), recovered, (*failures, *not_recovered), notices, saves)
+
+
+async def _notify(store: Store, tools: Tools, now: datetime) -> int:
+    """Send the notices that are due."""
+    clients: dict[bool, LiveClient] = {}
+
+    async def post(site: Site, content: bytes, headers: Mapping[str, str]) -> LiveAnswer:
+        client = clients.setdefault(site.allow_private, tools.live(site.allow_private))
+        return await client.post(site.webhook, content, headers)
+
+    try:
+        done = await deliver(store, tools.mailer, post, now)
+    finally:
+        for client in clients.values():
+            await client.close()
+    if tools.mailer is not None:
+        addresses = {site.uri: site.email for site in store.sites() if site.email}
+        await asyncio.to_thread(tools.mailer.send, addresses, now)
+    return done
 
 
 async def _is_offline(fronts: Sequence[LiveAnswer], clients: dict[bool, LiveClient], tools: Tools) -> bool:
@@ -116,10 +169,16 @@ async def _visit(
         impossible = await client.get(impossible_address(site.uri, now))
         pages = [r.uri for r in resources.values() if "html" in r.media_type and r.uri not in (site.uri, front.url)]
         old = [await client.get(uri) for uri in pages[:_OLD_ADDRESSES]]
-        visit = judge_visit(front, portrait, offline=offline, impossible=impossible, old=old)
+        now_registered = await _registration(tools, site)
+        known = changes(Registration.from_json(site.registration), now_registered)
+        visit = judge_visit(front, portrait, offline=offline, impossible=impossible, old=old, changes=known)
     status = after(site.status, visit.seen, now, tools.rules)
     looked: list[Looked] = []
+    registration = site.registration
     if visit.seen is Seen.OWN:
+        if _asks_registry(site, now):
+            registered = await _registration(tools, site)
+            registration = registered.to_json() if registered is not None else registration
         looked = await observe(tools, client, site, front, resources, now)
         for one in looked:
             document = live_document(one.answer) if one.answer is not None else None
@@ -131,12 +190,26 @@ async def _visit(
         site,
         status=status,
         portrait=portrait.to_json(),
+        registration=registration,
         last_visit=now,
         next_visit=next_visit(status, now, tools.rules),
         moved_to=visit.moved_to or site.moved_to,
     )
     _write(store, site, changed, visit, looked, resources, now)
     return site.uri, visit, status
+
+
+def _asks_registry(site: Site, now: datetime) -> bool:
+    """Whether the registry is asked on this visit: the first one, and then the first of every ISO week."""
+    last = site.last_visit
+    return not site.registration or last is None or last.isocalendar()[:2] != now.isocalendar()[:2]
+
+
+async def _registration(tools: Tools, site: Site) -> Registration | None:
+    if not tools.rdap:
+        return None
+    async with tools.live(tools.own_services) as client:
+        return await ask_rdap(client, tools.rdap, tools.domain(site.uri))
 
 
 def impossible_address(site: str, now: datetime) -> str:
@@ -151,10 +224,12 @@ async def observe(
     """Look at a sample of the site's resources, and ask the archives about those not asked lately."""
     answers = await live_sample(client, site.uri, front, site.sample, known=known.values(), progress=tools.progress)
     archives = [archive for archive in tools.archives(site.archives) if not archive.ignore]
+    impossible = await client.get(impossible_address(site.uri, now))
     looked = []
     for answer in answers:
         before = known.get(answer.asked)
-        resource = resource_of(site.uri, answer, now, before)
+        soft = is_soft_404(answer, impossible, front)
+        resource = resource_of(site.uri, replace(answer, status=404) if soft else answer, now, before)
         stale = before is None or before.held_at is None or now - before.held_at >= ASK_ARCHIVES_EVERY
         if stale or (before is not None and before.digest != resource.digest):
             looked.append(await archived(tools.client, archives, resource, answer, now))
@@ -197,15 +272,19 @@ def _remind(store: Store, now: datetime) -> None:
                     store.add_notice(site.uri, Notice.REMINDER, since + months * REMIND_EVERY, now, "")
 
 
-async def _recover(store: Store, tools: Tools) -> tuple[tuple[str, ...], tuple[str, ...]]:
+async def _recover(store: Store, tools: Tools, now: datetime) -> tuple[tuple[str, ...], tuple[str, ...]]:
     done, failures = [], []
     for site in store.sites():
         folder = recovery_folder(site)
         if tools.recover is None or not folder or site.recovery == folder:
             continue
+        failed = tools.failed_at.get(folder)
+        if failed is not None and abs(now - failed) < tools.rules.every:
+            continue
         try:
             await tools.recover(site, folder)
         except Exception as error:
+            tools.failed_at[folder] = now
             failures.append(f"{site.uri}: {error}")
             continue
         with store.transaction():

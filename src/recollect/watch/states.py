@@ -105,6 +105,7 @@ class SiteState(StrEnum):
     BACK = "back"
 
 
+_JUMP = timedelta(days=1)
 SILENT = frozenset({Seen.BLOCKED, Seen.OFFLINE})
 """Visits that say nothing about the site."""
 GONE = frozenset({SiteState.LOST, SiteState.TAKEN_OVER, SiteState.MOVED})
@@ -151,9 +152,15 @@ class SiteStatus:
 
 
 def after(status: SiteStatus, seen: Seen, at: datetime, rules: Rules = RULES) -> SiteStatus:
-    """The status after one visit. A visit older than what is known changes nothing: clocks may jump."""
-    if seen in SILENT or _is_older(status, at):
+    """The status after one visit.
+
+    Clocks may jump: a visit a little older than what is known changes nothing. Where what is known lies more than a
+    day ahead, the clock was wrong then, and those moments become this one; the visit itself counts for nothing more.
+    """
+    if seen in SILENT:
         return status
+    if _is_older(status, at):
+        return _rebased(status, at) if _is_older(status, at + _JUMP) else status
     if seen is Seen.OWN:
         return _own(status, at, rules)
     if seen is Seen.MOVED:
@@ -166,6 +173,22 @@ def after(status: SiteStatus, seen: Seen, at: datetime, rules: Rules = RULES) ->
 def _is_older(status: SiteStatus, at: datetime) -> bool:
     known = [moment for moment in (status.last_own, status.failing_since, status.foreign_since) if moment is not None]
     return any(at < moment for moment in known)
+
+
+def _rebased(status: SiteStatus, at: datetime) -> SiteStatus:
+    """The status without moments in the future."""
+
+    def known(moment: datetime | None) -> datetime | None:
+        return min(moment, at) if moment is not None else None
+
+    quiet = _quiet(status) if not status.is_gone else status
+    return replace(
+        quiet,
+        since=status.since if status.is_gone else known(status.since),
+        last_own=known(status.last_own),
+        failing_since=known(quiet.failing_since),
+        foreign_since=known(quiet.foreign_since),
+    )
 
 
 def _own(status: SiteStatus, at: datetime, rules: Rules) -> SiteStatus:

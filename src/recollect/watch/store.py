@@ -9,13 +9,17 @@ finished and sends nothing twice; a notice is unique by site, kind and the momen
     resource  site, uri: last confirmed live state, what archives hold
     tally     site, at: how many resources are in each state, for the chart over time
     notice    site, kind, since: one row per thing to be written about; `sent_at` when it was
+    hook      notice: attempts to post it to a webhook
+    asked     uri: resources that an archive was asked to save, and the answer
 
 Times are stored as ISO 8601 in UTC. Observations older than a year are thinned to one a month (`compact`).
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,11 +28,12 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from recollect.errors import UsageError
+from recollect.errors import RecollectError, ResourceError, UsageError
 from recollect.watch.identity import Portrait
 from recollect.watch.states import Held, Live, Notice, ResourceState, Seen, SiteState, SiteStatus, resource_state
 
 NAME = "watch.sqlite3"
+LOCK = "watch.lock"
 KEPT_WHOLE = timedelta(days=365)
 
 _SCHEMA = """
@@ -52,7 +57,16 @@ CREATE TABLE IF NOT EXISTS tally (
 CREATE TABLE IF NOT EXISTS notice (
   number INTEGER PRIMARY KEY, site TEXT NOT NULL, kind TEXT NOT NULL, since TEXT NOT NULL, at TEXT NOT NULL,
   why TEXT NOT NULL, sent_at TEXT, UNIQUE (site, kind, since));
+CREATE TABLE IF NOT EXISTS hook (
+  notice INTEGER PRIMARY KEY, attempts INTEGER NOT NULL, next_at TEXT NOT NULL, done INTEGER NOT NULL,
+  error TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS asked (
+  uri TEXT PRIMARY KEY, site TEXT NOT NULL, at TEXT NOT NULL, answer TEXT NOT NULL) WITHOUT ROWID;
 """
+
+
+class Busy(RecollectError):
+    """Another process runs this watch."""
 
 
 class OnLoss(StrEnum):
@@ -113,6 +127,16 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempts:
+    """How often a notice was posted to its webhook, and when it is tried next."""
+
+    count: int
+    next_at: datetime
+    done: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Past:
     """A visit of the past."""
 
@@ -146,17 +170,17 @@ def counts_of(resources: Iterable[Resource]) -> dict[ResourceState, int]:
 class Store:
     """An open data folder."""
 
-    def __init__(self, folder: str | Path, *, create: bool = True) -> None:
+    def __init__(self, folder: str | Path, *, create: bool = True, read_only: bool = False) -> None:
         self.folder = Path(folder)
         if create:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                why = error.strerror or str(error)
+                raise ResourceError("cannot make the folder of the watch", where=str(folder), why=why) from error
         elif not (self.folder / NAME).exists():
             raise UsageError("nothing is watched here", where=str(folder), hint="recollect watch add --data DIR URI")
-        self._db = sqlite3.connect(self.folder / NAME, isolation_level=None, timeout=30)
-        self._db.row_factory = sqlite3.Row
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=FULL")
-        self._db.executescript(_SCHEMA)
+        self._db = _connect(self.folder / NAME, read_only)
 
     def close(self) -> None:
         self._db.close()
@@ -177,6 +201,17 @@ class Store:
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the lock of a run: two at once would visit, recover and notify twice. Freed by the system at death."""
+        with (self.folder / LOCK).open("ab") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                hint = "wait for it to end, or stop it"
+                raise Busy("another `watch run` works here", where=str(self.folder), hint=hint) from error
+            yield
 
     # --- sites
 
@@ -211,7 +246,8 @@ class Store:
     def remove(self, uri: str) -> bool:
         """Forget a site and all its observations; recoveries stay."""
         with self.transaction():
-            for table in ("visit", "resource", "tally", "notice"):
+            self._db.execute("DELETE FROM hook WHERE notice IN (SELECT number FROM notice WHERE site = ?)", (uri,))
+            for table in ("visit", "resource", "tally", "notice", "asked"):
                 self._db.execute(f"DELETE FROM {table} WHERE site = ?", (uri,))
             return self._db.execute("DELETE FROM site WHERE uri = ?", (uri,)).rowcount > 0
 
@@ -303,6 +339,42 @@ class Store:
 
     def sent(self, number: int, at: datetime) -> None:
         self._db.execute("UPDATE notice SET sent_at = ? WHERE number = ?", (_text(at), number))
+
+    def attempts(self, number: int) -> Attempts | None:
+        row = self._db.execute("SELECT * FROM hook WHERE notice = ?", (number,)).fetchone()
+        return Attempts(row["attempts"], _moment(row["next_at"]), bool(row["done"]), row["error"]) if row else None
+
+    def put_attempts(self, number: int, tried: Attempts) -> None:
+        values = (number, tried.count, _text(tried.next_at), tried.done, tried.error[:500])
+        self._db.execute("INSERT OR REPLACE INTO hook VALUES (?, ?, ?, ?, ?)", values)
+
+    # --- requests to save
+
+    def put_asked(self, site: str, uri: str, at: datetime, answer: str) -> None:
+        values = (uri, site, _text(at), answer[:500])
+        self._db.execute("INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?)", values)
+
+    def asked(self, site: str) -> dict[str, tuple[datetime, str]]:
+        """Resources of a site that an archive was asked to save: when, and its answer."""
+        rows = self._db.execute("SELECT * FROM asked WHERE site = ? ORDER BY uri", (site,))
+        return {row["uri"]: (_moment(row["at"]), row["answer"]) for row in rows}
+
+
+def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
+    """Open the file; to read only, also where the folder cannot be written."""
+    if read_only and not os.access(path.parent, os.W_OK):
+        db = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True, isolation_level=None)
+        db.row_factory = sqlite3.Row
+        return db
+    try:
+        db = sqlite3.connect(path, isolation_level=None, timeout=30)
+        db.row_factory = sqlite3.Row
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        db.executescript(_SCHEMA)
+    except sqlite3.Error as error:
+        raise ResourceError("cannot open the data of the watch", where=str(path), why=str(error)) from error
+    return db
 
 
 def _notice(row: sqlite3.Row) -> Pending:

@@ -1,0 +1,98 @@
+"""Who a domain is registered to: the answer of an RDAP server (RFC 9083), and what changed since.
+
+Hides: the JSON of RDAP. Asked only where a server is configured. The registrar, the registrant's handle and the date of
+registration tell whether the domain changed hands; the name servers tell whether it is served from elsewhere. What an
+answer does not have is unknown, and what is unknown has not changed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from recollect.archives.live import LiveAnswer, LiveClient
+from recollect.watch.visit import Confirmation
+
+_MOST_NAME_SERVERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a registry says of a domain; empty where it says nothing."""
+
+    registrar: str = ""
+    registrant: str = ""
+    registered: str = ""
+    name_servers: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Registration | None:
+        if not text:
+            return None
+        value = json.loads(text)
+        return cls(value["registrar"], value["registrant"], value["registered"], tuple(value["name_servers"]))
+
+
+def parse_rdap(content: bytes) -> Registration | None:
+    """The registration of an RDAP answer for a domain; None if it is not one."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or value.get("objectClassName") != "domain":
+        return None
+    events = {str(event.get("eventAction")): str(event.get("eventDate", "")) for event in _objects(value, "events")}
+    by_role: dict[str, str] = {}
+    for entity in _objects(value, "entities"):
+        for role in entity.get("roles") or ():
+            by_role.setdefault(str(role), str(entity.get("handle") or ""))
+    servers = (str(server.get("ldhName") or "").rstrip(".").lower() for server in _objects(value, "nameservers"))
+    names = tuple(sorted({name for name in servers if name})[:_MOST_NAME_SERVERS])
+    return Registration(
+        by_role.get("registrar", ""), by_role.get("registrant", ""), events.get("registration", ""), names
+    )
+
+
+def _objects(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    listed = value.get(name)
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def changes(before: Registration | None, now: Registration | None) -> tuple[Confirmation, ...]:
+    """What changed hands. Name servers have changed when none of the old ones is left."""
+    if before is None or now is None:
+        return ()
+    found = []
+    pairs = (
+        (before.registrar, now.registrar),
+        (before.registrant, now.registrant),
+        (before.registered, now.registered),
+    )
+    if any(old and new and old != new for old, new in pairs):
+        found.append(Confirmation.REGISTRATION)
+    if before.name_servers and now.name_servers and not {*before.name_servers} & {*now.name_servers}:
+        found.append(Confirmation.NAME_SERVERS)
+    return tuple(found)
+
+
+async def ask_rdap(client: LiveClient, server: str, domain: str) -> Registration | None:
+    """What an RDAP server says of a domain; None if it does not answer, or the domain has no name to register."""
+    if not domain:
+        return None
+    answer: LiveAnswer = await client.get(
+        f"{server.rstrip('/')}/domain/{quote(domain, safe='.-')}", {"Accept": "application/rdap+json"}
+    )
+    good = answer.failure is None and answer.status == 200 and not answer.truncated
+    return parse_rdap(answer.body) if good else None
+
+
+def host_of(uri: str) -> str:
+    try:
+        return (urlsplit(uri).hostname or "").rstrip(".").lower()
+    except ValueError:
+        return ""
