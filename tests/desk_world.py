@@ -195,6 +195,7 @@ def running_desk(
 ) -> Iterator[RunningDesk]:
     command = ["desk", "--data", str(folder), "--port", str(port), *flags]
     command += ["--archives", str(archives)] if archives else []
+    environment.setdefault("XDG_STATE_HOME", str(folder.parent / "state"))
     process, said, line = start(command, "Recollect desk listens on", **environment)
     try:
         [base] = re.findall(r"(http://\S+)/", line)

@@ -262,7 +262,7 @@ def test_the_commands_of_jobs(idle: RunningDesk, tmp_path: Path) -> None:
     jobs("retry", own["id"], "--data", str(idle.folder))
     assert "workers" in json.loads(jobs("workers", "--data", str(idle.folder), "--json"))
     assert "<event" in jobs("history", "--format", "xml", "--data", str(idle.folder))
-    jobs("list", "--desk", idle.base, code=1)
+    jobs("list", "--desk", idle.base, code=1)  # another home: this user did not start the desk
     jobs("fetch", own["id"], "-o", str(tmp_path / "x.zip"), "--desk", idle.base, code=1)
     jobs("fetch", own["id"], "-o", str(tmp_path / "x.rar"), "--desk", idle.base, code=2)
     jobs("cancel", told["id"], "--desk", idle.base)
@@ -290,3 +290,29 @@ def test_the_aggregators_page_links_a_configured_desk(tmp_path: Path) -> None:
                 page = answer.read().decode()
             there = 'href="https://desk.example/survey?uri=http%3A%2F%2Fa.example%2F"' in page
             assert there is linked and ("Get this site back" in page) is linked
+
+
+def test_who_started_a_desk_operates_it_by_its_address_alone(archives: Path, tmp_path: Path) -> None:
+    with running_desk(tmp_path / "desk", archives, XDG_STATE_HOME=str(tmp_path), RECOLLECT_DESK_PICTURES="0") as desk:
+
+        def jobs(*args: str) -> str:
+            done = subprocess.run(
+                [sys.executable, "-m", "recollect", "jobs", *args, "--desk", desk.base],
+                capture_output=True,
+                text=True,
+                timeout=90,
+                cwd=tmp_path,
+                env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+            )
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        job = jobs("submit", "http://lost.example/", "--email", "a@mail.example").strip()
+        [listed] = json.loads(jobs("list", "--json"))["jobs"]
+        assert (listed["id"], listed["state"]) == (job, "pending"), "also the operator's mail is confirmed"
+        told = json.loads(jobs("show", job, "--json"))
+        desk.confirm(type("J", (), {"email": "a@mail.example"})())  # type: ignore[arg-type]
+        jobs("watch", job)
+        jobs("fetch", job)
+        assert zipfile.is_zipfile(tmp_path / "lost.example.zip") and told["id"] == job
+        assert "deliver" in jobs("history", "--format", "csv")

@@ -215,6 +215,22 @@ def test_a_desk_killed_in_the_middle_goes_on_where_it_was(world: World, tmp_path
         assert len([m for m in desk.mails() if "is back" in m["Subject"]]) == 1
 
 
+def test_a_worker_without_its_desk_asks_nobody_and_goes_on_later(world: World, tmp_path: Path) -> None:
+    with no_workers(tmp_path, world, RECOLLECT_DESK_LEASE="30") as desk, running_worker(desk, tmp_path / "a"):
+        job = desk.queue("http://s3.example/")
+        fetching(desk, job)
+        desk.process.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(0.5)  # for what was permitted before
+            before = len(world.log)
+            time.sleep(1.5)
+            assert len(world.log) == before
+        finally:
+            desk.process.send_signal(signal.SIGCONT)
+        assert desk.wait(job, "ready")["summary"]["missing"] == 0
+        assert desk.history(job).count("claim") == 1
+
+
 def test_sigterm_gives_the_job_back_and_a_later_desk_finishes_it(world: World, tmp_path: Path) -> None:
     folder = tmp_path / "desk"
     with running_desk(folder, world.archives, **QUICK) as desk:

@@ -51,6 +51,7 @@ def desk(context: click.Context, /, verbose: bool, config: str | None, **given: 
         return None
     import asyncio
 
+    from recollect.cli.jobs import remember
     from recollect.config import load_desk_settings
     from recollect.web.desk.server import serve
 
@@ -58,6 +59,8 @@ def desk(context: click.Context, /, verbose: bool, config: str | None, **given: 
     _log(verbose)
 
     def on_ready(address: str, running: Any) -> None:
+        for known in {address, running.base_url}:
+            remember(known, str(Path(settings.data).resolve()), "desks.json")
         talk(f"Recollect desk listens on {address}/")
         talk(f"Operator: {running.base_url}/admin, password in {Path(settings.data) / 'admin.password'}")
         talk(f"Workers: recollect worker --desk {address} --token-file {Path(settings.data) / 'worker.token'}")

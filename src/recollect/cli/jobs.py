@@ -31,7 +31,7 @@ Examples:
 \b
 The desk is --desk URL, or RECOLLECT_JOBS_DESK, or http://127.0.0.1:1209. Jobs submitted from here are remembered with
 their tokens in ~/.local/state/recollect/jobs.json; a status link can be given in place of an ID. What only an operator
-may do needs --token-file desk/operator.token or --data desk/.
+may do needs --token-file desk/operator.token or --data desk/, unless you started that desk on this machine.
 """
 _FINAL = frozenset(("ready", "picked-up", "expired", "failed", "cancelled", "nothing-found"))
 
@@ -96,48 +96,55 @@ def _desk_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _client(desk: str | None, token_file: str | None, data: str | None) -> _Client:
+def _client(desk: str | None, token_file: str | None, data: str | None, *, known: bool = True) -> _Client:
+    """The desk, with the operator's token if one is named, or (`known`) if the desk was started by this user."""
     base = desk or os.environ.get("RECOLLECT_JOBS_DESK")
     place = Path(token_file) if token_file else Path(data) / "operator.token" if data else None
     if base is None and data is not None and (Path(data) / "desk.url").is_file():
         base = (Path(data) / "desk.url").read_text().strip()
-    token = place.read_text().strip() if place is not None and place.is_file() else ""
-    return _Client(base or "http://127.0.0.1:1209", token)
-
-
-# Tokens of jobs that were submitted here -----------------------------------------------------------------------------
-
-
-def _memory() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / "recollect" / "jobs.json"
-
-
-def _remembered() -> dict[str, str]:
+    base = (base or "http://127.0.0.1:1209").rstrip("/")
+    if place is None and known and (folder := _remembered("desks.json").get(base)):
+        place = Path(folder) / "operator.token"
     try:
-        value = json.loads(_memory().read_text())
+        token = place.read_text().strip() if place is not None else ""
+    except OSError:
+        token = ""
+    return _Client(base, token)
+
+
+# What is remembered between commands: tokens of jobs that were submitted here, folders of desks that were started here.
+
+
+def _memory(name: str) -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "recollect" / name
+
+
+def _remembered(name: str = "jobs.json") -> dict[str, str]:
+    try:
+        value = json.loads(_memory(name).read_text())
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
 
 
-def _remember(job: str, status_url: str) -> None:
-    path = _memory()
+def remember(key: str, value: str, name: str = "jobs.json") -> None:
+    path = _memory(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = path.with_suffix(".new")
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
-            json.dump({**_remembered(), job: status_url}, file, indent=1)
+            json.dump({**_remembered(name), key: value}, file, indent=1)
         new.replace(path)
     except OSError as error:
-        talk(f"the token is not kept: {error}")
+        talk(f"not kept for later commands: {error}")
 
 
 def _job(client: _Client, name: str) -> str:
     """The path of a job's API; its token comes from a status link, from memory, or is the operator's."""
     link = name if "://" in name else _remembered().get(name, "")
-    if link and (not client.token or "://" in name):
+    if link:
         parts = urlsplit(link)
         client.token = parse_qs(parts.query).get("token", [""])[0]
         if "://" in name:
@@ -181,7 +188,7 @@ def submit(
     as_json: bool,
 ) -> int:
     """Ask for a recovery. It begins when the link in the mail is confirmed; the operator's own begin at once."""
-    client = _client(desk, token_file, data)
+    client = _client(desk, token_file, data, known=False)
     wanted = [part.strip() for part in archives.split(",") if part.strip()]
     body = {
         "uri": uri,
@@ -193,7 +200,7 @@ def submit(
     }
     body |= {key: value for key, value in (("at", at), ("from", since), ("to", until)) if value}
     told = client.call("POST", "/api/jobs", body)
-    _remember(told["id"], told["status_url"])
+    remember(told["id"], told["status_url"])
     if as_json:
         emit_json(told)
     else:
@@ -304,15 +311,17 @@ def _sse(stream: IO[bytes]) -> Iterator[dict[str, Any]]:
 @click.option(
     "-o",
     "--output",
-    required=True,
     type=click.Path(dir_okay=False),
-    help="File to write; ends in .zip, .tar.gz, .wacz or .html.",
+    help="File to write; ends in .zip, .tar.gz, .wacz or .html.  [the site's name and .zip]",
 )
 @_desk_options
-def fetch(job: str, output: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
+def fetch(
+    job: str, output: str | None, desk: str | None, token_file: str | None, data: str | None, as_json: bool
+) -> int:
     """Download a result; an interrupted download goes on where it stopped. Its checksum is checked."""
     client = _client(desk, token_file, data)
     path = _job(client, job)
+    output = output or f"{urlsplit(client.call('GET', path)['uri']).hostname or 'site'}.zip"
     kinds = {".zip": "result.zip", ".tar.gz": "result.tar.gz", ".wacz": "result.wacz", ".html": "report.html"}
     name = next((file for ending, file in kinds.items() if output.endswith(ending)), None)
     if name is None:
@@ -352,7 +361,8 @@ def _change(action: str, help_text: str) -> None:
     @_desk_options
     def change(job: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
         client = _client(desk, token_file, data)
-        told = client.call("POST", f"{_job(client, job)}/{action}", {})
+        path = f"/api/jobs/{quote(job)}" if action == "retry" else _job(client, job)
+        told = client.call("POST", f"{path}/{action}", {})
         emit_json(told) if as_json else talk(f"{told['id']}: {told['state']}")
         return 0
 

@@ -37,6 +37,7 @@ log = logging.getLogger("recollect.worker")
 _CLAIM_SECONDS = 25.0
 _PAUSE = 1.0
 _NEWS = 1.0
+_FORGOTTEN = 30 * 86_400.0
 _MAX_PAUSE = 15.0
 _MAX_LINE = 4 * 1024 * 1024
 _LOG_LINES = 20
@@ -142,6 +143,7 @@ class Worker:
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         self.options.work.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(_sweep, self.options.work)
         connector = aiohttp.TCPConnector(limit=200)
         async with aiohttp.ClientSession(connector=connector) as session:
             desk = DeskClient(session, self.options)
@@ -419,6 +421,16 @@ class Work:
                     raise Lost("no contact to the desk", where=self.id, why=str(error)) from error
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 5.0)
+
+
+def _sweep(work: Path) -> None:
+    """Remove folders of jobs that never came back here."""
+    for folder in work.iterdir():
+        if folder.is_dir() and folder.stat().st_mtime < time.time() - _FORGOTTEN:
+            lock = _locked(folder)
+            if lock is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
 
 
 def _locked(folder: Path) -> int | None:

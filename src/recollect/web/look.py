@@ -126,7 +126,9 @@ def table(
     def kind(index: int) -> str | None:
         return "number" if index in numbers else None
 
-    head = tag("tr", *(tag("th", cell, scope="col", class_=kind(i)) for i, cell in enumerate(headers)))
+    # A column of buttons has no name: an empty header would be read out as one.
+    cells = (tag("th", cell, scope="col", class_=kind(i)) if cell else tag("td") for i, cell in enumerate(headers))
+    head = tag("tr", *cells)
     body = [tag("tr", *(tag("td", cell, class_=kind(i)) for i, cell in enumerate(row))) for row in rows]
     named = tag("caption", caption, class_="hidden") if caption else ""
     inner = tag("table", named, tag("thead", head), tag("tbody", *body))
