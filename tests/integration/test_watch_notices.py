@@ -28,7 +28,7 @@ from recollect.cli import main
 from recollect.cli.watchmail import DeskJobs
 from recollect.watch.run import Tools, run_round
 from recollect.watch.states import Held, Live, SiteState, SiteStatus
-from recollect.watch.store import Resource, Site, Store
+from recollect.watch.store import OnLoss, Resource, Site, Store
 from servers import Mailbox
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -85,7 +85,7 @@ def web_server() -> Iterator[Web]:
                 self.reply(200, json.dumps(domain).encode(), "application/rdap+json")
             elif web.mood == "foreign" and self.path == "/":
                 self.reply(200, OTHER.encode())
-            elif self.path in ("/", "/races", "/boats"):
+            elif self.path.partition("?")[0] in ("/", "/races", "/boats"):
                 self.reply(200, PAGE.replace("River", f"River {self.path[1:]}").encode())
             else:
                 self.reply(404)
@@ -344,3 +344,34 @@ def test_vulnerable_resources_are_asked_to_be_saved_once_a_month(web: Web, data:
     for number in (43, 44):
         day(data, number)
     assert len(web.saved) == 1, "off unless it is configured"
+
+
+def test_a_hundred_sites_of_which_some_fail(web: Web, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archives = str(data.parent / "archives.json")
+    with Store(data) as store, store.transaction():
+        for number in range(100):
+            name = f"{web.base}{'races' if number % 10 else 'gone'}?{number}"
+            store.put_site(Site(name, T0, T0, 3, OnLoss.NOTIFY, archives, allow_private=True))
+    for number in (0, 3, 6, 8):
+        assert day(data, number) == 0
+    capsys.readouterr()
+    assert main.run(["watch", "status", "--data", str(data), "--json", "--fail-on", "lost"]) == 1
+    states = [one["state"] for one in json.loads(capsys.readouterr().out)]
+    assert (states.count("fine"), states.count("lost")) == (90, 10)
+
+
+def test_a_folder_that_cannot_be_written_can_be_read(
+    web: Web, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(web, data)
+    day(data, 0)
+    with Store(data) as store:
+        store.remove("nothing")  # the last connection leaves one file
+    before = {path: path.stat().st_mtime_ns for path in data.iterdir()}
+    monkeypatch.setattr("os.access", lambda _, mode, **__: mode != os.W_OK)  # root may write everywhere
+    assert state(data, capsys)["state"] == "fine"
+    assert {path: path.stat().st_mtime_ns for path in data.iterdir()} == before
+    file = data / "file"
+    file.touch()
+    assert main.run(["watch", "add", "http://a.example/", "--data", str(file / "below")]) == 1
+    assert "cannot make the folder" in capsys.readouterr().err

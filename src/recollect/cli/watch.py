@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from recollect.archives.registry import Archive
     from recollect.cli.watchmail import OutboxMailer
     from recollect.model import ProgressCallback
+    from recollect.watch.board import Counts
     from recollect.watch.check import Check
     from recollect.watch.run import Round, Tools
     from recollect.watch.store import Site, Store
@@ -34,7 +35,7 @@ Examples:
   recollect watch run --data watch/                       look every day, until Ctrl-C
   recollect watch run --once --data watch/                once, for cron
   recollect watch status --data watch/ --fail-on lost
-  recollect watch feed --data watch/ -o atom.xml
+  recollect watch dashboard --data watch/ -o page.html
 """
 
 _POLL = 60.0
@@ -186,13 +187,14 @@ def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **
 @json_option
 def status_command(folder: str, fail_on: tuple[str, ...], as_json: bool) -> int:
     """Show the state of every watched site."""
+    from recollect.watch.board import site_json
     from recollect.watch.store import counts_of
 
     with open_store(folder, read_only=True) as store:
         sites = store.sites()
         counts = {site.uri: counts_of(store.resources(site.uri)) for site in sites}
     if as_json:
-        emit_json([_site_json(site, {state.value: n for state, n in counts[site.uri].items()}) for site in sites])
+        emit_json([site_json(site, counts[site.uri]) for site in sites])
     else:
         headers = ["site", "state", "since", "last visit", "recoverable", "of", "recovery"]
         emit_table(headers, [_site_row(site, counts[site.uri]) for site in sites], right=[4, 5])
@@ -399,29 +401,10 @@ def _show_round(done: Round, as_json: bool) -> None:
         talk(f"failed: {failure}")
 
 
-def _site_json(site: Site, counts: dict[str, int]) -> dict[str, Any]:
-    def iso(moment: datetime | None) -> str | None:
-        return format_iso(moment) if moment is not None else None
+def _site_row(site: Site, counts: Counts) -> tuple[str, ...]:
+    from recollect.watch.board import share_of
 
-    return {
-        "site": site.uri,
-        "state": site.status.state.value,
-        "since": iso(site.status.since),
-        "last_visit": iso(site.last_visit),
-        "next_visit": iso(site.next_visit),
-        "last_own": iso(site.status.last_own),
-        "moved_to": site.moved_to or None,
-        "resources": counts,
-        "recovery": site.recovery or None,
-    }
-
-
-def _site_row(site: Site, counts: Any) -> tuple[str, ...]:
-    from recollect.watch.states import ResourceState
-
-    held = counts[ResourceState.REPLICATED] + counts[ResourceState.ENDANGERED]
-    known = sum(counts.values()) - counts[ResourceState.UNKNOWN]
-    share = f"{held / known:.0%}" if known else "unknown"
     since = f"{site.status.since:%Y-%m-%d}" if site.status.since else ""
     visited = f"{site.last_visit:%Y-%m-%d %H:%M}" if site.last_visit else "never"
-    return site.uri, site.status.state.value, since, visited, share, f"{sum(counts.values()):,}", site.recovery
+    shown = f"{sum(counts.values()):,}"
+    return site.uri, site.status.state.value, since, visited, percent(share_of(counts)), shown, site.recovery

@@ -9,6 +9,7 @@ import click
 from recollect.cli.console import talk
 from recollect.cli.types import DATE
 from recollect.cli.watchtools import data_option, example, open_store
+from recollect.errors import UsageError
 
 now_option = click.option("--now", type=DATE, help="The time it is, for simulations.")
 
@@ -36,4 +37,71 @@ def feed_command(folder: str, output: str, now: datetime | None) -> int:
     return 0
 
 
-COMMANDS = (feed_command,)
+@click.command("dashboard", epilog=example("dashboard --data watch/ -o page.html"))
+@data_option
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="Page to write (HTML).")
+@now_option
+def dashboard_command(folder: str, output: str, now: datetime | None) -> int:
+    """Write a page with all sites, and with the states of their resources over time."""
+    from recollect.watch.board import board_of
+    from recollect.web.watchboard import dashboard_page
+
+    with open_store(folder, read_only=True) as store:
+        board = board_of(store, now or datetime.now(UTC))
+    _write(output, dashboard_page(board).encode())
+    talk(f"{output}: {len(board.lines):,} sites")
+    return 0
+
+
+@click.command("serve", epilog=example("serve --data watch/", "serve --data watch/ --port 8080"))
+@data_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=1210, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 for a free one.")
+def serve_command(folder: str, host: str, port: int) -> int:
+    """Serve the dashboard (`/`), the same for programs (`/status.json`) and the feed (`/atom.xml`)."""
+    import asyncio
+
+    with open_store(folder, read_only=True):
+        pass  # an error now, not with the first request
+    asyncio.run(_serve(folder, host, port))
+    return 0
+
+
+async def _serve(folder: str, host: str, port: int) -> None:
+    import asyncio
+    import signal
+
+    from aiohttp import web
+
+    from recollect.watch.board import Board, board_of
+    from recollect.watch.notices import atom
+    from recollect.web.watchboard import board_app
+
+    def board() -> Board:
+        with open_store(folder, read_only=True) as store:
+            return board_of(store, datetime.now(UTC))
+
+    def feed() -> bytes:
+        with open_store(folder, read_only=True) as store:
+            return atom({site.uri: site for site in store.sites()}, store.notices(), datetime.now(UTC))
+
+    runner = web.AppRunner(board_app(board, feed), access_log=None)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise UsageError("cannot listen", where=f"{host}:{port}", why=why, hint="--port 0") from error
+        bound = runner.addresses[0][1]
+        shown = f"[{host}]" if ":" in host else host
+        click.echo(f"Recollect watch listens on http://{shown}:{bound}/")
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+
+
+COMMANDS = (feed_command, dashboard_command, serve_command)

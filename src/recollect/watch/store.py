@@ -302,6 +302,9 @@ class Store:
             for row in rows
         ]
 
+    def tally_times(self) -> list[datetime]:
+        return [_moment(row["at"]) for row in self._db.execute("SELECT DISTINCT at FROM tally ORDER BY at")]
+
     def compact(self, now: datetime) -> int:
         """Thin visits and tallies older than a year to the last of each month; changes of state stay."""
         before = _text(now - KEPT_WHOLE)

@@ -172,6 +172,68 @@ def bars(counts: Mapping[str, float], label: str) -> Html:
     )
 
 
+def areas(
+    moments: Sequence[float],
+    layers: Mapping[str, Sequence[float]],
+    kinds: Sequence[str],
+    label: str,
+    ends: Sequence[str],
+) -> Html:
+    """Layers on top of each other over time, each with a class of `kinds`; `ends` are the words at both ends.
+
+    Values hold until the next moment. Of a single moment the picture is a bar.
+    """
+    if not moments:
+        return Html("")
+    width, height, left, top = 760.0, 240.0, 60.0, 14.0
+    totals = [sum(values) for values in zip(*layers.values(), strict=True)]
+    most = max(totals) or 1.0
+    first, span = moments[0], (moments[-1] - moments[0]) or 1.0
+    xs = [left + (width - left) * (moment - first) / span for moment in moments]
+    xs = [*xs, width] if len(xs) == 1 else xs
+    below = [0.0] * len(moments)
+    parts = []
+    for kind, (name, values) in zip(kinds, layers.items(), strict=True):
+        above = [low + value for low, value in zip(below, values, strict=True)]
+        if any(values):
+            path = " ".join([*_steps(xs, above, top, height, most), *reversed(_steps(xs, below, top, height, most))])
+            parts.append(f'<polygon class="fill-{kind}" points="{path}"><title>{escape(name)}</title></polygon>')
+        below = above
+    for share in (0.0, 0.5, 1.0):
+        y = top + height * (1 - share)
+        parts.append(f'<line x1="{left}" x2="{width}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="end" x="{left - 6}" y="{y + 4:.1f}">{short(most * share)}</text>')
+    parts.append(f'<text x="{left}" y="{top + height + 22}">{escape(ends[0])}</text>')
+    parts.append(f'<text class="end" x="{width}" y="{top + height + 22}">{escape(ends[-1])}</text>')
+    words = ", ".join(f"{name}: {values[-1]:,.0f}" for name, values in layers.items())
+    return Html(
+        f'<svg class="areas" viewBox="0 0 {width:.0f} {top + height + 30:.0f}" role="img" '
+        f'aria-label="{escape(label)}; at the end {escape(words)}">{"".join(parts)}</svg>'
+    )
+
+
+def _steps(xs: Sequence[float], values: Sequence[float], top: float, height: float, most: float) -> list[str]:
+    """The points of a line that changes at each x."""
+    points: list[str] = []
+    for index, x in enumerate(xs):
+        y = top + height * (1 - values[min(index, len(values) - 1)] / most)
+        if index:
+            before = top + height * (1 - values[index - 1] / most)
+            points.append(f"{x:.1f},{before:.1f}")
+        points.append(f"{x:.1f},{y:.1f}")
+    return points
+
+
+def key(kinds: Mapping[str, str]) -> Html:
+    """What the colours of areas mean: words -> class."""
+
+    def box(kind: str) -> Html:
+        rect = f'<rect class="fill-{kind}" width="8" height="8"/>'
+        return Html(f'<svg viewBox="0 0 8 8" aria-hidden="true">{rect}</svg>')
+
+    return tag("ul", *(tag("li", box(kind), words) for words, kind in kinds.items()), class_="key")
+
+
 def short(count: float) -> str:
     for limit, unit in ((1e6, "M"), (1e3, "k")):
         if count >= 10 * limit:

@@ -39,7 +39,7 @@ def check_page(report: Check) -> str:
         parts.append(card("Vulnerable: held by no archive", table(["address", "type"], rows, caption="Vulnerable")))
     parts.append(card("All that was looked at", _resources(report)))
     page = document(f"If {report.site} were lost today", tag("h1", "Watch check"), *parts)
-    return _single_file(page)
+    return single_file(page)
 
 
 def _types(report: Check) -> Html:
@@ -68,7 +68,7 @@ def _resources(report: Check) -> Html:
     return table(headers, rows, numbers=(4,), caption="Resources")
 
 
-def _single_file(page: str) -> str:
+def single_file(page: str) -> str:
     """The page with its style sheet inside and no link to a server."""
     style = f"<style>{asset('look.css').decode()}</style>"
     page = page.replace('<link rel="stylesheet" href="/_/look.css">', style)

@@ -1,0 +1,94 @@
+"""The dashboard of a watch in a real browser: as a file and served, wide and narrow, light and dark."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from desk_world import start
+from recollect.watch.states import Held, Live, Notice, ResourceState, SiteState, SiteStatus
+from recollect.watch.store import Resource, Site, Store
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (pip install playwright)")
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three sites over 30 weeks; one is lost in week 19."""
+    folder = tmp_path_factory.mktemp("watch")
+    names = ["http://fine.example/", "http://<b>lost</b>.example/", "http://new.example/" + "a" * 200]
+    with Store(folder) as store, store.transaction():
+        for number, (name, state) in enumerate(
+            zip(names, (SiteState.FINE, SiteState.LOST, SiteState.SUSPECT), strict=True)
+        ):
+            at = T0 + timedelta(weeks=30)
+            store.put_site(Site(name, T0, at, status=SiteStatus(state, T0 + timedelta(weeks=19)), last_visit=at))
+            for week in range(30):
+                gone = state is SiteState.LOST and week >= 19
+                held, none = 10 + week * (number + 1), max(0, 60 - 2 * week)
+                live = {ResourceState.REPLICATED: held, ResourceState.VULNERABLE: none}
+                lost = {ResourceState.ENDANGERED: held, ResourceState.UNRECOVERABLE: none}
+                counts = dict.fromkeys(ResourceState, 0) | (lost if gone else live) | {ResourceState.UNKNOWN: 3}
+                store.add_tally(name, T0 + timedelta(weeks=week, hours=number), counts)
+            for index in range(4):
+                held_state = Held.HELD if index else Held.NOT_HELD
+                store.put_resource(Resource(name, f"{name}{index}", "text/html", Live.LIVE, T0, held_state, T0))
+        store.add_notice(names[1], Notice.LOST, T0, T0, "status 503")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def written(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from recollect.cli import main
+
+    out = tmp_path_factory.mktemp("page") / "page.html"
+    assert main.run(["watch", "dashboard", "--data", str(data), "-o", str(out)]) == 0
+    return out
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_readable_as_a_file_at_any_width(browser: sync_api.Browser, written: Path, scheme: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
+    page = context.new_page()
+    asked: list[str] = []
+    complaints: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.goto(written.as_uri())
+    assert asked == [written.as_uri()] and complaints == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    areas = page.locator("svg.areas polygon")
+    assert areas.count() == 5
+    fills = areas.evaluate_all("all => all.map(one => getComputedStyle(one).fill)")
+    assert len(set(fills)) == 5 and "rgb(0, 0, 0)" not in fills
+    assert page.locator("tbody tr").count() == 3
+    assert page.locator("tbody tr").first.inner_text().startswith("http://<b>lost</b>.example/")
+    context.close()
+
+
+def test_served_with_status_and_feed(browser: sync_api.Browser, data: Path) -> None:
+    process, said, line = start(["watch", "serve", "--data", str(data), "--port", "0"], "listens on")
+    try:
+        base = line.split()[-1]
+        page = browser.new_page()
+        complaints: list[str] = []
+        page.on("console", lambda message: complaints.append(message.text))
+        page.goto(base)
+        assert page.locator("h1").inner_text() == "Watched sites"
+        assert page.locator("svg.areas polygon").count() == 5
+        assert complaints == [], "the content policy allows all that the page needs"
+        page.close()
+        with urlopen(base + "status.json", timeout=30) as answer:
+            told = json.load(answer)
+        assert len(told["sites"]) == 3 and len(told["series"]) == 90
+        with urlopen(base + "atom.xml", timeout=30) as answer:
+            assert b"is lost" in answer.read()
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0, said
