@@ -147,3 +147,9 @@ def test_a_full_queue_refuses(run: Any) -> None:
     run(people.submit, asked(), 0.0, settings)
     with pytest.raises(TooMany, match="full"):
         run(people.submit, asked(uri="http://b.example/"), 0.0, settings)
+
+
+def test_asking_again_and_again_sends_one_mail_an_hour(run: Any) -> None:
+    for now in (0.0, 10.0, 1000.0, 3700.0):
+        submit(run, now)
+    assert len(run(lambda c: c.rows("SELECT 1 AS x FROM outbox WHERE kind = 'confirm'"))) == 2

@@ -289,7 +289,7 @@ def summary_of(report: Any, complete: bool, stopped: str) -> dict[str, Any]:
         "missing": len(report.missing),
         "discovered": len(report.resources) + len(report.missing),
         "missing_by_reason": dict(report.by_reason),
-        "missing_examples": [{"uri": one.uri, "reason": one.reason} for one in report.missing[:50]],
+        "missing_examples": [{"uri": one.uri[:300], "reason": one.reason} for one in report.missing[:50]],
         "by_archive": dict(report.by_archive),
         "requests": dict(report.requests),
         "listings": dict(report.listings),

@@ -152,7 +152,7 @@ def submit(
     if confirmed_by:
         confirm(c, recipient, now, settings, actor=confirmed_by)
     elif old_one is None or old_one["confirmed_at"] is None:
-        once = f"confirm {recipient} {now}"
+        once = f"confirm {recipient} {now // 3600:.0f}"  # again at most once an hour: no bombs of mails
         outbox.enqueue(c, outbox.Kind.CONFIRM, now, settings, recipient=recipient, job=job.id, once=once)
     if key:
         answer = json.dumps({"job": job.id, "recipient": recipient})

@@ -207,6 +207,7 @@ class Work:
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost: RecollectError | None = None
         self._news = asyncio.Event()
+        self._reconsider = False  # what was fetched was fetched for another date
 
     def ask_to_stop(self) -> None:
         self._stopping = True
@@ -264,6 +265,7 @@ class Work:
             if await self._desk.download(path, target):
                 await asyncio.to_thread(read_state, target, folder)
                 target.unlink()
+                self._reconsider = path == self._job.get("source")
                 return
 
     async def _beat(self) -> None:
@@ -293,7 +295,7 @@ class Work:
             stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True, limit=_MAX_LINE,
         )  # fmt: skip
         assignment = {name: self._job[name] for name in ("archives", "options", "limits")}
-        self._say({**assignment, "folder": str(folder.resolve()), "reconsider": self._job.get("reconsider", False)})
+        self._say({**assignment, "folder": str(folder.resolve()), "reconsider": self._reconsider})
         if self._stopping:
             self._say({"stop": True})
         assert process.stdout is not None and process.stderr is not None

@@ -43,7 +43,7 @@ log = logging.getLogger("recollect.desk")
 
 _TICK = 1.0
 _RESTART = 2.0
-_MAX_BODY = 64 * 1024
+_MAX_BODY = 1024 * 1024  # a worker reports what is missing
 
 
 @web.middleware

@@ -133,9 +133,10 @@ def survey_wait_page(uri: str) -> str:
             "",
             tag("p", "We ask each archive what it has of ", tag("b", uri), "."),
             tag("p", "This takes from some seconds to some minutes. The page reloads by itself.", class_="note"),
-            Html('<meta http-equiv="refresh" content="2">'),
-            tag("div", role="status", aria_live="polite"),
         ),
+        tag("div", data_reload="2000", role="status"),
+        refresh=3,
+        scripts=("desk.js",),
     )
 
 

@@ -112,7 +112,7 @@ def assignment(desk: Desk, job: Job) -> dict[str, Any]:
         "lease": desk.settings.lease,
         "heartbeat": desk.settings.heartbeat,
         "states": states,
-        "reconsider": bool(job.source),
+        "source": f"/jobs/{job.source}/state" if job.source else None,
     }
 
 

@@ -1,4 +1,4 @@
-// Keeps the page of a job up to date: numbers as they come, the whole page when its state changes.
+// Keeps the page of a job up to date: numbers as they come, the whole page when its state changes; reloads a page that waits.
 "use strict";
 const job = document.querySelector("[data-events]");
 if (job && "EventSource" in window) {
@@ -27,3 +27,5 @@ if (job && "EventSource" in window) {
       .map((one) => `${one.archive} until ${new Date(1000 * one.until).toLocaleTimeString()}`).join(", "));
   });
 }
+const waiting = document.querySelector("[data-reload]");
+if (waiting) setTimeout(() => location.reload(), Number(waiting.dataset.reload));
