@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "inspect": ("recollect.cli.inspect", "inspect", "show what files are taken for, without doing anything"),
     "jobs": ("recollect.cli.jobs", "jobs", "submit, watch and fetch recoveries of a desk; manage its queue"),
+    "keep": ("recollect.cli.keep", "keep", "keep an archive's published map current, from its index files"),
     "lookup": ("recollect.cli.lookup", "lookup", "what maps say of URIs, and which archives to ask"),
     "measure": ("recollect.cli.measure", "measure", "how much of a lost website came back"),
     "memento": ("recollect.cli.memento", "memento", "find the capture of a page closest to a date, or get it"),

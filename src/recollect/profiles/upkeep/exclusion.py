@@ -1,0 +1,218 @@
+"""Keys that must not be in a map: embargoes and takedowns, as keys or as pywb's access lists.
+
+Hides: two formats, and finding the excluded lines of a sorted map without looking at the others. A line of the file is
+
+    com,example)/private             this key
+    com,example)/private/*           this key and all below it; com,example,* a host and all its subdomains
+    http://example.com/private       the same as its key
+    com,example)/private - {"access": "exclude"}      a rule of pywb (.aclj): all keys that begin so; with ### this key
+
+Of pywb's rules `exclude` and `block` exclude, `allow` and `allow_ignore_embargo` let a part of an excluded range
+through; the longest decides. Rules for one `user` do not concern the public and are left out. Keys have no queries and
+no dates, so a rule for a query or a period excludes the whole key, and lets nothing through: rather too much is
+excluded than too little.
+
+Nothing excluded can be inferred: its lines are removed before anything is counted, totals in the header are those of
+what is left, and no void is written in its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from recollect.errors import BadURI, FormatError
+from recollect.formats.containers import atomic_output
+from recollect.formats.frequency import Frequency
+from recollect.formats.logs import LogEntry
+from recollect.kernels.search import MapSearch
+from recollect.profiles.maps.plainmap import PlainMap, open_plain
+from recollect.uris import is_surt, key_of_uri, uri_key
+
+_EXACT = b"###"
+_DENY = ("exclude", "block")
+_ALLOW = ("allow", "allow_ignore_embargo")
+_DATES = ("before", "after", "newer", "older")
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://\(?")
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was left out of a map."""
+
+    keys: int = 0
+    captures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """Rules by exact key and by prefix; True excludes. The longest rule decides, an exact one before all."""
+
+    exact: dict[bytes, bool] = field(default_factory=dict)
+    prefixes: dict[bytes, bool] = field(default_factory=dict)
+    digest: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.exact or self.prefixes)
+
+    def denies(self, key: bytes) -> bool:
+        """Whether a key is excluded."""
+        if (said := self.exact.get(key)) is not None:
+            return said
+        for length in range(len(key), -1, -1):
+            if (said := self.prefixes.get(key[:length])) is not None:
+                return said
+        return False
+
+    def allowed(self, lookups: Iterable[LogEntry]) -> Iterable[LogEntry]:
+        """The lookups of keys that are not excluded: a void for another one would point at it."""
+        return (entry for entry in lookups if not self._denies_uri(entry.uri))
+
+    def _denies_uri(self, uri: str) -> bool:
+        try:
+            return self.denies(_key_of(uri))
+        except BadURI:
+            return False
+
+
+def read_exclusions(path: str | os.PathLike[str]) -> Exclusions:
+    """The rules of a file; a line that cannot be read is an error, as it may be the takedown that matters."""
+    body = Path(path).read_bytes()
+    rules = Exclusions(digest=hashlib.sha256(body).hexdigest())
+    for number, raw in enumerate(body.splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith(b"#"):
+            continue
+        try:
+            _add(rules, line)
+        except (ValueError, BadURI, FormatError) as error:
+            hint = "one key per line, such as com,example)/private/*, or rules of pywb"
+            raise FormatError("not a rule", where=f"{os.fspath(path)}:{number}", why=str(error), hint=hint) from error
+    return rules
+
+
+def _add(rules: Exclusions, line: bytes) -> None:
+    start = line.find(b"{")
+    if start > 0:
+        _add_access_rule(rules, line[:start].split()[0], json.loads(line[start:]))
+        return
+    if line.endswith(b"*"):
+        _add_wildcard(rules, line)
+    else:
+        rules.exact[_key_of(line.decode("utf-8", "surrogateescape"))] = True
+
+
+def _key_of(text: str) -> bytes:
+    return uri_key(text.encode("utf-8", "surrogateescape")) if is_surt(text) else key_of_uri(text)
+
+
+def _add_wildcard(rules: Exclusions, wildcard: bytes) -> None:
+    bare = _SCHEME.sub(b"", wildcard).lower()
+    if bare == b"*":
+        rules.prefixes[b""] = True
+    elif bare.endswith(b")/*"):
+        rules.prefixes[bare[:-1]] = True
+    elif bare.endswith(b"/*") and b")" in bare:
+        rules.prefixes[bare[:-1]] = True
+        rules.exact[uri_key(bare[:-2])] = True
+    elif bare.endswith(b",*") and b")" not in bare and len(bare) > 2:
+        for after in (b")", b",", b":"):
+            rules.prefixes[bare[:-2] + after] = True
+    else:
+        raise ValueError("a wildcard ends with /* or ,* after a host or a path")
+
+
+def _add_access_rule(rules: Exclusions, key: bytes, said: object) -> None:
+    if not isinstance(said, dict) or said.get("access") not in (*_DENY, *_ALLOW):
+        raise ValueError(f"access is one of {', '.join((*_DENY, *_ALLOW))}")
+    deny = said["access"] in _DENY
+    narrowed = b"?" in key or any(said.get(name) for name in _DATES)
+    if said.get("user") or (narrowed and not deny):
+        return
+    key = _SCHEME.sub(b"", key).lower()
+    bare, query, _ = key.partition(b"?")
+    if key == b"*,":
+        _set(rules.prefixes, b"", deny)
+    elif query or bare.endswith(_EXACT):
+        _set(rules.exact, uri_key(bare.removesuffix(_EXACT)), deny)
+    else:
+        _set(rules.prefixes, bare, deny)
+        if deny and bare.endswith(b"/") and not bare.endswith(b")/"):
+            _set(rules.exact, bare.rstrip(b"/"), deny)  # a key has no slash at its end
+
+
+def _set(rules: dict[bytes, bool], key: bytes, deny: bool) -> None:
+    rules[key] = deny or rules.get(key, False)
+
+
+def without(source: str | os.PathLike[str], target: str | os.PathLike[str], rules: Exclusions) -> Removed:
+    """Copy a sorted map without what is excluded, with totals of what is left and without names of its sources."""
+    with open_plain(source) as plain:
+        dropped, removed = _dropped(plain, rules)
+        with atomic_output(target) as out:
+            out.write(_header(plain, removed))
+            at = plain.start
+            for start, end in dropped:
+                out.write(plain.data[at:start].data)
+                at = end
+            out.write(plain.data[at:].data)
+    return removed
+
+
+def _header(plain: PlainMap, removed: Removed) -> bytes:
+    meta = {name: value for name, value in plain.header.meta.items() if name not in ("sources", "gamma", "span")}
+    counts = meta.pop("counts", None)
+    if isinstance(counts, dict) and isinstance(counts.get("captures"), int):
+        meta["counts"] = {"captures": counts["captures"] - removed.captures}
+    return replace(plain.header, meta=meta).encode()
+
+
+def _dropped(plain: PlainMap, rules: Exclusions) -> tuple[list[tuple[int, int]], Removed]:
+    """Where the excluded lines are, in order, and what they held."""
+    found: list[tuple[int, int]] = []
+    keys = captures = 0
+    for start, end in _ranges(plain, rules):
+        at = start
+        while at < end:
+            stop = _line_end(plain, at, end)
+            line = plain.data[at:stop].tobytes()
+            key, _, rest = line.partition(b" ")
+            if rules.denies(key):
+                found.append((at, stop))
+                keys += 1
+                captures += Frequency.parse(rest.split()[0]).uri_m.value or 0
+            at = stop
+    return found, Removed(keys, captures)
+
+
+def _ranges(plain: PlainMap, rules: Exclusions) -> list[tuple[int, int]]:
+    """Stretches of the map that may hold excluded keys, in order and apart."""
+    search = MapSearch(plain.data, plain.start)
+    place: Callable[[bytes], int] = search.place
+    size = len(plain.data)
+    stretches = [(place(key), place(key + b"!")) for key, deny in rules.exact.items() if deny]
+    for prefix, deny in rules.prefixes.items():
+        if deny:
+            after = prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else b""
+            stretches.append((place(prefix), place(after)) if prefix else (plain.start, size))
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(stretch for stretch in stretches if stretch[0] < stretch[1]):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _line_end(plain: PlainMap, at: int, end: int) -> int:
+    while at < end:
+        piece = plain.data[at : min(at + 4096, end)].tobytes()
+        if (found := piece.find(b"\n")) >= 0:
+            return at + found + 1
+        at += len(piece)
+    return end

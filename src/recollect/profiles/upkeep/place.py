@@ -1,0 +1,90 @@
+"""Publishing as one step: readers see the last good tree, or the new one, never a part of each.
+
+Hides: links. The trees that `maps.publish` writes stand side by side in `.mementomap/`, and one link, which is replaced
+by a rename, says which one is seen:
+
+    .mementomap/12/                              a published tree
+    .mementomap/current -> 12
+    mementomap          -> .mementomap/current/mementomap
+    .well-known/mementomap[.gz|.zst] -> ../.mementomap/current/.well-known/mementomap[.gz|.zst]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from recollect.errors import UsageError
+from recollect.model import ProgressCallback
+from recollect.profiles.maps.publish import FOLDER, WELL_KNOWN, Published, publish
+
+TREES = ".mementomap"
+CURRENT = "current"
+_SUFFIXES = ("", ".gz", ".zst")
+
+
+def put(
+    path: Path, folder: Path, generation: int, *, updated_at: str, base_uri: str, progress: ProgressCallback
+) -> Published:
+    """Publish the map at `path` below `folder` as tree number `generation`, and take away the one before."""
+    trees = folder / TREES
+    tree = trees / str(generation)
+    if tree.exists():
+        shutil.rmtree(tree)  # of an update that was not finished
+    tree.mkdir(parents=True)
+    done = publish(str(path), tree, updated_at=updated_at, base_uri=base_uri, progress=progress)
+    _check(folder)
+    _link(trees / CURRENT, str(generation))
+    _make_way(folder, trees)
+    _link(folder / FOLDER, f"{TREES}/{CURRENT}/{FOLDER}")
+    (folder / WELL_KNOWN).parent.mkdir(exist_ok=True)
+    for suffix in _SUFFIXES:
+        _link(folder / f"{WELL_KNOWN}{suffix}", f"../{TREES}/{CURRENT}/{WELL_KNOWN}{suffix}")
+    for old in trees.iterdir():
+        if old.name not in (CURRENT, str(generation)):
+            shutil.rmtree(old, ignore_errors=True)
+    return done
+
+
+def is_put(folder: Path, generation: int) -> bool:
+    """Whether this tree is the one that is seen, through all of its links."""
+    with suppress(OSError):
+        current = os.readlink(folder / TREES / CURRENT)  # noqa: PTH115 - as text
+        seen = (folder / FOLDER / "index.json", folder / WELL_KNOWN)
+        return current == str(generation) and all(path.is_file() for path in seen)
+    return False
+
+
+def _link(place: Path, target: str) -> None:
+    """Make or replace a link in one step."""
+    with suppress(OSError):
+        if os.readlink(place) == target:  # noqa: PTH115
+            return
+    beside = place.with_name(f"{place.name}.new")
+    beside.unlink(missing_ok=True)
+    beside.symlink_to(target)
+    beside.replace(place)
+
+
+def _check(folder: Path) -> None:
+    """Refuse to replace what is not a published map."""
+    place = folder / FOLDER
+    if place.is_symlink() or not place.exists():
+        return
+    with suppress(OSError, ValueError):
+        said = json.loads((place / "index.json").read_bytes())
+        if isinstance(said, dict) and said.get("type") == "MementoMap":
+            return
+    raise UsageError(
+        "a folder that is not a published map", where=str(place), hint="move it away, or publish --to another folder"
+    )
+
+
+def _make_way(folder: Path, trees: Path) -> None:
+    """Move away what `recollect publish` wrote there before; a link cannot take the place of a folder."""
+    place = folder / FOLDER
+    if place.is_dir() and not place.is_symlink():
+        place.replace(trees / "before")

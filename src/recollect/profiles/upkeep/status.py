@@ -1,0 +1,73 @@
+"""What an update is reported as, for programs: JSON, and the text format of Prometheus.
+
+Hides: names. Nothing in it counts or names what is excluded, as both are published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recollect.datetimes import format_iso
+from recollect.profiles.upkeep.update import Update
+
+_PREFIX = "recollect_keep_"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The last update and, if the last attempt failed, why; `next_at` is when the next one begins."""
+
+    checked_at: datetime
+    max_bytes: int
+    update: Update | None
+    seconds: float = 0.0
+    error: str = ""
+    next_at: datetime | None = None
+    name: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.error
+
+    def as_dict(self) -> dict[str, Any]:
+        """For status.json."""
+        done = self.update.as_dict() if self.update else {}
+        return {
+            "ok": self.ok,
+            "name": self.name,
+            "checked_at": format_iso(self.checked_at),
+            "next_at": format_iso(self.next_at) if self.next_at else None,
+            "seconds": round(self.seconds, 3),
+            "error": self.error or None,
+            "max_bytes": self.max_bytes,
+            **done,
+            "problems": len(self.update.problems) if self.update else 0,
+        }
+
+    def as_metrics(self) -> str:
+        """For Prometheus."""
+        done = self.update or Update()
+        updated = datetime.fromisoformat(done.updated_at).timestamp() if done.updated_at else 0.0
+        rows: list[tuple[str, str, float]] = [
+            ("up", "1 if the last update did not fail", int(self.ok)),
+            ("checked_timestamp_seconds", "when the index files were last looked at", self.checked_at.timestamp()),
+            ("duration_seconds", "how long the last update took", round(self.seconds, 3)),
+        ]
+        if self.update is not None:
+            rows += [
+                ("updated_timestamp_seconds", "when the published map last changed", updated),
+                ("index_files", "index files that the map is made of", done.files),
+                ("partial_files", "index files of which something could not be read", done.partial_files),
+                ("captures", "captures that the map speaks for", done.captures),
+                ("verified_captures", "lookups of the last proof, all found", done.verified),
+                ("map_keys", "keys of the published map", done.keys),
+                ("map_bytes", "bytes of the published map as text", done.bytes),
+                ("map_max_bytes", "the budget of the map in bytes", self.max_bytes),
+                ("problems", "problems of the last update", len(done.problems)),
+            ]
+        return "".join(
+            f"# HELP {_PREFIX}{name} {words}.\n# TYPE {_PREFIX}{name} gauge\n{_PREFIX}{name} {value}\n"
+            for name, words, value in rows
+        )

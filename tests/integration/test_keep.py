@@ -1,0 +1,164 @@
+"""`recollect keep` as a command: updates from cron, killed at any moment, exclusions that cannot be read anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from recollect.profiles.maps.lookup import open_map
+
+ROOM = "100kB"
+
+
+def index(hosts: range, pages: int = 20) -> str:
+    lines = []
+    for host in hosts:
+        for page in range(pages):
+            uri = f"http://h{host}.example/p{page}"
+            block = json.dumps({"url": uri, "mime": "text/html", "status": "200"})
+            lines.append(f"example,h{host})/p{page} 20200101000000 {block}\n")
+    return "".join(sorted(lines))
+
+
+def command(folder: Path, *more: str) -> list[str]:
+    parts = ["--index", "idx/*.cdxj", "--to", "public", "--max-bytes", ROOM, "--data", "data", *more]
+    return [sys.executable, "-m", "recollect", "keep", *parts]
+
+
+def keep(folder: Path, *more: str, code: int = 0) -> dict:
+    done = subprocess.run(
+        command(folder, "--once", "--json", *more), cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout) if done.stdout else {"stderr": done.stderr}
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    (tmp_path / "idx").mkdir()
+    (tmp_path / "idx" / "a.cdxj").write_text(index(range(100)))
+    return tmp_path
+
+
+def check_tree(public: Path) -> None:
+    """What is published belongs together: every file is as the index says."""
+    said = json.loads((public / "mementomap" / "index.json").read_bytes())
+    for entry in said["files"]:
+        body = (public / entry["path"].lstrip("/")).read_bytes()
+        assert hashlib.sha256(body).hexdigest() == entry["sha256"], entry["path"]
+
+
+def answers(public: Path, *uris: str) -> list[str]:
+    with open_map(public / ".well-known" / "mementomap") as found:
+        return [str(found.lookup(uri).answer) for uri in uris]
+
+
+def test_updates_add_change_and_remove_what_the_index_files_do(archive: Path) -> None:
+    public = archive / "public"
+    first = keep(archive, "--name", "Archive of tests")
+    assert (first["way"], first["files"], first["captures"], first["verified"]) == ("built", 1, 2000, 2000)
+    assert keep(archive, "--name", "Archive of tests")["way"] == "unchanged"
+    (archive / "idx" / "b.cdxj").write_text(index(range(100, 105)))
+    assert answers(public, "http://h101.example/p1") == ["no"]
+    second = keep(archive, "--name", "Archive of tests")
+    assert (second["way"], second["new_files"], second["captures"], second["verified"]) == ("patched", 1, 2100, 100)
+    assert second["added_keys"] == 100
+    assert answers(public, "http://h101.example/p1", "http://h5.example/p5") == ["yes", "yes"]
+    with (archive / "idx" / "b.cdxj").open("a") as file:
+        file.write(index(range(106, 107)))
+    third = keep(archive, "--name", "Archive of tests")
+    assert (third["way"], third["changed_files"], third["verified"]) == ("patched", 1, 20)
+    (archive / "idx" / "b.cdxj").unlink()
+    fourth = keep(archive, "--name", "Archive of tests")
+    assert (fourth["way"], fourth["removed_files"], fourth["captures"]) == ("built", 1, 2000)
+    assert answers(public, "http://h101.example/p1", "http://h5.example/p5") == ["no", "yes"]
+    check_tree(public)
+    page = (public / "status.html").read_text()
+    assert "Archive of tests" in page and "2,000" in page and "all found" in page
+    assert "recollect_keep_captures 2000\n" in (public / "status.prom").read_text()
+    assert json.loads((public / "status.json").read_bytes())["ok"] is True
+
+
+def test_when_all_indexes_are_gone_the_map_stays_and_the_status_says_why(archive: Path) -> None:
+    keep(archive)
+    (archive / "idx" / "a.cdxj").rename(archive / "elsewhere")
+    assert "no index files" in keep(archive, code=1)["stderr"]
+    assert answers(archive / "public", "http://h5.example/p5") == ["yes"]
+    assert "no index files" in (archive / "public" / "status.html").read_text()
+    assert "recollect_keep_up 0\n" in (archive / "public" / "status.prom").read_text()
+
+
+def test_nothing_excluded_is_in_what_is_published(archive: Path) -> None:
+    secret = archive / "takedowns.aclj"
+    secret.write_text('example,h7)/ - {"access": "exclude"}\nexample,h8)/p1### - {"access": "block"}\n')
+    (archive / "log").write_text("http://h7.example/p3\nhttp://h1.example/p1\nhttp://absent.example/\n" * 50)
+    done = keep(archive, "--exclude-keys", str(secret), "--lookups", "log")
+    assert done["captures"] == 2000 - 21
+    public = archive / "public"
+    for path in public.rglob("*"):
+        if path.is_file():
+            assert b"h7)" not in path.read_bytes(), path
+            assert b": 2000" not in path.read_bytes() and b"2,000" not in path.read_bytes(), path
+    assert answers(public, "http://h8.example/p1", "http://h8.example/p2") == ["no", "yes"]
+    (archive / "idx" / "b.cdxj").write_text(index(range(7, 8)) + index(range(200, 201)))
+    assert keep(archive, "--exclude-keys", str(secret), "--lookups", "log")["captures"] == 2000 - 21 + 20
+    assert answers(public, "http://h7.example/p3", "http://h200.example/p3") == ["no", "yes"]
+    secret.write_text("")
+    assert keep(archive, "--exclude-keys", str(secret), "--lookups", "log")["captures"] == 2040
+
+
+@pytest.mark.parametrize("after", [0.25, 0.5, 0.75, 1.0])
+def test_killed_at_any_moment_the_published_map_is_good(archive: Path, after: float) -> None:
+    keep(archive)
+    uris = ["http://h5.example/p5", "http://h99.example/p19"]
+    started = time.monotonic()
+    (archive / "idx" / "b.cdxj").write_text(index(range(100, 200)))
+    keep(archive)
+    took = time.monotonic() - started
+    (archive / "idx" / "b.cdxj").unlink()
+    process = subprocess.Popen(
+        command(archive, "--once"), cwd=archive, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    time.sleep(took * after)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+    assert answers(archive / "public", *uris) == ["yes", "yes"]
+    check_tree(archive / "public")
+    assert keep(archive)["captures"] == 2000
+    assert answers(archive / "public", *uris, "http://h150.example/p5") == ["yes", "yes", "no"]
+    assert len(list((archive / "data" / "maps").iterdir())) == 1
+
+
+def test_it_runs_until_it_is_ended_and_sees_new_files(archive: Path) -> None:
+    process = subprocess.Popen(
+        command(archive, "--every", "300ms", "--quiet"), cwd=archive, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        _wait(lambda: (archive / "public" / "status.json").is_file())
+        (archive / "idx" / "b.cdxj").write_text(index(range(100, 101)))
+        _wait(lambda: json.loads((archive / "public" / "status.json").read_bytes())["captures"] == 2020)
+        assert answers(archive / "public", "http://h100.example/p3") == ["yes"]
+    finally:
+        process.terminate()
+        process.wait(30)
+    assert process.returncode == 143
+
+
+def test_data_inside_the_published_folder_is_refused(archive: Path) -> None:
+    done = subprocess.run(command(archive, "--data", "public/data"), cwd=archive, capture_output=True, text=True)
+    assert done.returncode == 2 and "inside the published folder" in done.stderr
+
+
+def _wait(condition, seconds: float = 60.0) -> None:
+    give_up = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
