@@ -125,7 +125,7 @@ def answer(root: Path, path: str, asked: Mapping[str, str], link: str) -> Reply 
     if coding:
         headers.append(("Content-Encoding", coding))
     if _unchanged(asked, etag, found.st_mtime):
-        return Reply("304 Not Modified", headers)
+        return Reply("304 Not Modified", headers[1:])  # no body, so no type
     size = found.st_size
     part = _part(asked, etag, size)
     if part is None:
