@@ -64,7 +64,7 @@ def test_splits_of_a_map_are_the_whole(lengths: list[int], size: int, block: int
         file = Path(folder, "map.ukvs")
         file.write_bytes(b"".join(lines).rstrip())
         total = file.stat().st_size
-        task = _ReadTask(None, "map", block, None)  # type: ignore[arg-type]
+        task = _ReadTask(block, None)
         step = max(size, total // 300)
         splits = [_Split(0, 0, str(file), start, min(start + step, total)) for start in range(0, total, step)]
         texts = [text for split in splits for text in task._texts(split)]

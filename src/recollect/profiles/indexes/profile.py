@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 MAX_EXAMPLES = 100
 # Lines that can be read between two that cannot, at most, when both are debris of one damage.
 _DEBRIS = 20
+# Lines of such a run that are each an example of their own; a longer run is one.
+_FEW = 3
 # More memory for sorting brings nothing.
 _MOST_FOR_SORTING = 512 << 20
 _MAPS = (Kind.MAP, Kind.PROFILE)
@@ -66,6 +68,7 @@ class Tally:
     notes: list[str] = field(default_factory=list)
     first_time: int = 0
     last_time: int = 0
+    # The run of lines that cannot be read: its file, its first and last line, and how many there are.
     _run: tuple[str, int, int, int] = ("", 0, 0, 0)
 
     def note(self, problem: Problem) -> None:
@@ -74,23 +77,27 @@ class Tally:
             self.damaged.append(problem)
             return
         self.skipped[problem.reason.partition(": ")[0]] += 1
-        if self.problems and self._continues(problem):
+        if self._continues(problem):
             return
-        self._run = (problem.file, problem.line, problem.line, 1)
         if len(self.problems) < MAX_EXAMPLES:
             self.problems.append(problem)
 
     def _continues(self, problem: Problem) -> bool:
-        """Whether a line is one of a run that cannot be read: the debris of one damage, which is one example."""
+        """Whether a line is one of a long run that cannot be read: the debris of one damage, which is one example."""
+        assert problem.line is not None
         file, first, last, count = self._run
-        if problem.line is None or problem.file != file or not 0 < problem.line - last <= _DEBRIS:
+        if problem.file != file or not 0 < problem.line - last <= _DEBRIS:
+            self._run = (problem.file, problem.line, problem.line, 1)
             return False
         self._run = (file, first, problem.line, count + 1)
-        example = self.problems[-1]
-        if (example.file, example.line) == (file, first):
+        if count < _FEW:
+            return False
+        mine = [number for number, one in enumerate(self.problems) if one.file == file and (one.line or 0) >= first]
+        if mine and self.problems[mine[0]].line == first:
+            example = self.problems[mine[0]]
             reason = example.reason.partition("; and ")[0]
             more = f"{reason}; and {count:,} more up to line {problem.line:,}"
-            self.problems[-1] = Problem(file, first, more, example.excerpt)
+            self.problems[mine[0] :] = [Problem(file, first, more, example.excerpt)]
         return True
 
     def saw(self, first: int, last: int) -> None:
