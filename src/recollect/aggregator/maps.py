@@ -18,15 +18,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.aggregator.routing import Evidence, Source
+from recollect.aggregator.routing import Evidence, Reason, Source
 from recollect.archives.registry import Archive
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import MapFile, validate
 
 if TYPE_CHECKING:
+    from recollect.aggregator.routing import Answer
     from recollect.profiles.maps.lookup import Holdings, Lookup
     from recollect.profiles.maps.maptext import MapText
+    from recollect.profiles.maps.samples import SampleMap
 
 _NAME = re.compile(
     r"(?P<id>.+?)(?:\.voids)?\.(?P<kind>ukvs|mementomap|filter)(?:\.(?:gz|bgz|bz2|zst|zstd))?", re.IGNORECASE
@@ -91,6 +93,10 @@ class ArchiveMap:
     """What it says of a URI it has no key for."""
     text: MapText | None
     """The text of a map that is searched by normal keys; None of filters, and of maps by a policy's keys."""
+    sample: SampleMap | None = None
+    """Of a map of a sample: its estimate."""
+    threshold: float | None = None
+    """The chance from which on a sampled archive is asked; None if the probes are too few to skip it anywhere."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,8 @@ class Maps:
                     )
             except (RecollectError, OSError) as error:
                 failed.append(f"{one.path}: {error}")
+        # An index knows more than a sample: what it says goes first, and a sample is asked only where it says nothing.
+        opened.sort(key=lambda one: one.source is Source.SAMPLE)
         return cls(tuple(opened), (*problems, *failed))
 
     def of(self, archive: str) -> tuple[ArchiveMap, ...]:
@@ -143,7 +151,7 @@ class Maps:
         found: dict[str, Evidence] = {}
         for one in self.maps:
             known = found.get(one.archive)
-            if known is not None and known.answer == "no":
+            if known is not None and (known.answer == "no" or (one.source is Source.SAMPLE and known.answer == "yes")):
                 continue
             # Most maps hold most URIs not at all: the keys, found once for all maps, are searched before all else.
             if one.text is not None and not any(map(one.text.find, keys)):
@@ -151,6 +159,8 @@ class Maps:
             else:
                 lookup = one.holdings.lookup(uri_r)
                 said = one.nothing if lookup.key is None else _evidence(one, lookup)
+            if one.sample is not None and said.answer != "no":
+                said = _estimated(one, one.sample, keys, said)
             if known is None or said.answer == "no" or known.answer == "unknown":
                 found[one.archive] = said
         return found
@@ -169,14 +179,30 @@ def _opened(found: FoundMap) -> ArchiveMap:
         for part in sorted(path.rglob("*.ukvs*")) if path.is_dir() else [path]:
             _check(part)
     from recollect.profiles.maps.lookup import MementoMap, open_map
+    from recollect.profiles.maps.samples import is_sample
 
     holdings = open_map(path)
-    voids = holdings.header.lists_voids
+    header = holdings.header
+    voids = header.lists_voids
     source = Source.FILTER if found.is_filter else Source.VOIDS if voids else Source.MAP
-    nothing = Evidence("unknown", source) if voids else Evidence("no", source, "no key")
-    plain = holdings.header.policy in ("", "HxPx")
+    plain = header.policy in ("", "HxPx")
     text = holdings.text if isinstance(holdings, MementoMap) and plain else None
+    if is_sample(header):
+        return _opened_sample(found, holdings)
+    nothing = Evidence("unknown", source) if voids else Evidence("no", source, "no key")
     return ArchiveMap(found.archive, source, holdings, str(path), nothing, text)
+
+
+def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:
+    from recollect.profiles.maps.samples import TARGET_RECALL, read_sample
+
+    with MapFile(found.path) as file:
+        sample = read_sample(file.records(), str(found.path))
+    wanted = holdings.header.meta.get("target_recall", TARGET_RECALL)
+    target = float(wanted) if isinstance(wanted, int | float) and 0 < wanted < 1 else TARGET_RECALL
+    nothing = Evidence("unknown", Source.SAMPLE)
+    place = str(found.path)
+    return ArchiveMap(found.archive, Source.SAMPLE, holdings, place, nothing, None, sample, sample.threshold(target))
 
 
 def _check(path: Path) -> None:
@@ -207,6 +233,16 @@ def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
         return Evidence(lookup.answer, one.source, key)
     expected = _expected(lookup.frequency, wild=key.endswith("*")) if lookup.answer == "yes" else 1.0
     return Evidence(lookup.answer, one.source, key, str(lookup.frequency), expected)
+
+
+def _estimated(one: ArchiveMap, sample: SampleMap, keys: Sequence[bytes], said: Evidence) -> Evidence:
+    """What a sample says of a URI that it did not see: held with a chance, and too unlikely below the threshold."""
+    if said.answer == "yes" and not said.key.endswith("*"):
+        return said
+    chance = max(sample.sample.chance(key) for key in keys)
+    unlikely = one.threshold is not None and chance < one.threshold
+    answer: Answer = "no" if unlikely else "unknown"
+    return Evidence(answer, one.source, said.key, said.frequency, chance, Reason.UNLIKELY)
 
 
 def _expected(frequency: Frequency, *, wild: bool) -> float:

@@ -31,6 +31,8 @@ class Source(StrEnum):
     VOIDS = "voids"
     FILTER = "filter"
     LEARNED = "learned"
+    SAMPLE = "sample"
+    """A map of a sample."""
     CHOICE = "choice"
     RESTING = "resting"
     CACHE = "cache"
@@ -139,7 +141,7 @@ def route(
 def _decide(candidate: Candidate, found: Evidence | None, chosen: frozenset[str] | None, named: bool) -> Decision:
     if chosen is not None and candidate.id not in chosen:
         return Decision(candidate.id, False, Source.CHOICE, reason=Reason.NOT_CHOSEN)
-    if found is not None and found.answer == "no" and not (named and found.source is Source.LEARNED):
+    if found is not None and found.answer == "no" and not (named and found.reason is Reason.UNLIKELY):
         return Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason)
     if candidate.rest is not None:
         return Decision(candidate.id, False, Source.RESTING, reason=candidate.rest.reason, rest=candidate.rest)

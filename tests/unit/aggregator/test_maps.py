@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.aggregator.maps import FoundMap, Maps, find_maps, stamp_of
+from recollect.aggregator.routing import Candidate, Reason, Source, route
 from recollect.archives.registry import Archive
 from recollect.cli.main import run
 from recollect.errors import RecollectError
+from recollect.formats.ukvs import Header, Writer
+from recollect.profiles.maps.samples import Listed, Observed, records_of
 from recollect.uris import key_of_uri, policy_key
 
 HEAD = '!context ["https://git.io/mementomap"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n'
@@ -159,3 +162,41 @@ def test_an_empty_map_is_named_because_it_says_no_to_everything(tmp_path: Path) 
     (tmp_path / "a.ukvs").write_text('!fields {keys: ["surt"], values: ["frequency"]}\n!meta {"name": "A"}\n')
     opened = Maps.open(tmp_path, [Archive(id="a", name="A", timegate="http://a.example/")])
     assert "the map is empty" in opened.problems[0] and opened.may_hold("a", "http://x.com/") is False
+
+
+def sample_map(path: Path, probes: dict[bytes, bool], listings: dict[bytes, Listed] | None = None) -> None:
+    with Writer(path, Header(meta={"scope": "sample", "target_recall": 0.9})) as writer:
+        for record in records_of(Observed(probes, listings=listings or {})):
+            writer.write(record)
+
+
+def test_a_sample_says_yes_of_what_it_saw_and_skips_only_what_is_too_unlikely(tmp_path: Path) -> None:
+    held = {b"pt,site%d)/" % number: True for number in range(40)}
+    absent = {b"com,site%d)/" % number: False for number in range(40)}
+    sample_map(tmp_path / "a.ukvs", held | absent, {b"org,gone,*": Listed()})
+    maps = Maps.open(tmp_path, archives("a"))
+    seen = maps.evidence("http://site3.pt/")["a"]
+    assert (seen.answer, seen.source, seen.frequency) == ("yes", Source.SAMPLE, "1+/1+")
+    likely = maps.evidence("http://other.pt/")["a"]
+    assert (likely.answer, likely.expected > 0.9) == ("unknown", True)
+    unlikely = maps.evidence("http://other.com/")["a"]
+    assert (unlikely.answer, unlikely.reason) == ("no", Reason.UNLIKELY)
+    assert maps.evidence("http://gone.org/x")["a"].reason is Reason.HOLDS_NONE
+    candidate = [Candidate("a")]
+    assert not route(candidate, maps.evidence("http://other.com/"))[0].ask
+    assert route(candidate, maps.evidence("http://other.com/"), chosen=frozenset("a"), named=True)[0].ask
+
+
+def test_too_few_probes_skip_nothing(tmp_path: Path) -> None:
+    sample_map(tmp_path / "a.ukvs", {b"pt,one)/": True, b"com,two)/": False})
+    assert Maps.open(tmp_path, archives("a")).evidence("http://other.com/")["a"].answer == "unknown"
+
+
+def test_an_index_decides_before_a_sample_of_the_same_archive(tmp_path: Path) -> None:
+    sample_map(tmp_path / "a.ukvs", {b"com,site%d)/" % number: False for number in range(60)} | {b"pt,x)/": True})
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "full.ukvs").write_text(HEAD + "com,site1)/ 3/1\n")
+    named = [Archive("a", timemap="http://127.0.0.1/", map=str(tmp_path / "index" / "full.ukvs"))]
+    maps = Maps.open(tmp_path, named)
+    assert maps.evidence("http://site1.com/")["a"].source is Source.MAP
+    assert maps.evidence("http://x.pt/")["a"].answer == "no"
