@@ -63,8 +63,14 @@ class Settings:
     negative: float = _setting(600.0, "duration", "how long an archive's `none` is answered from the cache")
     learn: bool = _setting(True, "switch", "learn from answers which archives without a map hold what")
     explore: float = _setting(0.05, "share", "share of lookups that ask an archive learned to hold none")
-    target_recall: float = _setting(
-        0.95, "share", "of what each archive holds, the share it is asked for whatever was learned"
+    target_recall: float | None = _setting(
+        None,
+        "share",
+        "ask archives in order of chance until this share of what is held is expected to be found; if unset, all"
+        " but those that what was learned makes unlikely (95% of each archive's holdings are asked for)",
+    )
+    near: float | None = _setting(
+        None, "duration", "a TimeGate skips archives whose maps show captures only further away than this, like 2y"
     )
     state: str | None = _setting(None, "text", "directory where the cache and what was learned survive a restart")
     user_agent: str = _setting("", "text", "how we name ourselves to archives")

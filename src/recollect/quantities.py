@@ -11,14 +11,15 @@ import re
 
 from recollect.errors import UsageError
 
+YEAR = 365.25 * 86400
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgtp]?)(i?)b?|bytes?)", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_DURATION_PART = r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|[smhdw]|sec|min|(?:second|minute|hour|day|week)s?|)\s*"
+_DURATION_PART = r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|[smhdwy]|sec|min|(?:second|minute|hour|day|week|year)s?|)\s*"
 _DURATION = re.compile(rf"(?:{_DURATION_PART})+", re.IGNORECASE | re.ASCII)
 _PART = re.compile(_DURATION_PART, re.IGNORECASE | re.ASCII)
-_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": YEAR}
 _SIZE_HINT = "write it as 500000, 500kB, 64MB or 2GiB"
-_DURATION_HINT = "write it as 30, 500ms, 10m, 24h, 7d or 1h30m"
+_DURATION_HINT = "write it as 30, 500ms, 10m, 24h, 7d, 1h30m or 2y"
 _SHARE_HINT = "write it as 1% or 0.01"
 
 
@@ -62,7 +63,7 @@ def _unit(spelled: str) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """`under a second`, `40 s`, `12 min`, `3 h 20 min`, `2 days`."""
+    """`under a second`, `40 s`, `12 min`, `3 h 20 min`, `2 days`, `3 years`."""
     if seconds < 1:
         return "under a second"
     if seconds < 90:
@@ -71,7 +72,9 @@ def format_duration(seconds: float) -> str:
         return f"{seconds / 60:.0f} min"
     if seconds < 2 * 86400:
         return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
-    return f"{seconds / 86400:.0f} days"
+    if seconds < 2 * YEAR:
+        return f"{seconds / 86400:.0f} days"
+    return f"{seconds / YEAR:.0f} years"
 
 
 def parse_share(text: str | float, *, zero: bool = False) -> float:

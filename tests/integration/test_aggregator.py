@@ -805,3 +805,35 @@ def test_a_found_answer_names_those_skipped_by_learning_and_a_named_archive_is_a
             assert len(servers["small"].requests) == 1
 
     run(main())
+
+
+def test_a_wanted_recall_asks_the_likely_and_the_others_before_a_404() -> None:
+    async def main() -> None:
+        handlers = {"likely": holds("2015"), "rare": holds("2016")}
+        fields = {"likely": {"probability": 0.9}, "rare": {"probability": 0.01}}
+        async with aggregator(handlers, fields=fields, target_recall=0.95) as (service, servers):
+            got = await service.timemaps(Lookup(URI))
+            assert [(d.archive, d.reason) for d in got.unheard] == [("rare", Reason.BEYOND_TARGET)]
+            assert len(servers["rare"].requests) == 0
+            assert [m.archive for m in got.mementos] == ["likely"]
+        async with aggregator({**handlers, "likely": holds()}, fields=fields, target_recall=0.95) as (service, _):
+            got = await service.timemaps(Lookup(URI))
+            assert [m.archive for m in got.mementos] == ["rare"]
+            assert got.unheard == ()
+
+    run(main())
+
+
+def test_the_page_that_embeds_a_resource_changes_whom_a_wanted_recall_asks() -> None:
+    async def main() -> None:
+        handlers = {"one": holds("2015"), "two": holds("2015"), "three": holds("2015")}
+        async with aggregator(handlers, target_recall=0.6, **cached()) as (service, _):
+            page = await service.timemaps(Lookup("http://page.example/", chosen=frozenset({"three"}), named=True))
+            assert len(page.mementos) == 1
+            asked = [d.archive for d in service.route(URI, page="http://page.example/") if d.ask]
+            assert asked == ["three"]
+            decision = service.route(URI, page="http://page.example/")[0]
+            assert decision.sources == (Source.PRIOR, Source.REFERER)
+            assert service.route(URI)[0].archive == "one"
+
+    run(main())

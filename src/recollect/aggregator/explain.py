@@ -7,6 +7,7 @@ from typing import Any
 
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.aggregator.routing import Decision, Reason
+from recollect.quantities import format_duration
 
 _WORDS = {
     Reason.NONE: "",
@@ -15,6 +16,7 @@ _WORDS = {
     Reason.UNLIKELY: "too unlikely",
     Reason.NOT_CHOSEN: "the request leaves it out",
     Reason.NOT_CACHED: "not in the cache",
+    Reason.BEYOND_TARGET: "the wanted recall is reached without it",
     Reason.SWITCHED_OFF: "an operator lets it rest",
 }
 
@@ -24,6 +26,8 @@ def reason_words(decision: Decision) -> str:
     rest = decision.rest
     if decision.reason is Reason.NOT_BEST:
         return f"only the best {decision.limit} are asked"
+    if decision.reason is Reason.FAR_IN_TIME:
+        return f"its captures are {format_duration(decision.gap)} or more away"
     if decision.reason is Reason.PAUSED and rest is not None:
         return f"it asked us to wait {rest.seconds:.0f} s more"
     if decision.reason is Reason.FAILING and rest is not None:
@@ -50,7 +54,8 @@ def words(decision: Decision) -> str:
 
 
 def decision_json(decision: Decision) -> dict[str, Any]:
-    """The shape of a decision; empty fields are left out. `code` is the reason as an enumeration, `reason` in words."""
+    """The shape of a decision; empty fields are left out. `code` is the reason as an enumeration, `reason` in words;
+    `chance` the probability that the archive holds the URI, `sources` where that comes from."""
     told: dict[str, Any] = {"id": decision.archive, "decision": "ask" if decision.ask else "skip"}
     fields = {
         "source": decision.source.value,
@@ -62,6 +67,12 @@ def decision_json(decision: Decision) -> dict[str, Any]:
     told |= {name: value for name, value in fields.items() if value}
     if decision.ask:
         told["expected"] = round(decision.expected, 4)
+    if decision.chance is not None:
+        told["chance"] = round(decision.chance, 4)
+    if decision.sources:
+        told["sources"] = [source.value for source in decision.sources]
+    if decision.gap:
+        told["gap_seconds"] = round(decision.gap)
     return told
 
 

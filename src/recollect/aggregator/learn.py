@@ -45,7 +45,7 @@ import math
 import mmap
 import random
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
@@ -54,7 +54,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
-from recollect.aggregator.routing import Evidence, Reason, Source
+from recollect.aggregator.routing import Answer, Evidence, Reason, Source
 from recollect.errors import BadURI, FormatError
 from recollect.formats.containers import atomic_output
 from recollect.uris import key_of_uri
@@ -125,7 +125,7 @@ class Learned:
         """By archive: `no` for those that hardly hold it, `unknown` for the others, with the chance as expectation."""
         if not self._used:
             return {}
-        rows = self._rows(uri_r)
+        rows = self._rows(_prefixes(uri_r))
         numbers = self._numbers
         chances = self._chances(rows)[self._best(), np.arange(self._width)][numbers]
         seen = self._totals[numbers].sum(axis=1)
@@ -139,7 +139,11 @@ class Learned:
                 continue
             skip = no and self._chance() >= self._explore
             key = f"chance {chance:.3g}"
-            said[archive] = Evidence("no" if skip else "unknown", Source.LEARNED, key, "", chance, Reason.UNLIKELY)
+            answer: Answer = "no" if skip else "unknown"
+            said[archive] = Evidence(
+                *(answer, Source.LEARNED, key, "", chance, Reason.UNLIKELY, chance, (Source.LEARNED,)),
+                explored=no and not skip,
+            )
         return said
 
     def learn(self, uri_r: str, outcomes: Sequence[Outcome], *, extra: Collection[str] = ()) -> None:
@@ -148,18 +152,31 @@ class Learned:
         answers = {o.archive: o.kind is OutcomeKind.MEMENTOS for o in outcomes if o.kind is not OutcomeKind.ERROR}
         self.count(uri_r, answers, extra=extra)
 
+    def start_from(self, archive: str, probes: Iterable[tuple[bytes, bool]]) -> bool:
+        """Begin with the answers of a sample: keys that were asked for, and whether each was held. False if the archive
+        is not learned about, or if lookups of it were counted already: a sample is counted once."""
+        if archive not in self._used or self._totals[self._used[archive]].any():
+            return False
+        for key, held in probes:
+            self._count(_prefixes_of(key), {archive: held})
+        self._levels_due = 0
+        return True
+
     def count(self, uri_r: str, answers: Mapping[str, bool], *, extra: Collection[str] = ()) -> None:
         """Count which archives held a URI and which did not."""
+        self._count(_prefixes(uri_r), answers, extra=extra)
+
+    def _count(self, prefixes: Sequence[bytes], answers: Mapping[str, bool], *, extra: Collection[str] = ()) -> None:
         known = [archive for archive in answers if archive in self._used]
         if not known:
             return
         numbers = np.array([self._used[archive] for archive in known])
         columns = np.array([0 if answers[archive] else 1 for archive in known])
-        chances = self._chances(self._rows(uri_r))[:, numbers]
+        chances = self._chances(self._rows(prefixes))[:, numbers]
         self._losses[:, numbers] -= np.log(np.where(columns == 0, chances, 1.0 - chances))
         weights = self._find_weights(numbers, columns, chances)
         self._totals[numbers, columns] += 1
-        rows = self._rows(uri_r, claim=True)
+        rows = self._rows(prefixes, claim=True)
         for row in rows:
             counts = self._counts[row]
             counts[numbers, columns] += 1
@@ -253,10 +270,10 @@ class Learned:
 
     # --- prefixes
 
-    def _rows(self, uri_r: str, *, claim: bool = False) -> list[int]:
-        """The slots of a URI's prefixes, widest first; those without one are left out, or taken with `claim`."""
+    def _rows(self, prefixes: Sequence[bytes], *, claim: bool = False) -> list[int]:
+        """The slots of prefixes, widest first; those without one are left out, or taken with `claim`."""
         rows = []
-        for prefix in _prefixes(uri_r):
+        for prefix in prefixes:
             digest = zlib.crc32(prefix)
             tag = (digest >> 16) ^ (len(prefix) & 0xFF) or 1
             slot = digest % self._slots
@@ -356,11 +373,14 @@ def open_learned(model: Learned, path: Path, on_problem: Callable[[str], None]) 
 
 
 def _prefixes(uri_r: str) -> list[bytes]:
-    """Prefixes of a URI's key, widest first: `com,`, `com,example`, host, host and first segment, the whole key."""
     try:
-        key = key_of_uri(uri_r)
+        return _prefixes_of(key_of_uri(uri_r))
     except BadURI:
         return []
+
+
+def _prefixes_of(key: bytes) -> list[bytes]:
+    """Prefixes of a URI's key, widest first: `com,`, `com,example`, host, host and first segment, the whole key."""
     host, _, path = key.partition(b")")
     labels = host.split(b",")
     prefixes = [labels[0] + b","]

@@ -12,13 +12,14 @@ alone: the archive is asked as if it had none, and the problem is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.aggregator.routing import Evidence, Reason, Source
+from recollect.aggregator.routing import WILDCARD_CHANCE, Evidence, Reason, Source, combined
 from recollect.archives.registry import Archive
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import Frequency
@@ -42,7 +43,7 @@ _FATAL = frozenset(
         "wrong-field-count",
     }
 )
-_ANYTHING = 0.5  # what a wildcard without counts makes us expect
+_ANYTHING = WILDCARD_CHANCE  # what a wildcard without counts makes us expect
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,8 @@ class ArchiveMap:
     """The text of a map that is searched by normal keys; None of filters, and of maps by a policy's keys."""
     sample: SampleMap | None = None
     """Of a map of a sample: its estimate."""
+    tells_times: bool = False
+    """Whether its lines may say when something was captured."""
     threshold: float | None = None
     """The chance from which on a sampled archive is asked; None if the probes are too few to skip it anywhere."""
 
@@ -136,12 +139,19 @@ class Maps:
         found = Maps(mine).evidence(uri_r).get(archive) if mine else None
         return found is None or found.answer != "no"
 
+    def probes(self) -> Iterator[tuple[str, list[tuple[bytes, bool]]]]:
+        """What maps of samples were made from: (archive, the keys that were asked for and whether each was held)."""
+        for one in self.maps:
+            if one.sample is not None:
+                yield one.archive, [(probe.key, probe.held) for probe in one.sample.probes]
+
     def close(self) -> None:
         for one in self.maps:
             one.holdings.close()
 
-    def evidence(self, uri_r: str) -> dict[str, Evidence]:
-        """What the maps say of a URI, by archive. A URI that has no key is unknown to all."""
+    def evidence(self, uri_r: str, at: datetime | None = None) -> dict[str, Evidence]:
+        """What the maps say of a URI, by archive; with `at` also how far from it the nearest captures lie. A URI that
+        has no key is unknown to all."""
         from recollect.profiles.maps.lookup import keys_of  # here, because a server without maps does not need it
 
         try:
@@ -151,7 +161,10 @@ class Maps:
         found: dict[str, Evidence] = {}
         for one in self.maps:
             known = found.get(one.archive)
-            if known is not None and (known.answer == "no" or (one.source is Source.SAMPLE and known.answer == "yes")):
+            if known is not None and (
+                (known.answer == "no" and known.reason is not Reason.UNLIKELY)
+                or (one.source is Source.SAMPLE and known.exact)
+            ):
                 continue
             # Most maps hold most URIs not at all: the keys, found once for all maps, are searched before all else.
             if one.text is not None and not any(map(one.text.find, keys)):
@@ -159,10 +172,16 @@ class Maps:
             else:
                 lookup = one.holdings.lookup(uri_r)
                 said = one.nothing if lookup.key is None else _evidence(one, lookup)
+                if at is not None and one.tells_times and said.answer == "yes":
+                    said = said._replace(gap=_gap(one, keys, at))
             if one.sample is not None and said.answer != "no":
                 said = _estimated(one, one.sample, keys, said)
-            if known is None or said.answer == "no" or known.answer == "unknown":
+            if known is None:
                 found[one.archive] = said
+            elif known.answer == "unknown":
+                found[one.archive] = combined(said, known)
+            else:
+                found[one.archive] = combined(known, said)
         return found
 
     def describe(self) -> Mapping[str, str]:
@@ -190,7 +209,8 @@ def _opened(found: FoundMap) -> ArchiveMap:
     if is_sample(header):
         return _opened_sample(found, holdings)
     nothing = Evidence("unknown", source) if voids else Evidence("no", source, "no key")
-    return ArchiveMap(found.archive, source, holdings, str(path), nothing, text)
+    times = text is not None and source is Source.MAP
+    return ArchiveMap(found.archive, source, holdings, str(path), nothing, text, tells_times=times)
 
 
 def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:
@@ -202,7 +222,16 @@ def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:
     target = float(wanted) if isinstance(wanted, int | float) and 0 < wanted < 1 else TARGET_RECALL
     nothing = Evidence("unknown", Source.SAMPLE)
     place = str(found.path)
-    return ArchiveMap(found.archive, Source.SAMPLE, holdings, place, nothing, None, sample, sample.threshold(target))
+    return ArchiveMap(
+        found.archive,
+        Source.SAMPLE,
+        holdings,
+        place,
+        nothing,
+        None,
+        sample,
+        threshold=sample.threshold(target),
+    )
 
 
 def _check(path: Path) -> None:
@@ -229,10 +258,29 @@ def _is_empty(path: Path) -> bool:
 def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
     assert lookup.key is not None
     key = lookup.key.decode("utf-8", "replace")
-    if lookup.frequency is None:  # a filter counts nothing
-        return Evidence(lookup.answer, one.source, key)
-    expected = _expected(lookup.frequency, wild=key.endswith("*")) if lookup.answer == "yes" else 1.0
-    return Evidence(lookup.answer, one.source, key, str(lookup.frequency), expected)
+    wild = key.endswith("*")
+    chance = WILDCARD_CHANCE if wild and lookup.answer == "yes" else None
+    sources = (one.source,) if lookup.answer == "yes" else ()
+    if lookup.frequency is None:  # a filter counts nothing, and one key in 2^bits that it lacks seems to be there
+        factor = 1.0 if wild else 2.0 ** _bits(one.holdings)
+        return Evidence(lookup.answer, one.source, key, chance=chance, sources=sources, factor=factor)
+    expected = _expected(lookup.frequency, wild=wild) if lookup.answer == "yes" else 1.0
+    exact = lookup.answer == "yes" and not wild
+    said = Evidence(lookup.answer, one.source, key, str(lookup.frequency), expected, chance=chance, sources=sources)
+    return said._replace(exact=True) if exact else said
+
+
+def _bits(holdings: Holdings) -> int:
+    bits = holdings.header.meta.get("bits")
+    return bits if isinstance(bits, int) else 8
+
+
+def _gap(one: ArchiveMap, keys: Sequence[bytes], at: datetime) -> float:
+    """Seconds from a datetime to the nearest period in which the map has captures; 0 if it does not tell."""
+    from recollect.profiles.maps.times import seconds_away
+
+    assert one.text is not None
+    return seconds_away(one.text, keys, at) or 0.0
 
 
 def _estimated(one: ArchiveMap, sample: SampleMap, keys: Sequence[bytes], said: Evidence) -> Evidence:
@@ -242,7 +290,8 @@ def _estimated(one: ArchiveMap, sample: SampleMap, keys: Sequence[bytes], said: 
     chance = max(sample.sample.chance(key) for key in keys)
     unlikely = one.threshold is not None and chance < one.threshold
     answer: Answer = "no" if unlikely else "unknown"
-    return Evidence(answer, one.source, said.key, said.frequency, chance, Reason.UNLIKELY)
+    sources = (one.source,)
+    return Evidence(answer, one.source, said.key, said.frequency, chance, Reason.UNLIKELY, chance, sources)
 
 
 def _expected(frequency: Frequency, *, wild: bool) -> float:

@@ -7,10 +7,21 @@ Order of weight: the caller's choice of archives; rules; a map or filter of hold
 "yes" and "unknown" ask; an archive that the caller names is asked whatever was learned. The asked ones come with the
 largest expectation first, and `top_k` keeps the first k. An archive that rests (breaker) or asked for a pause is
 skipped by name: absence is not failure, and neither is silence.
+
+One estimate. Each decision has a `chance`, the probability that the archive holds the URI, and its sources. Estimates
+(a wildcard of a map, a sample, what was learned, else the archive's usual share) see the same holdings, so they are
+pooled by the mean of their log odds and never multiplied; independent signs (a filter, the page that embeds the URI)
+are Bayes factors on those odds. With `target_recall`, archives are asked in order of chance until the asked ones make
+up that share of what is expected to be held; the others are skipped as BEYOND_TARGET. This replaces the thresholds of
+samples and of the learned model. An archive that holds the exact key, is named, or is explored is always asked.
+
+Time. Of a TimeGate, `gap` is how far the nearest capture is known to lie from the asked datetime: such archives are
+asked last, and not at all if it exceeds `near`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Literal, NamedTuple
@@ -20,6 +31,9 @@ Answer = Literal["yes", "no", "unknown"]
 # An archive of which nothing is known: the share of all requests that found mementos in three years of an aggregator's
 # log (Alam et al., "MementoMap: An Archive Profile Dissemination Framework", 2019, section 1).
 USUAL_PROBABILITY = 0.0544
+# A wildcard of a map that lists everything: something below it is held, this URI perhaps.
+WILDCARD_CHANCE = 0.5
+_LEAST = 1e-6
 
 
 class Source(StrEnum):
@@ -36,6 +50,14 @@ class Source(StrEnum):
     CHOICE = "choice"
     RESTING = "resting"
     CACHE = "cache"
+    PRIOR = "prior"
+    """The usual share of an archive of which nothing else is known."""
+    REFERER = "referer"
+    """The page that embeds the URI."""
+    TIME = "time"
+    """The periods of a map."""
+    TARGET = "target"
+    """The wanted recall is reached without it."""
 
 
 class Reason(StrEnum):
@@ -47,6 +69,9 @@ class Reason(StrEnum):
     UNLIKELY = "unlikely"
     NOT_CHOSEN = "not-chosen"
     NOT_BEST = "not-among-the-best"
+    BEYOND_TARGET = "beyond-target-recall"
+    FAR_IN_TIME = "far-in-time"
+    """Its captures are known to lie further from the asked datetime than `near`."""
     NOT_CACHED = "not-cached"
     PAUSED = "paused"
     """It asked for a pause (Retry-After)."""
@@ -58,8 +83,13 @@ class Reason(StrEnum):
 
 # Reasons that say nothing about what an archive holds: a lookup that was skipped for one is not complete.
 UNHEARD = frozenset(
-    {Reason.UNLIKELY, Reason.NOT_BEST, Reason.NOT_CACHED, Reason.PAUSED, Reason.FAILING, Reason.SWITCHED_OFF}
+    {
+        *(Reason.UNLIKELY, Reason.NOT_BEST, Reason.BEYOND_TARGET, Reason.FAR_IN_TIME, Reason.NOT_CACHED),
+        *(Reason.PAUSED, Reason.FAILING, Reason.SWITCHED_OFF),
+    }
 )
+# Archives skipped for one of these are asked before the answer is that no archive holds anything.
+SECOND_CHANCE = frozenset({Reason.UNLIKELY, Reason.BEYOND_TARGET, Reason.FAR_IN_TIME})
 
 
 # Tuples, because a dozen of each are made for every lookup, and frozen dataclasses take twice the time.
@@ -86,6 +116,18 @@ class Evidence(NamedTuple):
     """Expected mementos if asked; orders the archives, never excludes one by itself."""
     reason: Reason = Reason.HOLDS_NONE
     """What follows from a `no`."""
+    chance: float | None = None
+    """Estimated probability that the archive holds the URI; None if this source gives none."""
+    sources: tuple[Source, ...] = ()
+    """Where chance and factor come from."""
+    factor: float = 1.0
+    """How much likelier this makes it that the archive holds the URI (Bayes factor)."""
+    exact: bool = False
+    """Whether a map holds this very key."""
+    explored: bool = False
+    """Whether the archive is asked although it is unlikely, to notice new holdings."""
+    gap: float = 0.0
+    """Seconds between the asked datetime and the nearest period with captures; 0 if unknown."""
 
 
 class Candidate(NamedTuple):
@@ -110,6 +152,52 @@ class Decision(NamedTuple):
     rest: Rest | None = None
     limit: int = 0
     """The k of `top_k`, with the reason NOT_BEST."""
+    chance: float | None = None
+    """Probability that the archive holds the URI; None where that was not considered."""
+    sources: tuple[Source, ...] = ()
+    """Where the chance comes from."""
+    always: bool = False
+    """Whether no target recall may skip it."""
+    unlikely: bool = False
+    """Whether a sample or the learned model advised against asking it."""
+    gap: float = 0.0
+    """Seconds between the asked datetime and its nearest known captures."""
+
+
+def combined(first: Evidence, second: Evidence) -> Evidence:
+    """Two sources about one archive as one: the first decides unless it says nothing, the chances are pooled."""
+    for certain in (first, second):
+        if certain.answer == "no" and certain.reason is not Reason.UNLIKELY:
+            return certain
+    if first.exact or second.exact:
+        return first if first.exact else second
+    chances = [one.chance for one in (first, second) if one.chance is not None]
+    return first._replace(
+        chance=pooled(chances) if chances else None,
+        sources=tuple(dict.fromkeys((*first.sources, *second.sources))),
+        factor=first.factor * second.factor,
+        explored=first.explored or second.explored,
+        gap=max(first.gap, second.gap),
+    )
+
+
+def pooled(chances: Sequence[float]) -> float:
+    """Several estimates of one probability that may rest on the same observations: the mean of their log odds."""
+    return _of_log_odds(sum(map(_log_odds, chances)) / len(chances))
+
+
+def updated(chance: float, factor: float) -> float:
+    """A probability after a sign that multiplies its odds."""
+    return chance * factor / (chance * factor + 1.0 - chance) if factor != 1.0 else chance
+
+
+def _log_odds(chance: float) -> float:
+    bounded = min(max(chance, _LEAST), 1.0 - _LEAST)
+    return math.log(bounded / (1.0 - bounded))
+
+
+def _of_log_odds(value: float) -> float:
+    return 1.0 / (1.0 + math.exp(-value))
 
 
 def route(
@@ -119,33 +207,94 @@ def route(
     chosen: frozenset[str] | None = None,
     named: bool = False,
     top_k: int | None = None,
+    target_recall: float | None = None,
+    near: float | None = None,
 ) -> tuple[Decision, ...]:
-    """A decision for every candidate: the asked first, by expectation; then the skipped, in the order given.
+    """A decision for every candidate: the asked first, by expectation (with `target_recall` by chance), those with
+    captures far from the asked datetime after the others; then the skipped, in the order given.
 
     `chosen` are the archives the caller wants, None for all; with `named` they were named one by one, and what was
-    learned about them does not count.
+    learned about them does not count. `near` is in seconds.
     """
+    by_target = target_recall is not None
     asked: list[Decision] = []
     skipped: list[Decision] = []
     for candidate in candidates:
-        decision = _decide(candidate, evidence.get(candidate.id), chosen, named)
+        decision = _decide(candidate, evidence.get(candidate.id), chosen, named, by_target, near)
         (asked if decision.ask else skipped).append(decision)
-    if len(asked) > 1:
-        asked.sort(key=lambda decision: -decision.expected)
+    if target_recall is not None:
+        asked.sort(key=lambda one: (one.gap, -(one.chance or 0.0), -one.expected))
+        asked, late = _until(asked, target_recall)
+        skipped += late
+    elif len(asked) > 1:
+        asked.sort(key=lambda one: (one.gap, -one.expected))
     if top_k is not None and len(asked) > top_k:
         skipped += [late._replace(ask=False, reason=Reason.NOT_BEST, limit=top_k) for late in asked[top_k:]]
         del asked[top_k:]
     return (*asked, *skipped)
 
 
-def _decide(candidate: Candidate, found: Evidence | None, chosen: frozenset[str] | None, named: bool) -> Decision:
+def _until(ordered: Sequence[Decision], target: float) -> tuple[list[Decision], list[Decision]]:
+    """Those to ask so that the expected share of what is held reaches the target, and those beyond it."""
+    total = math.fsum(one.chance or 0.0 for one in ordered)
+    sure = math.fsum(one.chance or 0.0 for one in ordered if one.always)
+    reached, asked, late = sure, list[Decision](), list[Decision]()
+    for one in ordered:
+        if one.always:
+            asked.append(one)
+        elif reached < target * total * (1.0 - 1e-12):
+            reached += one.chance or 0.0
+            asked.append(one)
+        else:
+            late.append(one._replace(ask=False, source=Source.TARGET, reason=Reason.BEYOND_TARGET))
+    return asked, late
+
+
+def _decide(
+    candidate: Candidate,
+    found: Evidence | None,
+    chosen: frozenset[str] | None,
+    named: bool,
+    by_target: bool,
+    near: float | None,
+) -> Decision:
     if chosen is not None and candidate.id not in chosen:
         return Decision(candidate.id, False, Source.CHOICE, reason=Reason.NOT_CHOSEN)
-    if found is not None and found.answer == "no" and not (named and found.reason is Reason.UNLIKELY):
-        return Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason)
+    unlikely = found is not None and found.answer == "no" and found.reason is Reason.UNLIKELY
+    if found is not None and found.answer == "no" and not unlikely:
+        return Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason, chance=0.0)
+    chance, sources, ratio = _chance(candidate, found)
+    if found is not None and unlikely and not named and not by_target:
+        said = Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason)
+        return said._replace(chance=chance, sources=sources, unlikely=True)
     if candidate.rest is not None:
         return Decision(candidate.id, False, Source.RESTING, reason=candidate.rest.reason, rest=candidate.rest)
     if found is None:
-        return Decision(candidate.id, True, Source.NOTHING, expected=candidate.probability)
+        expected = candidate.probability
+        return Decision(candidate.id, True, Source.NOTHING, expected=expected, chance=chance, sources=sources)
     expected = found.expected if found.answer == "yes" else candidate.probability * found.expected
-    return Decision(candidate.id, True, found.source, found.key, found.frequency, expected)
+    decision = Decision(candidate.id, True, found.source, found.key, found.frequency, expected * ratio)
+    decision = decision._replace(
+        chance=chance,
+        sources=sources,
+        always=found.exact or found.explored or named,
+        unlikely=unlikely,
+        gap=found.gap,
+    )
+    if near is not None and found.gap > near and not named:
+        return decision._replace(ask=False, source=Source.TIME, reason=Reason.FAR_IN_TIME, expected=0.0)
+    return decision
+
+
+def _chance(candidate: Candidate, found: Evidence | None) -> tuple[float, tuple[Source, ...], float]:
+    """The chance that an archive holds the URI, its sources, and what the factors of the evidence changed it by."""
+    if found is None:
+        return candidate.probability, (Source.PRIOR,), 1.0
+    if found.exact:
+        return 1.0, (found.source,), 1.0
+    if found.chance is None:
+        base, sources = candidate.probability, (Source.PRIOR, *found.sources)
+    else:
+        base, sources = found.chance, found.sources
+    chance = updated(base, found.factor)
+    return chance, sources, chance / base if base else 1.0

@@ -23,7 +23,9 @@ from recollect.aggregator.cache import Cache, Entry, Kept, now
 from recollect.aggregator.gather import OnOutcome, gather_timegates, gather_timemaps, merged, negotiated
 from recollect.aggregator.maps import Maps
 from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
+from recollect.aggregator.referer import page_holders, with_page
 from recollect.aggregator.routing import (
+    SECOND_CHANCE,
     UNHEARD,
     USUAL_PROBABILITY,
     Candidate,
@@ -32,6 +34,7 @@ from recollect.aggregator.routing import (
     Reason,
     Rest,
     Source,
+    combined,
     route,
 )
 from recollect.archives.client import ArchiveClient
@@ -99,15 +102,17 @@ class World:
     def ruled(self) -> tuple[Archive, ...]:
         return tuple(archive for archive in self.archives if archive.only or archive.never)
 
-    def evidence(self, uri_r: str, learner: Learner | None = None) -> dict[str, Evidence]:
-        """What is known of a resource, by archive: rules before maps, maps before what was learned."""
+    def evidence(self, uri_r: str, learner: Learner | None = None, at: datetime | None = None) -> dict[str, Evidence]:
+        """What is known of a resource, by archive: rules before maps, maps before what was learned. With `at`, maps
+        that tell times say how far from it the captures lie."""
         found: dict[str, Evidence] = {}
         if learner is not None:
             found.update(learner.evidence(uri_r))
             for archive_id in self.unlearned:
                 found.pop(archive_id, None)
         if self.maps is not None:
-            found.update(self.maps.evidence(uri_r))
+            for archive_id, said in self.maps.evidence(uri_r, at).items():
+                found[archive_id] = combined(said, found[archive_id]) if archive_id in found else said
         for archive in self.ruled:
             rule = archive.rule(uri_r)
             if rule is not None:
@@ -141,6 +146,8 @@ class Lookup:
     policy: CachePolicy = USUAL_POLICY
     via: str = ""
     on_outcome: OnOutcome | None = None
+    page: str = ""
+    """URI-R of the page that embeds the resource, if that is known."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +198,7 @@ class _Asking:
     through_timegates: bool = False
 
 
-_FlightKey = tuple[str, frozenset[str] | None, bool]
+_FlightKey = tuple[str, frozenset[str] | None, bool, str]
 
 
 class _Flight:
@@ -214,6 +221,8 @@ class Aggregator:
         *,
         deadline: float = 30.0,
         top_k: int | None = None,
+        target_recall: float | None = None,
+        near: float | None = None,
         limits: Limits | None = None,
         cache: Cache | None = None,
         learner: Learner | None = None,
@@ -225,6 +234,8 @@ class Aggregator:
         self._client = client
         self._limits = limits or Limits()
         self._top_k = min((k for k in (top_k, self._limits.budget) if k is not None), default=None)
+        self._target_recall = target_recall
+        self._near = near
         self.learner = learner
         self._on_answer = on_answer or (lambda _: None)
         self._loop = asyncio.get_running_loop()
@@ -246,8 +257,17 @@ class Aggregator:
 
     # --- routing
 
-    def route(self, uri_r: str, chosen: frozenset[str] | None = None, *, named: bool = False) -> tuple[Decision, ...]:
-        """Whom a lookup would ask now, and why; sends nothing."""
+    def route(
+        self,
+        uri_r: str,
+        chosen: frozenset[str] | None = None,
+        *,
+        named: bool = False,
+        at: datetime | None = None,
+        page: str = "",
+    ) -> tuple[Decision, ...]:
+        """Whom a lookup would ask now, and why; sends nothing. `at` is the datetime a TimeGate is asked for, `page` the
+        URI-R of the page that embeds the resource."""
         world = self.world
         candidates = world.usual_candidates if chosen is None else list(world.candidates.values())
         if (
@@ -256,8 +276,39 @@ class Aggregator:
             or not all(breaker.closed for breaker in self._breakers.values())
         ):
             candidates = [one._replace(rest=self._rest(world.by_id[one.id])) for one in candidates]
-        evidence = world.evidence(uri_r, self.learner)
-        return route(candidates, evidence, chosen=chosen, named=named, top_k=self._top_k)
+        evidence = world.evidence(uri_r, self.learner, at)
+        if page:
+            evidence = with_page(evidence, self._holders(page))
+        return route(
+            candidates,
+            evidence,
+            chosen=chosen,
+            named=named,
+            top_k=self._top_k,
+            target_recall=self._target_recall,
+            near=self._near,
+        )
+
+    def _routed(self, lookup: Lookup, at: datetime | None) -> tuple[Decision, ...]:
+        return self.route(lookup.uri_r, lookup.chosen, named=lookup.named, at=at, page=lookup.page)
+
+    @property
+    def _selects(self) -> bool:
+        """Whether the order of the archives decides which are asked at all."""
+        return self._top_k is not None or self._target_recall is not None
+
+    def _holders(self, page: str) -> dict[str, bool]:
+        """By archive whether it holds a page, where that is known: by its map, or by what it answered lately."""
+        held: dict[str, bool] = {}
+        if self.world.maps is not None:
+            held = page_holders(self.world.maps.evidence(page))
+        entry = self.cache.peek(page) if self.cache is not None else None
+        if entry is not None:
+            for archive, key in self.world.cache_keys.items():
+                kept = entry.kept.get(key)
+                if kept is not None:
+                    held[archive] = kept.outcome.kind is OutcomeKind.MEMENTOS
+        return held
 
     def _rest(self, archive: Archive) -> Rest | None:
         if archive.id in self.switched_off:
@@ -304,10 +355,10 @@ class Aggregator:
         if self.cache is not None and lookup.policy.read:
             entry = await self.cache.get(lookup.uri_r)
             if entry is not None:
-                decisions = self.route(lookup.uri_r, lookup.chosen, named=lookup.named)
+                decisions = self._routed(lookup, at)
                 kept, _ = self._usable(lookup, self.world, entry)
                 if all(decision.archive in kept for decision in decisions if decision.ask):
-                    return await self._gather(lookup, entry)
+                    return await self._gather(lookup, entry, at)
         if lookup.policy.only:
             return await self._gather(lookup, None)
         return await self._gather(lookup, None, at, through_timegates=True)
@@ -323,7 +374,7 @@ class Aggregator:
         return ready
 
     async def _shared(self, lookup: Lookup, entry: Entry | None) -> Answer:
-        key = (lookup.uri_r, lookup.chosen, lookup.named)
+        key = (lookup.uri_r, lookup.chosen, lookup.named, lookup.page if self._selects else "")
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(self._loop.create_task(self._gather(lookup, entry)))
@@ -349,7 +400,7 @@ class Aggregator:
         started, world = self._loop.time(), self.world
         deadline = started + (self.deadline if lookup.wait is None else min(lookup.wait, self.deadline))
         asking = _Asking(lookup, deadline, at, through_timegates)
-        decisions = self.route(lookup.uri_r, lookup.chosen, named=lookup.named)
+        decisions = self._routed(lookup, at)
         kept, stale = self._usable(lookup, world, entry) if entry is not None else ({}, [])
         todo = [world.by_id[d.archive] for d in decisions if d.ask and d.archive not in kept]
         fetched: list[Outcome] = []
@@ -358,7 +409,7 @@ class Aggregator:
             decisions = tuple(_not_cached(one) if one.archive in missing else one for one in decisions)
         elif todo:
             asked, turned_away = self._admit(todo)
-            fetched = await self._ask(asking, asked)
+            fetched = await self._ask(asking, asked, extra={d.archive for d in decisions if d.ask and d.unlikely})
             if turned_away:
                 decisions = tuple(turned_away.get(decision.archive, decision) for decision in decisions)
         if not lookup.policy.only and not any(
@@ -379,7 +430,7 @@ class Aggregator:
             _word(used, stale, fetched),
             max((now() - one.at for one in used), default=0.0),
         )
-        if entry is not None and lookup.chosen is None and not through_timegates:
+        if entry is not None and lookup.chosen is None and at is None and not (through_timegates or lookup.page):
             self._remember(entry, world, answer)
         self._on_answer(answer)
         return answer
@@ -387,8 +438,9 @@ class Aggregator:
     async def _ask_the_unlikely(
         self, asking: _Asking, decisions: tuple[Decision, ...], kept: Mapping[str, Kept]
     ) -> tuple[tuple[Decision, ...], list[Outcome]]:
-        """Before the answer is that nothing was found: ask those that are skipped for nothing but what was learned."""
-        unlikely = {d.archive for d in decisions if d.reason is Reason.UNLIKELY}
+        """Before the answer is that nothing was found: ask those that are skipped only because they are unlikely, not
+        needed for the wanted recall, or known to hold nothing near the asked datetime."""
+        unlikely = {d.archive for d in decisions if d.reason in SECOND_CHANCE}
         if not unlikely:
             return decisions, []
         todo = [self.world.by_id[a] for a in unlikely if a in self.world.by_id and a not in kept]
@@ -545,7 +597,7 @@ class Aggregator:
         # Only for what is asked a second time: most is not, and the memory is better used.
         if self.cache is None or answer.cache != "hit" or not answer.outcomes or _ready(entry, world):
             return
-        if any(decision.reason is not Reason.UNLIKELY for decision in answer.unheard):
+        if any(decision.reason not in SECOND_CHANCE for decision in answer.unheard):
             return
         kept = [entry.kept.get(world.cache_keys[outcome.archive]) for outcome in answer.outcomes]
         whole = [one for one in kept if one is not None]

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, lines_of, progress_bar, talk
+from recollect.cli.types import DATE, DURATION, SHARE
+from recollect.errors import UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from recollect.aggregator.replay import Tally
     from recollect.archives.registry import Archive
 
@@ -40,6 +44,10 @@ def settings_options(command: Any) -> Any:
         click.option("--workers", type=int, help="Processes that serve.  [1]"),
         click.option("--deadline", "--timeout", "deadline", help="Time for a whole answer, like 10 or 500ms.  [30]"),
         click.option("--top-k", type=int, help="Ask at most so many archives, the most promising first."),
+        click.option(
+            "--target-recall", help="Ask archives in order of chance until this share is expected to be found."
+        ),
+        click.option("--near", help="TimeGates skip archives whose maps show captures only further away, like 2y."),
         click.option("--budget", type=int, help="At most so many requests for a lookup, pages included."),
         click.option("--max-pages", type=int, help="Requests per archive and lookup.  [100]"),
         click.option("--concurrency", type=int, help="Requests at a time to one archive.  [100]"),
@@ -132,6 +140,9 @@ _ROUTE_EPILOG = """\b
 Examples:
   recollect route http://example.com/ --maps maps/       whom a lookup would ask, and why
   recollect route - --maps maps/ --json < urls.txt       one JSON line per URI
+  recollect route - --target-recall 95% --json < urls.txt  as many archives as that takes
+  recollect route http://example.com/ --maps maps/ --at 2005 --near 2y   as for a TimeGate
+  recollect route http://example.com/logo.png --maps maps/ --referer http://example.com/
 """
 
 
@@ -140,36 +151,58 @@ Examples:
 @click.option("--archives", "archives_file", help="List of archives: MemGator's archives.json, or TOML.")
 @click.option("--maps", "maps_dir", help="Directory with one map or filter per archive, named by its id.")
 @click.option("--top-k", type=int, help="Ask at most so many archives, the most promising first.")
+@click.option("--target-recall", type=SHARE, help="Ask archives in order of chance until this share is expected.")
+@click.option("--at", type=DATE, help="The datetime a TimeGate is asked for: 2005, 2005-06-01.")
+@click.option("--near", type=DURATION, help="With --at: skip archives with captures only further away, like 2y.")
+@click.option("--referer", default="", help="The page that embeds URI.")
 @json_option
-def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int | None, as_json: bool) -> int:
-    """Explain whom a lookup of URI would ask: each archive, the decision, and the key that decided. Asks nobody."""
+def route(
+    uri: str,
+    archives_file: str | None,
+    maps_dir: str | None,
+    top_k: int | None,
+    target_recall: float | None,
+    at: datetime | None,
+    near: float | None,
+    referer: str,
+    as_json: bool,
+) -> int:
+    """Explain whom a lookup of URI would ask: each archive, the decision, the key that decided, and the chance that it
+    holds the URI. Sends no requests."""
     from recollect.aggregator.explain import decision_json, reason_words
     from recollect.aggregator.maps import Maps
+    from recollect.aggregator.referer import page_holders, with_page
     from recollect.aggregator.routing import route as decide
     from recollect.aggregator.service import World
     from recollect.archives.registry import load_archives
-    from recollect.web.target import clean_uri
+    from recollect.web.target import clean_uri, page_of
 
+    if near is not None and at is None:
+        raise UsageError("--near needs a datetime", hint="add --at 2005")
     archives = load_archives(archives_file)
     maps = Maps.open(maps_dir, archives)
     world = World(archives, maps if maps.maps else None)
     for problem in maps.problems:
         talk(f"map left out: {problem}")
+    page = page_of(referer)
+    holders = page_holders(maps.evidence(page)) if page else {}
     for one in lines_of("-") if uri == "-" else [uri]:
         uri_r = clean_uri(one)
-        decisions = decide(world.usual_candidates, world.evidence(uri_r), top_k=top_k)
+        evidence = with_page(world.evidence(uri_r, at=at), holders)
+        decisions = decide(world.usual_candidates, evidence, top_k=top_k, target_recall=target_recall, near=near)
         if as_json:
             told = [decision_json(decision) for decision in decisions]
             emit_json_line({"uri": uri_r, "ask": sum(d.ask for d in decisions), "archives": told})
             continue
         asked = sum(decision.ask for decision in decisions)
         emit_table(
-            ("archive", "decision", "by", "key", "frequency", "expected", "reason"),
+            ("archive", "decision", "chance", "by", "key", "frequency", "expected", "reason"),
             [
                 (
                     d.archive,
                     "ask" if d.ask else "skip",
-                    d.source,
+                    "" if d.chance is None else f"{d.chance:.3g}",
+                    ", ".join(dict.fromkeys(filter(None, (d.source, *d.sources)))),
                     d.key,
                     d.frequency,
                     f"{d.expected:g}" * d.ask,
@@ -178,7 +211,7 @@ def route(uri: str, archives_file: str | None, maps_dir: str | None, top_k: int 
                 for d in decisions
             ],
             title=f"{uri_r}: {asked} of {len(decisions)} archives are asked",
-            right=[5],
+            right=[2, 6],
         )
     return 3 if maps.problems else 0
 

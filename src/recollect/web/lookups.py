@@ -41,7 +41,7 @@ from recollect.web.replies import (
     refusal,
     reply,
 )
-from recollect.web.target import Target, parse_target
+from recollect.web.target import Target, page_of, parse_target
 
 _CLIENT_SECONDS = 300
 _COMPRESS_FROM = 1000
@@ -187,9 +187,16 @@ async def summary(context: Context, request: web.BaseRequest, rest: str, seen: S
     return json_reply(document, headers={"X-Memento-Count": str(len(mementos)), **describe(answer)})
 
 
-async def route(context: Context, _request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+async def route(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+    """How a lookup would be routed; with Accept-Datetime, how a TimeGate would be."""
     target = _target(context, "route", rest, seen)
-    decisions = context.aggregator.route(target.uri_r, _chosen(context, target), named=_named(target))
+    decisions = context.aggregator.route(
+        target.uri_r,
+        _chosen(context, target),
+        named=_named(target),
+        at=_accept_datetime(request),
+        page=_page(request, target),
+    )
     told = [decision_json(decision) for decision in decisions]
     asked = sum(decision.ask for decision in decisions)
     return json_reply({"uri": target.uri_r, "ask": asked, "skip": len(decisions) - asked, "archives": told})
@@ -206,7 +213,7 @@ async def stream(context: Context, request: web.BaseRequest, rest: str, seen: Se
     if request.method == "HEAD":
         await response.write_eof()
         return response
-    decisions = {d.archive: d for d in context.aggregator.route(target.uri_r, lookup.chosen, named=lookup.named)}
+    decisions = {d.archive: d for d in _routed(context, lookup)}
     first = {"uri": target.uri_r, "archives": [decision_json(d) for d in decisions.values()]}
     await response.write(to_event("route", first))
     answer = seen.answer = await _tell(context, response, lookup, decisions)
@@ -215,6 +222,10 @@ async def stream(context: Context, request: web.BaseRequest, rest: str, seen: Se
     await response.write(to_event("done", last))
     await response.write_eof()
     return response
+
+
+def _routed(context: Context, lookup: Lookup) -> tuple[Decision, ...]:
+    return context.aggregator.route(lookup.uri_r, lookup.chosen, named=lookup.named, page=lookup.page)
 
 
 async def _tell(
@@ -264,7 +275,15 @@ def _lookup(context: Context, request: web.BaseRequest, target: Target) -> Looku
         float(wait[1]) if wait else None,
         _cache_policy(request),
         via(context, request),
+        page=_page(request, target),
     )
+
+
+def _page(request: web.BaseRequest, target: Target) -> str:
+    """The page that embeds what is asked for, by the Referer."""
+    referer = request.headers.get("Referer", "")
+    page = page_of(referer, request.headers.get("Host", "")) if referer else ""
+    return page if page != target.uri_r else ""
 
 
 def _chosen(context: Context, target: Target) -> frozenset[str] | None:

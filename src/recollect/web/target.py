@@ -35,6 +35,7 @@ _RAW = re.compile(r"\d+id_")
 _DATETIME = re.compile(r"\d{4}(?:\d\d){0,5}")
 _PAGE = re.compile(r"(\d{1,6})/(?=.)")
 MAX_URI = 8000
+_REPLAYED = re.compile(r"/(?:memento|timegate|timemap|web)/(?:[\w.+-]+/){0,2}?(https?(?::|%3A).+)", re.IGNORECASE)
 
 
 class TooLong(BadURI):
@@ -87,6 +88,22 @@ def parse_target(endpoint: str, rest: str, known_archives: Collection[str] = ())
         until,
         options,
     )
+
+
+def page_of(referer: str, own_host: str = "") -> str:
+    """The URI-R of the page that a Referer names: of a page replayed by us or by an archive (`/memento/2005/http://x/`)
+    the original, of our own other pages none, else the page itself."""
+    scheme, _, rest = referer.partition("://")
+    if scheme.lower() not in ("http", "https"):
+        return ""
+    host, _, path = rest.partition("/")
+    replayed = _REPLAYED.search(f"/{path}")
+    if replayed is None and host.lower() == own_host.lower():
+        return ""
+    try:
+        return clean_uri(split_options(replayed[1])[0] if replayed else referer)
+    except (BadURI, UsageError):
+        return ""
 
 
 def _kind(endpoint: str, rest: str) -> tuple[str, str]:

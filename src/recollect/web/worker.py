@@ -24,7 +24,7 @@ from aiohttp import web
 
 from recollect.aggregator.ask import Limits
 from recollect.aggregator.cache import Cache, Lifetimes
-from recollect.aggregator.learn import Learned
+from recollect.aggregator.learn import TARGET_RECALL, Learned
 from recollect.aggregator.learn import open_learned as load_learned
 from recollect.aggregator.maps import Maps, stamp_of
 from recollect.aggregator.service import Aggregator, Answer, World
@@ -143,6 +143,8 @@ class Worker:
             self._world,
             deadline=settings.deadline,
             top_k=settings.top_k,
+            target_recall=settings.target_recall,
+            near=settings.near,
             limits=Limits(settings.max_answer, settings.max_pages, budget=settings.budget),
             cache=_cache(settings),
             learner=self._learned,
@@ -309,9 +311,12 @@ def open_learned(settings: Settings, world: World) -> Learned | None:
     """The learned model, shared by all processes that are forked after this."""
     if not settings.learn:
         return None
-    model = Learned(_learned_ids(world), explore=settings.explore, target_recall=settings.target_recall)
+    target = TARGET_RECALL if settings.target_recall is None else settings.target_recall
+    model = Learned(_learned_ids(world), explore=settings.explore, target_recall=target)
     if settings.state:
         load_learned(model, _learned_file(settings.state), log.warning)
+    for archive, probes in world.maps.probes() if world.maps is not None else ():
+        model.start_from(archive, probes)
     return model
 
 

@@ -193,3 +193,19 @@ def test_crowded_slots_forget_but_never_fail() -> None:
     assert model.evidence("http://h1.example/1")["a"].answer == "unknown"
     model.count("not a uri at all", {"a": True})
     assert model.evidence("dns:x")["a"].answer == "unknown"
+
+
+def test_a_sample_is_counted_once_and_as_lookups_of_the_same_uris() -> None:
+    probes = [(b"com,site%d)/" % number, number % 3 == 0) for number in range(WARM)]
+    begun = Learned(("a", "b"))
+    assert begun.start_from("a", probes)
+    asked = Learned(("a", "b"))
+    for key, held in probes:
+        asked.count(f"http://{key[4:-2].decode()}.com/", {"a": held})
+    uri = "http://site5.com/"
+    assert begun.evidence(uri)["a"].expected == asked.evidence(uri)["a"].expected
+    assert "b" not in begun.evidence(uri)
+    before = begun.evidence(uri)
+    assert not begun.start_from("a", probes)
+    assert not begun.start_from("stranger", probes)
+    assert begun.evidence(uri) == before

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.aggregator.maps import FoundMap, Maps, find_maps, stamp_of
-from recollect.aggregator.routing import Candidate, Reason, Source, route
+from recollect.aggregator.routing import USUAL_PROBABILITY, Candidate, Reason, Source, route
 from recollect.archives.registry import Archive
 from recollect.cli.main import run
+from recollect.datetimes import parse_timestamp
 from recollect.errors import RecollectError
 from recollect.formats.ukvs import Header, Writer
 from recollect.profiles.maps.samples import Listed, Observed, records_of
@@ -200,3 +201,55 @@ def test_an_index_decides_before_a_sample_of_the_same_archive(tmp_path: Path) ->
     maps = Maps.open(tmp_path, named)
     assert maps.evidence("http://site1.com/")["a"].source is Source.MAP
     assert maps.evidence("http://x.pt/")["a"].answer == "no"
+
+
+def test_maps_by_year_say_how_far_the_nearest_captures_are(tmp_path: Path) -> None:
+    head = HEAD.replace('["surt"]', '["surt", "datetime"]')
+    text = "com,example)/ 2005 1/1\ncom,example)/ 2015 1/1\ncom,example)/ : 2/1\ncom,example)/new 2015 1/1\n"
+    (tmp_path / "columns.ukvs").write_text(head + text)
+    block = '{"datetime": {"2015": "1/1"}}'
+    (tmp_path / "blocks.ukvs").write_text(HEAD + f"com,example)/new 1/1 {block}\n")
+    (tmp_path / "plain.ukvs").write_text(HEAD + "com,example)/new 1/1\n")
+    maps = Maps.open(tmp_path, archives("columns", "blocks", "plain"))
+    at = parse_timestamp("20050601000000")
+    assert maps.evidence("http://example.com/", at)["columns"].gap == 0
+    found = maps.evidence("http://example.com/new", at)
+    assert found["columns"].gap == found["blocks"].gap == (parse_timestamp("2015") - at).total_seconds()
+    assert found["plain"].gap == 0
+    assert maps.evidence("http://example.com/new")["columns"].gap == 0
+    later = parse_timestamp("20200101000000")
+    away = maps.evidence("http://example.com/new", later)["columns"].gap
+    assert abs((later - parse_timestamp("2016")).total_seconds() - away) <= 1
+    candidates = [Candidate("columns"), Candidate("plain")]
+    decisions = route(candidates, found, near=2 * 365 * 86400)
+    assert [(d.archive, d.ask, d.reason) for d in decisions] == [
+        ("plain", True, Reason.NONE),
+        ("columns", False, Reason.FAR_IN_TIME),
+    ]
+    assert [d.archive for d in route(candidates, found)] == ["plain", "columns"]
+
+
+def test_every_kind_of_map_gives_a_chance(tmp_path: Path) -> None:
+    (tmp_path / "exact.ukvs").write_text(HEAD + "com,example)/ 1/1\n")
+    (tmp_path / "wild.ukvs").write_text(HEAD + "com,example,* 9/3\n")
+    (tmp_path / "none.ukvs").write_text(HEAD + "org,example)/ 1/1\n")
+    (tmp_path / "voids.ukvs").write_text(HEAD + VOIDS + "org,* 0\n")
+    assert run(["filter", str(tmp_path / "exact.ukvs"), "-o", str(tmp_path / "filter.filter"), "-q"]) == 0
+    sample_map(tmp_path / "sample.ukvs", {b"com,site%d)/" % number: number % 2 == 0 for number in range(60)})
+    names = ("exact", "wild", "none", "voids", "filter", "sample")
+    maps = Maps.open(tmp_path, archives(*names))
+    decided = {d.archive: d for d in route([Candidate(name) for name in names], maps.evidence("http://example.com/"))}
+    chances = {name: decision.chance for name, decision in decided.items()}
+    assert (chances["exact"], chances["wild"], chances["none"], chances["voids"]) == (1.0, 0.5, 0.0, USUAL_PROBABILITY)
+    assert chances["filter"] is not None and 0.9 < chances["filter"] < 1
+    assert chances["sample"] == pytest.approx(0.5, abs=0.05)
+    assert decided["sample"].sources == (Source.SAMPLE,)
+    assert decided["filter"].sources == (Source.PRIOR, Source.FILTER)
+
+
+def test_an_index_with_a_wildcard_and_a_sample_are_one_estimate(tmp_path: Path) -> None:
+    (tmp_path / "a.ukvs").write_text(HEAD + "com,* 9/3\n")
+    sample_map(tmp_path / "a.mementomap", {b"com,site%d)/" % number: number < 3 for number in range(100)})
+    found = Maps.open(tmp_path, archives("a")).evidence("http://example.com/")["a"]
+    assert (found.answer, found.source, found.sources) == ("yes", Source.MAP, (Source.MAP, Source.SAMPLE))
+    assert found.chance is not None and 0.03 < found.chance < 0.5

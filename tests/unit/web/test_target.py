@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import BadURI, UsageError
-from recollect.web.target import clean_uri, parse_target
+from recollect.web.target import clean_uri, page_of, parse_target
 
 
 @pytest.mark.parametrize(
@@ -149,3 +149,21 @@ def test_a_range_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(UsageError, match="after"):
         parse_target("timemap", "link/http%3A%2F%2Fa.example%2F?from=2015&to=2014")
     assert parse_target("timemap", "link/http%3A%2F%2Fa.example%2F?from=2015&to=2015").since is not None
+
+
+@pytest.mark.parametrize(
+    ("referer", "page"),
+    [
+        ("http://127.0.0.1:1208/memento/20050101000000/http://example.com/a?b=1", "http://example.com/a?b=1"),
+        ("http://127.0.0.1:1208/memento/proxy/2005/http://example.com/", "http://example.com/"),
+        ("http://127.0.0.1:1208/timegate/http://example.com/", "http://example.com/"),
+        ("https://archive.example/web/20050101000000im_/http://example.com/", "http://example.com/"),
+        ("http://127.0.0.1:1208/", ""),
+        ("http://live.example/page", "http://live.example/page"),
+        ("android-app://x", ""),
+        ("http://", ""),
+        ("", ""),
+    ],
+)
+def test_the_page_that_a_referer_names(referer: str, page: str) -> None:
+    assert page_of(referer, "127.0.0.1:1208") == page
