@@ -132,11 +132,11 @@ def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_js
     from recollect.cli import protecttalk
     from recollect.protection import keys, odds
     from recollect.protection.sealing import spread
-    from recollect.protection.site import page_names, sizes_now
+    from recollect.protection.site import fit_pages, sizes_now
 
     packings = _gathered(given)
     options = _options(keys.new_key(), given, need=None)
-    pages = page_names(site, given["exclude"])
+    pages, _ = fit_pages(site, given["exclude"])
     found = None
     with progress_bar(quiet=quiet or as_json) as progress:
         sizes = sizes_now(packings, options, progress)
@@ -211,7 +211,7 @@ def apply(site: Path, key_file: Path, output: Path | None, quiet: bool, as_json:
     from recollect.protection import bundle, keys
     from recollect.protection.site import apply as apply_blocks
 
-    packings = _gathered(given)
+    packings = _gathered(given, output)
     key = keys.read_secret(key_file)
     options = _options(key, given, need=_need(given["need"]) if given["need"] else None)
     if options.lock.is_open:
@@ -269,10 +269,10 @@ def remove(site: Path, as_json: bool) -> int:
 # From flags to values ------------------------------------------------------------------------------------------------
 
 
-def _gathered(given: dict[str, Any]) -> list[Packing]:
+def _gathered(given: dict[str, Any], output: Path | None = None) -> list[Packing]:
     from recollect.protection.pack import gather
 
-    packings = gather(given["sources"])
+    packings = gather(given["sources"], leave_out=output)
     for packing in packings:
         for name, why in packing.skipped:
             talk(f"not packed: {name}: {why}")
@@ -314,7 +314,10 @@ def _lock(given: dict[str, Any]) -> Lock:
 
 def read_passphrase(path: Path) -> str:
     """The first line of a file."""
-    text = path.read_text(encoding="utf-8").split("\n", 1)[0].rstrip("\r")
+    try:
+        text = path.read_text(encoding="utf-8").split("\n", 1)[0].rstrip("\r")
+    except UnicodeDecodeError as error:
+        raise UsageError("no passphrase", where=str(path), why="its text is not UTF-8") from error
     if not text:
         raise UsageError("no passphrase", where=str(path), why="its first line is empty")
     return text

@@ -210,13 +210,14 @@ def show_applied(done: Applied, where: Path) -> None:
     vault = f", {done.spread.vault:,} of them vault pages" if done.spread.vault else ""
     need = max(one.version.need for one in done.classes)
     talk(
-        f"{done.spread.pages:,} pages carry a block{vault}; "
+        f"{done.spread.pages:,} {'page carries' if done.spread.pages == 1 else 'pages carry'} a block{vault}; "
         f"any {min(need + MARGIN, done.spread.pages):,} of them bring everything back; "
         f"each grows by {format_size(done.growth)}"
     )
-    talk(f"{done.changed:,} files changed in {where}")
+    talk(f"{count_of(done.changed, 'file')} changed in {where}")
     if done.changed:
         talk("hint: update lastmod in your sitemap, so that archives come again")
+    _show_list([f"not copied: {name}: {why}" for name, why in done.not_copied])
     for name, why in done.unfit[:_SHOWN]:
         talk(f"carries nothing: {name}: {why}")
     if len(done.unfit) > _SHOWN:
@@ -244,6 +245,7 @@ def applied_json(done: Applied) -> dict[str, Any]:
             for one in done.classes
         ],
         "unfit": [{"page": name, "reason": str(why)} for name, why in done.unfit],
+        "not_copied": [{"file": name, "reason": why} for name, why in done.not_copied],
     }
 
 

@@ -72,13 +72,14 @@ def reclaim(sources: tuple[str, ...], output: Path, quiet: bool, as_json: bool, 
 
     collector = Collector([keys.read_public(one) for one in given["trust"]])
     until = _until(given["until"])
+    opener = _opener(given)
     problems: list[Problem] = []
     missing: list[str] = []
     with progress_bar(quiet=quiet or as_json) as progress:
         for source in sources:
             _collect(source, collector, output, given, until, problems, missing, progress)
     collector.check_keys()
-    result = _unpacked(collector, output, given, until)
+    result = _unpacked(collector, output, opener, given["max_size"], until)
     result.update(problems=[str(problem) for problem in problems], unknown=missing)
     if as_json:
         emit_json(result)
@@ -131,21 +132,22 @@ def _collect(
 
 def _opener(given: dict[str, Any]) -> Opener:
     from recollect.cli.protect import read_passphrase
-    from recollect.protection.age import Opener
+    from recollect.protection.age import Opener, check_opener
 
     passphrase = read_passphrase(given["passphrase_file"]) if given["passphrase_file"] else None
-    return Opener(tuple(path.read_text(errors="replace") for path in given["identities"]), passphrase)
+    opener = Opener(tuple(path.read_text(errors="replace") for path in given["identities"]), passphrase)
+    check_opener(opener)
+    return opener
 
 
-def _unpacked(collector: Collector, output: Path, given: dict[str, Any], until: str | None) -> dict[str, Any]:
+def _unpacked(collector: Collector, output: Path, opener: Opener, max_size: int, until: str | None) -> dict[str, Any]:
     """Restore, open and unpack every class; what was done, as JSON."""
     from recollect.cli.protecttalk import standings_json
     from recollect.protection.age import Locked, unseal
     from recollect.protection.keys import fingerprint
-    from recollect.protection.pack import Limits, suffix, unpack
+    from recollect.protection.pack import Limits, save_sealed, unpack
 
-    opener = _opener(given)
-    limits = Limits(total_bytes=given["max_size"])
+    limits = Limits(total_bytes=max_size)
     restored: list[dict[str, Any]] = []
     locked: list[dict[str, str]] = []
     failures: list[dict[str, str]] = []
@@ -157,9 +159,7 @@ def _unpacked(collector: Collector, output: Path, given: dict[str, Any], until: 
             files = unpack(unseal(found.sealed, opener), output, limits)
         except Locked as error:
             assert found is not None
-            path = output / f"{name}{suffix(found.sealed)}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(found.sealed)
+            path = save_sealed(found.sealed, output, name)
             locked.append({"class": name, "file": str(path), "reason": error.why or error.what})
         except UsageError:
             raise

@@ -14,6 +14,7 @@ from recollect.errors import FormatError, UsageError
 _AGE = b"age-encryption.org/v1\n"
 # A passphrase is refused as too costly to try when the machine is much busier than the one that locked; that passes.
 _TRIES = 5
+_IDENTITY = "--identity takes the file that age-keygen wrote, or an SSH private key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,14 @@ class Opener:
     passphrase: str | None = None
 
 
+def check_opener(opener: Opener) -> None:
+    """Raise UsageError for identities that age does not know, before any work is done."""
+    if opener.identities:
+        pyrage = _pyrage()
+        for text in opener.identities:
+            _identities(pyrage, text)
+
+
 def unseal(data: bytes, opener: Opener) -> bytes:
     """Packed bytes out of a sealed object; raises Locked."""
     if not is_locked(data):
@@ -111,14 +120,19 @@ def unseal(data: bytes, opener: Opener) -> bytes:
 
 def _identities(pyrage: Any, text: str) -> list[object]:
     if text.lstrip().startswith("-----BEGIN"):
-        return [pyrage.ssh.Identity.from_buffer(text.encode())]
+        try:
+            return [pyrage.ssh.Identity.from_buffer(text.encode())]
+        except pyrage.IdentityError as error:
+            raise UsageError(
+                "not an SSH identity that can be used", why=str(error), hint="a private key without a passphrase"
+            ) from error
     found = []
     for line in text.splitlines():
         if line.strip().startswith("AGE-SECRET-KEY-"):
             try:
                 found.append(pyrage.x25519.Identity.from_str(line.strip()))
             except pyrage.IdentityError as error:
-                raise FormatError("not an age identity", why=str(error)) from error
+                raise UsageError("not an age identity", why=str(error), hint=_IDENTITY) from error
     if not found:
-        raise FormatError("no identity in the file", why="no line begins with AGE-SECRET-KEY-")
+        raise UsageError("no identity in the file", why="no line begins with AGE-SECRET-KEY-", hint=_IDENTITY)
     return found

@@ -80,8 +80,8 @@ def write(
     texts = blocks_for(sealed, [*pages, *spares], had, options, progress)
     listing = manifest_text(sealed, len(pages), options.key)
     growth = max(len(text) for text in texts.values()) + 50
-    if "/" in texts:
-        texts["/"] += f"\n{listing}"
+    root = min(pages, key=lambda name: (name != "/", name.count("/"), len(name), name))
+    texts[root] += f"\n{listing}"
     beside = path.with_name(f".{path.name}.part")
     beside.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,12 +105,16 @@ def _known(path: Path, options: Options) -> tuple[Collector, dict[str, dict[Vers
     known = Collector([options.key.public])
     had: dict[str, dict[Version, int]] = {}
     if path.exists():
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        with closing(sqlite3.connect(_read_only(path), uri=True)) as db:
             check_format(db, path)
             rows = "SELECT path, text FROM page UNION ALL SELECT 'spare ' || number, text FROM spare"
             for name, text in db.execute(rows):
                 had[name] = {block.version: block.number for block in known.add(name, text.encode())}
     return known, had
+
+
+def _read_only(path: Path) -> str:
+    return f"{path.absolute().as_uri()}?mode=ro"  # escapes what means something in a URI
 
 
 def check_format(db: sqlite3.Connection, path: Path) -> str:
@@ -148,7 +152,7 @@ class Bundle:
         identity = (status.st_ino, status.st_mtime_ns)
         if identity == self._identity:
             return
-        db = sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, check_same_thread=False)
+        db = sqlite3.connect(_read_only(self._path), uri=True, check_same_thread=False)
         style = check_format(db, self._path)
         with self._lock:
             self._db, self.style, self._identity = db, Style(style), identity

@@ -13,9 +13,10 @@ import lzma
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from recollect.errors import FormatError, UsageError
-from recollect.protection.block import MANIFEST, Block, Refusal, Refused, Version, mentions, read
+from recollect.protection.block import MANIFEST, Block, Refusal, Refused, Version, is_class_name, mentions, read
 from recollect.protection.code import available, decode
 from recollect.protection.keys import fingerprint
 
@@ -128,10 +129,10 @@ class Collector:
             try:
                 text = lzma.LZMADecompressor(memlimit=1 << 28).decompress(self._manifests[version], 16 << 20)
                 value = json.loads(text)
-            except (lzma.LZMAError, ValueError):
+            except (lzma.LZMAError, EOFError, ValueError, RecursionError):
                 continue
-            if isinstance(value, dict):
-                return value
+            if _is_manifest(value):
+                return cast(dict[str, list[dict[str, str]]], value)
         return {}
 
     def block_payloads(self, version: Version) -> dict[int, bytes]:
@@ -174,6 +175,15 @@ class Collector:
                 newest.setdefault(standing.version.name, standing.version)
         names = self.classes()
         return bool(names) and all(name in newest and self.object_of(newest[name]) is not None for name in names)
+
+
+def _is_manifest(value: object) -> bool:
+    """Has a decoded manifest the form that `classes` reads? Whoever has a key can sign anything."""
+    entries = value.get("classes") if isinstance(value, dict) else None
+    return isinstance(entries, list) and all(
+        isinstance(entry, dict) and isinstance(entry.get("class"), str) and is_class_name(entry["class"])
+        for entry in entries
+    )
 
 
 def newest_first(versions: Sequence[Version]) -> list[Version]:

@@ -92,6 +92,8 @@ def public_path(secret: Path) -> Path:
 def write_pair(key: SigningKey, path: Path) -> Path:
     """Write the secret file (readable by its owner only) and the public one; neither may exist. Returns the latter."""
     beside = public_path(path)
+    if beside == path:
+        raise UsageError("not a name for a secret key", where=str(path), hint="-o site.key; site.pub is written beside")
     for one in (path, beside):
         if one.exists():
             raise UsageError(

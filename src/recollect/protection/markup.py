@@ -25,7 +25,7 @@ _LONGEST_TAG = 1 << 16
 _SUFFIXES = frozenset({".html", ".htm", ".xhtml", ".xht", ".shtml", ".shtm"})
 _XML_SUFFIXES = frozenset({".xhtml", ".xht"})
 _PAGE_HEAD = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body|frameset)\b",
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*+-->\s*)*+<(?:!doctype\s+html|html|head|body|frameset)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _RAW = frozenset({b"script", b"style", b"textarea", b"title", b"xmp", b"iframe", b"noembed", b"noframes"})

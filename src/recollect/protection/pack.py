@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import lzma
 import os
+import re
 import shutil
 import tarfile
 from collections.abc import Callable, Iterable
@@ -22,6 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from recollect.errors import FormatError, ResourceError, UsageError
+from recollect.protection import vault
 from recollect.protection.age import is_locked
 from recollect.protection.block import is_class_name
 from recollect.protection.markup import is_page, strip
@@ -29,6 +31,9 @@ from recollect.protection.markup import is_page, strip
 DEFAULT_CLASS = "files"
 MAX_UNPACKED = 4 << 30
 MAX_FILES = 200_000
+OWN_FOLDER = ".recollect"  # what Recollect keeps in a folder for itself: never packed, never unpacked
+_MAX_HEADER = 1 << 20  # bytes of an extended header: names are shorter
+_PAGE_START = 4096
 _XZ = b"\xfd7zXZ\x00"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _XZ_MEMORY = 1 << 30  # `xz -9` needs 65 MB to unpack
@@ -48,6 +53,7 @@ class Member:
     size: int
     executable: bool
     is_folder: bool = False
+    is_page: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +73,31 @@ class Packing:
         return sum(member.size for member in self.members)
 
 
-def gather(sources: Iterable[str]) -> list[Packing]:
+def gather(sources: Iterable[str], leave_out: Path | None = None) -> list[Packing]:
     """The files of `[CLASS=]PATH` arguments, by class in order of name.
 
     A folder with a slash at its end gives its contents, one without gives itself, as with rsync. All classes are
-    unpacked into one folder, so a name that two sources give is an error.
+    unpacked into one folder, so a name that two sources give is an error. `leave_out` is a folder that is not packed:
+    the copy of the site that `apply -o` writes holds the packed files already.
     """
+    own_output = leave_out.resolve() if leave_out is not None else None
     members: dict[str, dict[str, Member]] = {}
     skipped: dict[str, list[tuple[str, str]]] = {}
     owners: dict[str, str] = {}
     for source in sources:
         name, path = _split(source)
         own = members.setdefault(name, {})
-        for member in _walk(path, skipped.setdefault(name, [])):
+        for member in _walk(path, skipped.setdefault(name, []), own_output):
             if member.name in owners and not (member.is_folder and member.name in own):
                 raise UsageError(
                     "two sources give the same file",
                     where=member.name,
                     why=f"{owners[member.name]} and {source}",
                     hint="leave the slash at the end of a folder away to keep the folder's name",
+                )
+            if not _is_safe(member.name):
+                raise UsageError(
+                    "a name that cannot be unpacked again", where=repr(member.name), hint="rename it, or leave it out"
                 )
             owners.setdefault(member.name, source)
             own[member.name] = member
@@ -101,26 +113,30 @@ def gather(sources: Iterable[str]) -> list[Packing]:
 def _split(source: str) -> tuple[str, str]:
     name, mark, path = source.partition("=")
     if not mark or os.path.lexists(source):
-        return DEFAULT_CLASS, source
-    if not is_class_name(name):
+        name, path = DEFAULT_CLASS, source
+    elif not is_class_name(name):
         raise UsageError("not a name of a class", where=name, hint="small letters, digits and -, as in code=app/")
+    if not path:
+        raise UsageError("no path", where=f"--files {source!r}", hint="--files app/ or --files code=app/")
     return name, path
 
 
-def _walk(source: str, skipped: list[tuple[str, str]]) -> Iterable[Member]:
+def _walk(source: str, skipped: list[tuple[str, str]], leave_out: Path | None) -> Iterable[Member]:
     path = Path(source)
     if not path.exists():
         raise UsageError("no such file", where=source, hint="check the spelling of --files")
-    if not path.is_dir():
+    if path.is_file():
         yield _member(path, path.name)
         return
+    if not path.is_dir():
+        raise UsageError("not a regular file", where=source, hint="give files and folders with --files")
     keep_name = not source.endswith(("/", os.sep)) and path.name not in ("", ".", "..")
     prefix = f"{path.name}/" if keep_name else ""
     if keep_name:
         yield Member(path, path.name, 0, False, is_folder=True)
-    for folder, folders, files in os.walk(path):
-        folders.sort()
+    for folder, folders, files in os.walk(path, onerror=_raise):  # what cannot be read must not be left out silently
         base = Path(folder)
+        folders[:] = sorted(name for name in folders if not _is_ours(base / name, leave_out))
         for name in sorted([*folders, *files]):
             one = base / name
             inside = prefix + one.relative_to(path).as_posix()
@@ -134,12 +150,27 @@ def _walk(source: str, skipped: list[tuple[str, str]]) -> Iterable[Member]:
                 skipped.append((inside, "not a regular file"))
 
 
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _is_ours(folder: Path, leave_out: Path | None) -> bool:
+    """Did Recollect make this folder: its own notes, vault pages, or the copy that it writes?"""
+    if folder.is_symlink():
+        return False
+    return (
+        folder.name == OWN_FOLDER
+        or vault.is_vault_folder(folder)
+        or (leave_out is not None and folder.resolve() == leave_out)
+    )
+
+
 def _member(path: Path, name: str) -> Member:
     status = path.stat()
     with path.open("rb") as handle:
-        page = is_page(name, handle.read(1024))
+        page = is_page(name, handle.read(_PAGE_START))
     size = len(strip(path.read_bytes())) if page else status.st_size
-    return Member(path, name, size, bool(status.st_mode & 0o100))
+    return Member(path, name, size, bool(status.st_mode & 0o100), is_page=page)
 
 
 # Packing -------------------------------------------------------------------------------------------------------------
@@ -155,7 +186,9 @@ def archive(packing: Packing) -> bytes:
                 info.type, info.mode = tarfile.DIRTYPE, 0o755
                 tar.addfile(info)
                 continue
-            content = strip(member.path.read_bytes())  # pages of the site itself go in without their blocks
+            content = member.path.read_bytes()
+            if member.is_page:  # pages of the site itself go in without their blocks
+                content = strip(content)
             info.size, info.mode = len(content), 0o755 if member.executable else 0o644
             tar.addfile(info, io.BytesIO(content))
     return out.getvalue()
@@ -176,6 +209,15 @@ def compress(data: bytes, compression: Compression, level: int | None = None) ->
 def suffix(data: bytes) -> str:
     """The usual end of the name of a file with these bytes: .tar.xz, .tar.zst or .tar.age."""
     return ".tar.age" if is_locked(data) else ".tar.zst" if data.startswith(_ZSTD) else ".tar.xz"
+
+
+def save_sealed(data: bytes, folder: Path, name: str) -> Path:
+    """Save an object as it is, in a file that is not there yet or has the same bytes."""
+    path = folder / f"{name}{suffix(data)}"
+    if not _is_there(folder, path.name, io.BytesIO(data)):
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(path, io.BytesIO(data), executable=False)
+    return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +295,7 @@ def unpack(data: bytes, folder: Path, limits: Limits = Limits()) -> list[str]:  
     """
     try:
         missing, names = _checked(data, folder, limits)
-        with tarfile.open(fileobj=expand(data, limits), mode="r|") as tar:
+        with _opened(data, limits) as tar:
             for info in tar:
                 path = folder / _safe_name(info)
                 if info.isdir():
@@ -275,7 +317,7 @@ def _checked(data: bytes, folder: Path, limits: Limits) -> tuple[set[Path], list
     missing: set[Path] = set()
     kinds: dict[str, bool] = {}  # name -> is it a folder?
     total = 0
-    with tarfile.open(fileobj=expand(data, limits), mode="r|") as tar:
+    with _opened(data, limits) as tar:
         for info in tar:
             name = _safe_name(info)
             if len(kinds) >= limits.files:
@@ -286,7 +328,9 @@ def _checked(data: bytes, folder: Path, limits: Limits) -> tuple[set[Path], list
             total += info.size
             if total > limits.total_bytes:
                 raise too_big()
-            if info.isreg() and not _is_there(folder, name, _content(tar, info)):
+            if info.isdir():
+                _check_folder(folder, name)
+            elif not _is_there(folder, name, _content(tar, info)):
                 missing.add(folder / name)
     for name in kinds:
         for parent in PurePosixPath(name).parents:
@@ -295,30 +339,72 @@ def _checked(data: bytes, folder: Path, limits: Limits) -> tuple[set[Path], list
     return missing, [name for name, is_folder in kinds.items() if not is_folder]
 
 
+class _Header(tarfile.TarInfo):
+    """A header whose extension has a bounded size: the library reads extensions into memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
+        info = super().frombuf(buf, encoding, errors)
+        if info.type not in (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE) and info.size > _MAX_HEADER:
+            raise FormatError("the object holds a header that is too long", why=f"{info.size:,} bytes")
+        return info
+
+
+def _opened(data: bytes, limits: Limits) -> tarfile.TarFile:
+    return tarfile.open(fileobj=expand(data, limits), mode="r|", tarinfo=_Header)
+
+
 def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
     opened = tar.extractfile(info)
     assert opened is not None  # a regular file
     return opened
 
 
+def _is_safe(name: str) -> bool:
+    """Does a name stay in its folder, on every system? Colons and backslashes are letters on some."""
+    parts = PurePosixPath(name).parts
+    return not (
+        not parts
+        or parts[0] == OWN_FOLDER
+        or name.startswith(("/", "\\"))
+        or "\0" in name
+        or ".." in re.split(r"[/\\]", name)
+        or re.match(r"[A-Za-z]:(?:[/\\]|$)", name)
+        or (os.name == "nt" and ("\\" in name or ":" in name))
+    )
+
+
 def _safe_name(info: tarfile.TarInfo) -> str:
     name = info.name.rstrip("/")
-    parts = PurePosixPath(name).parts
-    evil = not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or ":" in parts[0]
-    if evil or parts[0] == ".recollect":
+    if not _is_safe(name):
         raise FormatError("the object names a file outside its folder", where=repr(info.name))
     if not (info.isreg() or info.isdir()):
         raise FormatError("the object holds something that is neither a file nor a folder", where=repr(info.name))
-    return "/".join(parts)
+    return "/".join(PurePosixPath(name).parts)
+
+
+def _check_way(folder: Path, name: str) -> Path:
+    """Where a file goes; raises UsageError if a link leads elsewhere, or a file is in the place of a folder above."""
+    path = folder
+    parts = PurePosixPath(name).parts
+    for depth, part in enumerate(parts, 1):
+        path = path / part
+        if path.is_symlink():
+            raise UsageError("a link is in the way", where=str(path), hint="choose an empty folder with -o")
+        if depth < len(parts) and path.is_file():
+            raise UsageError("a file is in the way of a folder", where=str(path), hint="choose an empty folder with -o")
+    return path
+
+
+def _check_folder(folder: Path, name: str) -> None:
+    path = _check_way(folder, name)
+    if path.is_file():
+        raise UsageError("a file is in the way of a folder", where=str(path), hint="choose an empty folder with -o")
 
 
 def _is_there(folder: Path, name: str, content: IO[bytes]) -> bool:
     """Is the file there already? Raises UsageError if something else is in its place."""
-    path = folder
-    for part in PurePosixPath(name).parts:
-        path = path / part
-        if path.is_symlink():
-            raise UsageError("a link is in the way", where=str(path), hint="choose an empty folder with -o")
+    path = _check_way(folder, name)
     if not path.exists():
         return False
     if path.is_dir() or not _same(path, content):
@@ -335,7 +421,7 @@ def _same(path: Path, content: IO[bytes]) -> bool:
 
 
 def _write(path: Path, content: IO[bytes], *, executable: bool) -> None:
-    beside = path.with_name(f".{path.name}.part")
+    beside = path.with_name(f".{path.name[:48]}.part")
     try:
         with beside.open("wb") as out:
             shutil.copyfileobj(content, out)

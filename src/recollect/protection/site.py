@@ -8,12 +8,9 @@ changed since, is overwritten.
 from __future__ import annotations
 
 import fnmatch
-import hashlib
-import json
 import os
 import posixpath
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +24,7 @@ from recollect.protection.block import MANIFEST, Refusal, Version
 from recollect.protection.collect import Collector, Standing
 from recollect.protection.markup import Unfit, carry, is_page, is_xml_page, place, strip, vault_link
 from recollect.protection.pack import Packing
+from recollect.protection.record import RECORD, Record, replace_file
 from recollect.protection.sealing import (
     Options,
     Sealed,
@@ -42,7 +40,6 @@ _HEAD = 4096
 _NEAR = 20  # pages that carry the manifest beside the root
 _ROOTS = ("index.html", "index.htm", "index.xhtml", "index.shtml", "default.html", "default.htm", "home.html")
 _HREF = re.compile(rb"<a\s[^>]*?href\s*=\s*[\"']?([^\"'\s>#?]+)", re.IGNORECASE)
-RECORD = ".recollect/protect.json"  # in a folder that `apply -o` made: SHA-256 of what was written, by name
 
 
 def page_names(site: Path, exclude: Sequence[str] = ()) -> list[str]:
@@ -64,7 +61,8 @@ def _files(folder: Path) -> Iterator[str]:
     names = []
     for base, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".") and not (Path(base) / name).is_symlink()]
-        names += [(Path(base) / name).relative_to(folder).as_posix() for name in files if not name.startswith(".")]
+        paths = [Path(base) / name for name in files if not name.startswith(".")]
+        names += [path.relative_to(folder).as_posix() for path in paths if path.is_file()]  # no pipes, no dead links
     return iter(sorted(names))
 
 
@@ -77,6 +75,7 @@ class Applied:
     growth: int  # the largest, in bytes, of a page that carries no manifest
     changed: int
     unfit: tuple[tuple[str, Unfit], ...]
+    not_copied: tuple[tuple[str, str], ...] = ()  # (name, why) of what a copy of the site lacks
 
 
 def apply(
@@ -90,10 +89,10 @@ def apply(
     """Put blocks into the pages of a site, in place or in a copy."""
     check_lock(options.lock)
     target = out if out is not None else site
-    record = _Record(target) if out is not None else None
-    names, unfit = _fit_pages(site, options.exclude)
-    if not names and not unfit:
-        raise UsageError("no pages", where=str(site), hint="give the folder with the site's HTML files")
+    if out is not None:
+        _check_apart(site, out)
+    record = Record(target) if out is not None else None
+    names, unfit = fit_pages(site, options.exclude)
     known = Collector([options.key.public])
     had = _carried(target, known, progress)
     sealed = []
@@ -119,11 +118,23 @@ def apply(
         writer.page(name, (site / name).read_bytes(), texts[name], extra if name == root else "")
     for number, name in enumerate(vault_names):
         writer.page(name, vault.page(number, len(vault_names)), texts[name], "")
-    writer.finish(set(vault_names))
-    return Applied(tuple(sealed), plan, growth, writer.changed, tuple(unfit))
+    writer.finish(set(names), set(vault_names))
+    return Applied(tuple(sealed), plan, growth, writer.changed, tuple(unfit), tuple(writer.not_copied))
 
 
-def _fit_pages(site: Path, exclude: Sequence[str]) -> tuple[list[str], list[tuple[str, Unfit]]]:
+def _check_apart(site: Path, out: Path) -> None:
+    """Raise UsageError when one folder is in the other: the next run would take copies for pages."""
+    here, there = site.resolve(), out.resolve()
+    if here == there:
+        raise UsageError(
+            "the copy is the site itself", where=str(out), hint="leave -o out to change the pages in place"
+        )
+    if here in there.parents or there in here.parents:
+        raise UsageError("one folder is inside the other", where=f"{site} and {out}", hint="give -o a folder beside it")
+
+
+def fit_pages(site: Path, exclude: Sequence[str]) -> tuple[list[str], list[tuple[str, Unfit]]]:
+    """The pages that can carry blocks, and those that cannot; raises UsageError when there are no pages."""
     names, unfit = [], []
     for name in page_names(site, exclude):
         page = strip((site / name).read_bytes())
@@ -132,6 +143,8 @@ def _fit_pages(site: Path, exclude: Sequence[str]) -> tuple[list[str], list[tupl
             unfit.append((name, where))
         else:
             names.append(name)
+    if not names and not unfit:
+        raise UsageError("no pages", where=str(site), hint="give the folder with the site's HTML files")
     return names, unfit
 
 
@@ -177,51 +190,13 @@ def _with_manifest(site: Path, names: Sequence[str], root: str | None, vault_nam
     return [*chosen, root, *near[:_NEAR]]
 
 
-class _Record:
-    """What an earlier `apply -o` wrote into its folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / RECORD
-        self.folder = folder
-        self.old: dict[str, str] = {}
-        self.new: dict[str, str] = {}
-        if self._path.exists():
-            self.old = json.loads(self._path.read_text())
-        elif folder.is_dir() and any(folder.iterdir()):
-            raise UsageError("the folder is not empty", where=str(folder), hint="choose a new folder with -o")
-
-    def check(self, name: str, content: bytes) -> None:
-        """Raise UsageError if a file would be overwritten that is not as we wrote it."""
-        path = self.folder / name
-        if not path.exists():
-            return
-        there = path.read_bytes()
-        if there != content and hashlib.sha256(there).hexdigest() != self.old.get(name):
-            raise UsageError(
-                "the file was changed since it was written",
-                where=str(path),
-                hint="move it away, or choose a new folder",
-            )
-
-    def write(self) -> int:
-        """Take away what is not part of the site any more, and remember what is."""
-        gone = 0
-        for name in sorted(set(self.old) - set(self.new)):
-            path = self.folder / name
-            if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == self.old[name]:
-                path.unlink()
-                gone += 1
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(json.dumps(self.new, indent=0, sort_keys=True))
-        return gone
-
-
 class _Writer:
     """Writes pages, in place or into a copy of the site."""
 
-    def __init__(self, site: Path, target: Path, options: Options, record: _Record | None) -> None:
+    def __init__(self, site: Path, target: Path, options: Options, record: Record | None) -> None:
         self._site, self._target, self._options, self._record = site, target, options, record
         self.changed = 0
+        self.not_copied: list[tuple[str, str]] = []
 
     def page(self, name: str, page: bytes, text: str, extra: str) -> None:
         content = carry(page, text, self._options.style, extra=extra, is_xml=is_xml_page(name, page))
@@ -229,46 +204,47 @@ class _Writer:
         self._put(name, content, self._site / name)
 
     def copy_others(self, pages: set[str]) -> None:
-        for name in _all_files(self._site):
-            if name not in pages and name != RECORD:
-                self._put(name, (self._site / name).read_bytes(), self._site / name)
+        """Copy what carries nothing. A link to a file is copied as that file."""
+        for name, path in _all_files(self._site):
+            if name in pages or name == RECORD or vault.is_vault(name, b"" if path.is_dir() else _head_of(path)):
+                continue
+            if path.is_dir():
+                self.not_copied.append((name, "a link to a folder"))
+            elif not path.is_file():
+                self.not_copied.append((name, "a link to nothing" if path.is_symlink() else "not a regular file"))
+            else:
+                content = path.read_bytes()
+                self._put(name, strip(content) if is_page(name, content[:_HEAD]) else content, path)
 
     def _put(self, name: str, content: bytes, like: Path) -> None:
         path = self._target / name
         if self._record is not None:
-            self._record.check(name, content)
-            self._record.new[name] = hashlib.sha256(content).hexdigest()
-        if path.exists() and path.read_bytes() == content:
+            self._record.note(name, content)
+        if path.is_file() and path.read_bytes() == content:
             return
         replace_file(path, content, like)
         self.changed += 1
 
-    def finish(self, vault_names: set[str]) -> None:
-        """Remove vault pages that are not needed any more."""
+    def finish(self, pages: set[str], vault_names: set[str]) -> None:
+        """Remove what earlier runs left: vault pages, and blocks of pages that carry nothing any more."""
         if self._record is not None:
             self.changed += self._record.write()
             return
-        self.changed += _drop_vault(self._target, vault_names)
+        self.changed += _strip_pages(self._target, pages) + _drop_vault(self._target, vault_names)
 
 
-def _all_files(folder: Path) -> list[str]:
-    names = []
-    for base, _, files in os.walk(folder):
-        names += [(Path(base) / name).relative_to(folder).as_posix() for name in files]
-    return sorted(names)
+def _all_files(folder: Path) -> list[tuple[str, Path]]:
+    """Everything below a folder that is not a folder itself: files, links, pipes."""
+    found = []
+    for base, folders, files in os.walk(folder):
+        paths = [Path(base) / name for name in files]
+        paths += [path for name in folders if (path := Path(base) / name).is_symlink()]
+        found += [(path.relative_to(folder).as_posix(), path) for path in paths]
+    return sorted(found)
 
 
-def replace_file(path: Path, content: bytes, like: Path) -> None:
-    """Write a file beside and rename it into place, with the mode of another."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.recollect")
-    try:
-        beside.write_bytes(content)
-        if like.exists():
-            shutil.copymode(like, beside)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+def _head_of(path: Path) -> bytes:
+    return _head(path) if path.is_file() else b""
 
 
 def _drop_vault(site: Path, keep: set[str]) -> int:
@@ -286,17 +262,23 @@ def _drop_vault(site: Path, keep: set[str]) -> int:
 
 def remove(site: Path) -> tuple[int, int]:
     """Take all blocks out of a site; (pages changed, vault pages deleted)."""
+    return _strip_pages(site, set()), _drop_vault(site, set())
+
+
+def _strip_pages(site: Path, keep: set[str]) -> int:
+    """Take the blocks out of all pages but some; how many had any."""
     changed = 0
     for name in _files(site):
         path = site / name
-        if path.is_symlink() or not is_page(name, _head(path)) or vault.is_vault(name, _head(path)):
+        head = _head(path)
+        if name in keep or path.is_symlink() or not is_page(name, head) or vault.is_vault(name, head):
             continue
         page = path.read_bytes()
         bare = strip(page)
         if bare != page:
             replace_file(path, bare, path)
             changed += 1
-    return changed, _drop_vault(site, set())
+    return changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from the site's root page by a link that readers do not see (dissertation, VIII.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 FOLDER = "recollect-vault"
 INDEX = f"{FOLDER}/index.html"
 _MARK = "<!-- recollect vault page -->"
@@ -40,6 +42,15 @@ def page(number: int, count: int) -> bytes:
     following = f'<a href="page-{number + 1:04d}.html">Next</a>' if number + 1 < count else ""
     links = f'<p><a href="index.html">Index</a> {following}</p>'
     return _PAGE.format(title=f"Preservation copy, page {number}", mark=_MARK, links=links).encode()
+
+
+def is_vault_folder(folder: Path) -> bool:
+    """Is this the folder of vault pages of some site?"""
+    index = folder / INDEX.rpartition("/")[2]
+    if folder.name != FOLDER or not index.is_file():
+        return False
+    with index.open("rb") as handle:
+        return _MARK.encode() in handle.read(1000)
 
 
 def is_vault(name: str, content: bytes) -> bool:

@@ -7,6 +7,7 @@ import random
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def apply(*options: str) -> int:
     return run(["protect", "apply", "site/", "--files", "app/", "--key", "site.key", *options])
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+def said(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return json.loads(capsys.readouterr().out)
 
 
@@ -238,3 +239,37 @@ def test_without_a_library_for_signatures_nothing_is_written(
         assert run(["protect", *arguments]) == 2
         assert "signatures need the package cryptography" in capsys.readouterr().err
     assert not (world / "new.key").exists() and contents(world / "site") == before
+
+
+def test_plan_counts_the_pages_that_apply_would_use(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (world / "site" / "broken.html").write_text("<script>var a = 1;")
+    assert run(["protect", "plan", "site", "--files", "app/", "--json"]) == 0
+    planned = said(capsys)["pages"]
+    assert apply("--json") == 3
+    assert said(capsys)["pages"] == planned
+    (world / "void").mkdir()
+    assert run(["protect", "plan", "void", "--files", "app/"]) == 2
+
+
+def test_the_documented_build_is_stable(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--files code=.` holds the folder of the copy."""
+    key = f"../{world.name}.key"
+    command = ["protect", "apply", "site", "--files", "code=.", "--key", key, "-o", "deploy", "--json"]
+    assert run(["protect", "keygen", "-o", key]) == 0
+    capsys.readouterr()
+    assert run(command) == 0
+    first = said(capsys)
+    assert run(command) == 0
+    again = said(capsys)
+    assert again["changed"] == 0
+    assert [one["version"] for one in again["classes"]] == [one["version"] for one in first["classes"]]
+
+
+@pytest.mark.parametrize("option", ["--identity", "--passphrase-file"])
+def test_wrong_openers_are_named_before_any_page_is_read(
+    world: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    (world / "bad").write_bytes(b"\xff\xfe\n")
+    assert run(["reclaim", "http://nowhere.example/", "-o", "back", option, "bad"]) == 2
+    assert "passphrase" in (text := capsys.readouterr().err) or "identity" in text
+    assert not (world / "back").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import lzma
 import os
+import shutil
 import subprocess
 import tarfile
 import tracemalloc
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from protected_sites import contents, write_app
+from protected_sites import contents, write_app, write_site
 from recollect.errors import FormatError, UsageError
-from recollect.protection.age import Lock, Locked, Opener, check_lock, is_locked, seal, unseal
-from recollect.protection.pack import Compression, Limits, archive, compress, gather, suffix, unpack
+from recollect.protection import vault
+from recollect.protection.age import Lock, Locked, Opener, check_lock, check_opener, is_locked, seal, unseal
+from recollect.protection.pack import Compression, Limits, archive, compress, gather, save_sealed, suffix, unpack
 
 pyrage = pytest.importorskip("pyrage")
 
@@ -195,3 +197,89 @@ def test_a_passphrase_opens_what_it_locked() -> None:
 def test_wrong_recipients_are_named_before_any_work() -> None:
     with pytest.raises(UsageError, match="not an age recipient: age1nonsense"):
         check_lock(Lock(("age1nonsense",)))
+
+
+def test_every_name_that_is_packed_is_unpacked(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    for name in ("notes: draft.txt", "back\\slash.txt", "x" * 250, "é 日.txt", ".env.local", "line\nfeed"):
+        (folder / name).write_text(name)
+    (folder / ".recollect").mkdir()
+    (folder / ".recollect" / "journal.db").write_text("ours")
+    unpack(packed(folder), tmp_path / "back")
+    shutil.rmtree(folder / ".recollect")
+    assert contents(tmp_path / "back") == contents(folder)
+
+
+def test_a_name_that_could_not_be_unpacked_is_refused_before_packing(tmp_path: Path) -> None:
+    (tmp_path / "a\\..\\b").write_text("x")
+    with pytest.raises(UsageError, match="cannot be unpacked again"):
+        gather([f"{tmp_path}/"])
+
+
+def test_only_pages_are_packed_without_blocks(tmp_path: Path) -> None:
+    carried = b"INSERT ('<script type=\"application/vnd.recollect\">recollect-block/1 x recollect-end</script>')"
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "dump.sql").write_bytes(carried)
+    unpack(packed(tmp_path / "app"), tmp_path / "back")
+    assert (tmp_path / "back" / "dump.sql").read_bytes() == carried
+
+
+@pytest.mark.parametrize("source", ["", "code="])
+def test_an_empty_path_is_not_the_current_folder(source: str) -> None:
+    with pytest.raises(UsageError, match="no path"):
+        gather([source])
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="not a regular file"):
+        gather([str(tmp_path / "pipe")])
+
+
+def test_the_copy_of_the_site_and_vault_pages_are_not_packed(tmp_path: Path) -> None:
+    project = write_site(tmp_path / "project")
+    before = [member.name for member in gather([f"{project}/"])[0].members]
+    write_site(project / "deploy")
+    (project / "recollect-vault").mkdir()
+    (project / "recollect-vault" / "index.html").write_bytes(vault.page(0, 3))
+    after = [member.name for member in gather([f"{project}/"], leave_out=project / "deploy")[0].members]
+    assert after == before
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_is_not_read_into_memory(tmp_path: Path, kind: bytes) -> None:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 1 << 30
+    with pytest.raises(FormatError, match="too long"):
+        unpack(lzma.compress(header.tobuf() + bytes(1 << 16)), tmp_path / "back")
+
+
+def test_folders_are_not_made_through_links_or_over_files(tmp_path: Path) -> None:
+    (tmp_path / "app" / "sub" / "inner").mkdir(parents=True)
+    (tmp_path / "app" / "file").write_text("x")
+    data = packed(tmp_path / "app")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "back").mkdir()
+    (tmp_path / "back" / "sub").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="a link is in the way"):
+        unpack(data, tmp_path / "back")
+    assert not list((tmp_path / "elsewhere").iterdir())
+    (tmp_path / "back" / "sub").unlink()
+    (tmp_path / "back" / "sub").write_text("a file")
+    with pytest.raises(UsageError, match="a file is in the way"):
+        unpack(data, tmp_path / "back")
+
+
+@pytest.mark.parametrize("text", ["garbage", "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "AGE-SECRET-KEY-1X"])
+def test_wrong_identities_are_named_before_any_work(text: str) -> None:
+    with pytest.raises(UsageError, match="identity"):
+        check_opener(Opener((text,)))
+
+
+def test_a_sealed_object_never_overwrites_another_file(tmp_path: Path) -> None:
+    path = save_sealed(b"age-encryption.org/v1\nx", tmp_path, "data")
+    assert path.name == "data.tar.age"
+    assert save_sealed(b"age-encryption.org/v1\nx", tmp_path, "data") == path
+    with pytest.raises(UsageError, match="exists and is another"):
+        save_sealed(b"age-encryption.org/v1\ny", tmp_path, "data")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import lzma
+import os
 import random
 from dataclasses import replace
 from datetime import timedelta
@@ -13,12 +17,13 @@ from hypothesis import strategies as st
 
 from protected_sites import CODES, KEY, NOW, OTHER_KEY, contents, protect, write_app, write_site
 from recollect.errors import UsageError
+from recollect.protection import record
 from recollect.protection import site as sites
 from recollect.protection.age import Lock, Opener, unseal
-from recollect.protection.block import MANIFEST, Block, Refusal, read
+from recollect.protection.block import MANIFEST, Block, Refusal, Version, read, write
 from recollect.protection.code import Code
 from recollect.protection.collect import Collector, notice
-from recollect.protection.keys import SigningKey
+from recollect.protection.keys import SigningKey, write_pair
 from recollect.protection.pack import gather, unpack
 from recollect.protection.place import give_numbers
 from recollect.protection.sealing import Options, spread
@@ -324,3 +329,87 @@ def test_recover_notices_protected_pages(site: Path, app: Path) -> None:
 
 def test_keys_do_not_show_themselves(tmp_path: Path) -> None:
     assert "01" not in repr(KEY) and isinstance(KEY, SigningKey)
+
+
+@pytest.mark.parametrize("lock", [Lock(), Lock(passphrase="correct horse")])
+def test_an_interrupted_copy_is_finished_by_the_next_run(
+    site: Path, app: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: Lock
+) -> None:
+    out = tmp_path / "public"
+    options = Options(KEY, NOW, code=CODES[0], lock=lock)
+
+    def apply(files_before_the_end: int) -> None:
+        left = iter(range(files_before_the_end))
+
+        def write(path: Path, content: bytes, like: Path) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            record.replace_file(path, content, like)
+
+        monkeypatch.setattr(sites, "replace_file", write)
+        sites.apply(site, gather([f"{app}/"]), options, out=out)
+
+    with pytest.raises(KeyboardInterrupt):
+        apply(3)
+    apply(100)
+    (app / "main.py").write_text("changed")
+    with pytest.raises(KeyboardInterrupt):
+        apply(7)
+    (app / "main.py").write_text("changed again")
+    apply(100)
+    assert sites.verify(out, [KEY.public]).is_sound and not (out / record.PART).exists()
+    (out / "articles" / "5.html").write_text("edited there")
+    with pytest.raises(UsageError, match="changed since"):
+        apply(100)
+
+
+@pytest.mark.parametrize("out", ["site", "site/public", "."])
+def test_a_copy_is_not_in_the_site_nor_the_site_in_it(site: Path, app: Path, out: str) -> None:
+    with pytest.raises(UsageError, match=r"inside the other|the site itself"):
+        sites.apply(site, gather([f"{app}/"]), Options(KEY, NOW, code=CODES[0]), out=site.parent / out)
+    assert not (site / "public").exists()
+
+
+def test_links_and_pipes_do_not_stop_a_site(site: Path, app: Path, tmp_path: Path) -> None:
+    os.mkfifo(site / "pipe")
+    (site / "dead.html").symlink_to("nothing")
+    (site / "latest").symlink_to("articles")
+    (site / "home.css").symlink_to("style.css")
+    out = tmp_path / "public"
+    done = sites.apply(site, gather([f"{app}/"]), Options(KEY, NOW, code=CODES[0]), out=out)
+    assert [name for name, _ in done.not_copied] == ["dead.html", "latest", "pipe"]
+    assert (out / "home.css").read_bytes() == (site / "style.css").read_bytes()
+    assert protect(site, [f"{app}/"]).spread.pages == 12 and sites.verify(site).is_sound
+    assert sites.remove(site) == (12, 0)
+
+
+def test_a_page_that_is_excluded_later_loses_its_blocks(site: Path, app: Path) -> None:
+    before = contents(site)
+    protect(site, [f"{app}/"])
+    (app / "main.py").write_text("changed")
+    protect(site, [f"{app}/"], exclude=("articles/1.html",), now=NOW + timedelta(days=1))
+    assert (site / "articles" / "1.html").read_bytes() == before["articles/1.html"]
+    assert sites.verify(site).is_sound
+
+
+def test_many_comments_before_the_first_tag_cost_no_time(site: Path) -> None:
+    (site / "header.tpl").write_bytes(b"<!-- one of many -->\n" * 150 + b"<div>")
+    (site / "page").write_bytes(b"<!-- one of many -->\n" * 150 + b"<!DOCTYPE html><p>x")
+    names = sites.page_names(site)
+    assert "page" in names and "header.tpl" not in names
+
+
+def test_the_public_key_never_overwrites_the_secret_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="secret key"):
+        write_pair(KEY, tmp_path / "site.pub")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [5, [], {"classes": 5}, {"classes": [5]}, {"classes": [{"class": "../x"}]}])
+def test_a_signed_manifest_without_sense_is_ignored(value: object) -> None:
+    payload = lzma.compress(json.dumps(value).encode())
+    digest = hashlib.sha256(payload).hexdigest()
+    version = Version(MANIFEST, "20260301120000", "0" * 16, digest, len(payload), Code.GF256, 1, OTHER_KEY.public)
+    collector = Collector()
+    assert collector.add("page", write(Block(version, 0, 1, payload), OTHER_KEY).encode())
+    assert collector.classes() == [] and not collector.is_satisfied()

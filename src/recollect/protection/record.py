@@ -1,0 +1,92 @@
+"""What `apply -o` wrote into its folder, so that it never overwrites what others wrote or changed.
+
+Hides: the file with the digests, and how a file is put in place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+from recollect.errors import UsageError
+
+RECORD = ".recollect/protect.json"  # SHA-256 of what was written, by name
+PART = ".recollect/protect.part"  # the same, a line for each file, while files are being written
+
+
+class Record:
+    """What `apply -o` wrote into its folder, now and earlier.
+
+    Each file is noted before it is written (`PART`), so that after an interruption the next run knows its own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._part = folder / RECORD, folder / PART
+        self.folder = folder
+        self._old: dict[str, set[str]] = {}
+        self._new: dict[str, str] = {}
+        if self._path.exists():
+            self._old = {name: {digest} for name, digest in json.loads(self._path.read_text()).items()}
+        elif not self._part.exists() and folder.is_dir() and any(folder.iterdir()):
+            raise UsageError("the folder is not empty", where=str(folder), hint="choose a new folder with -o")
+        if self._part.exists():
+            for line in self._part.read_text(errors="replace").splitlines():
+                digest, _, name = line.partition(" ")
+                self._old.setdefault(_unquoted(name), set()).add(digest)
+
+    def note(self, name: str, content: bytes) -> None:
+        """Note a file that is about to be written; raises UsageError if one is there that is not as we wrote it."""
+        path = self.folder / name
+        digest = hashlib.sha256(content).hexdigest()
+        self._new[name] = digest
+        if path.is_file():
+            there = hashlib.sha256(path.read_bytes()).hexdigest()
+            if there == digest:
+                return
+            if there not in self._old.get(name, ()):
+                raise UsageError(
+                    "the file was changed since it was written",
+                    where=str(path),
+                    hint="move it away, or choose a new folder",
+                )
+        self._part.parent.mkdir(parents=True, exist_ok=True)
+        with self._part.open("a") as out:
+            out.write(f"{digest} {_quoted(name)}\n")
+
+    def write(self) -> int:
+        """Take away what is not part of the site any more, and remember what is."""
+        gone = 0
+        for name in sorted(set(self._old) - set(self._new)):
+            path = self.folder / name
+            if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() in self._old[name]:
+                path.unlink()
+                gone += 1
+        replace_file(self._path, json.dumps(self._new, indent=0, sort_keys=True).encode(), self._path)
+        self._part.unlink(missing_ok=True)
+        return gone
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name)  # one line, whatever is in the name
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return str(json.loads(text))
+    except ValueError:  # the line was cut
+        return ""
+
+
+def replace_file(path: Path, content: bytes, like: Path) -> None:
+    """Write a file beside and rename it into place, with the mode of another."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name[:48]}.recollect")
+    try:
+        beside.write_bytes(content)
+        if like.exists():
+            shutil.copymode(like, beside)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
