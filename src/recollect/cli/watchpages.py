@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import click
 
-from recollect.cli.console import talk
+from recollect.cli.console import emit_json, emit_table, json_option, talk
 from recollect.cli.types import DATE
-from recollect.cli.watchtools import data_option, example, open_store
+from recollect.cli.watchtools import data_option, example, open_store, percent
 from recollect.errors import UsageError
 
 now_option = click.option("--now", type=DATE, help="The time it is, for simulations.")
@@ -104,4 +104,45 @@ async def _serve(folder: str, host: str, port: int) -> None:
         await runner.cleanup()
 
 
-COMMANDS = (feed_command, dashboard_command, serve_command)
+@click.command("evaluate", epilog=example("evaluate", "evaluate --lives 1000 --seed 7 --json"))
+@click.option("--lives", default=200, show_default=True, type=click.IntRange(2), help="Lives of each kind.")
+@click.option("--sites", default=80, show_default=True, type=click.IntRange(2), help="Generated sites with pages.")
+@click.option("--seed", default=1, show_default=True, help="Another number gives other lives and pages.")
+@json_option
+def evaluate_command(lives: int, sites: int, seed: int, as_json: bool) -> int:
+    """Measure false alarms and days to detection on synthetic lives and generated pages; exit with 1 if too bad."""
+    from recollect.watch.evaluate import evaluate
+
+    done = evaluate(lives, sites, seed)
+    if as_json:
+        emit_json(done.to_json())
+        return 0 if done.good else 1
+    rows = [
+        (
+            one.story.value,
+            f"{one.lives:,}",
+            f"{one.false_alarms:.3f}",
+            percent(one.detected) if one.detected is not None else "",
+            *(f"{days:.1f}" if days is not None else "" for days in (one.days_median, one.days_p95, one.back_median)),
+            f"{one.visits_a_day:.2f}",
+        )
+        for one in done.lives
+    ]
+    names = ["what happens", "lives", "false alarms a site-year", "detected", "days, median", "days, p95"]
+    emit_table([*names, "days to back", "visits a day"], rows, right=range(1, 8))
+    halves = [
+        (half.half, label.value, f"{total:,}", f"{called:,}", f"{called / total:.1%}")
+        for half in (done.train, done.test)
+        for label, (total, called) in half.counts.items()
+    ]
+    click.echo()
+    emit_table(["half", "pages", "shown", "called foreign", "share"], halves, right=[2, 3, 4])
+    days = done.loss.days_median
+    talk(f"false alarms a site-year: {done.false_alarms:.3f} (at most 0.05)")
+    talk(f"days to the detection of a loss, median: {days if days is None else round(days, 1)} (at most 8)")
+    talk(f"takeovers detected on pages not seen: {done.test.detected:.1%} (at least 95%)")
+    talk(f"false alarms on pages not seen: {done.test.false_alarms:.1%} (at most 4%)")
+    return 0 if done.good else 1
+
+
+COMMANDS = (feed_command, dashboard_command, serve_command, evaluate_command)

@@ -3,7 +3,8 @@
 Hides: the signals and their thresholds. Pure. A `Portrait` gathers what several pages of a site's past had: addresses
 they linked to on the site itself, words of titles, and the weight of words in their texts. A new page is compared:
 
-- links: the share of its own links (same host) that the past had,
+- links: the share of its own links (same host) that the past had; addresses that sites of all kinds have (`/about`,
+  `/contact`) do not count,
 - title: the share of its title's words that the past had in titles,
 - text: the cosine of its words with those of the past (TF-IDF over the portrait's pages).
 
@@ -31,6 +32,16 @@ FEWEST_WORDS = 30
 MOST_PAGES = 24
 MOST_LINKS = 4000
 MOST_WORDS = 2000
+_GENERIC = frozenset(
+    (
+        "",
+        *("about", "about-us", "account", "archive", "archives", "blog", "cart", "category", "contact", "contact-us"),
+        *("cookies", "copyright", "en", "events", "faq", "feed", "gallery", "help", "home", "imprint", "impressum"),
+        *("index", "info", "jobs", "legal", "links", "login", "logout", "media", "menu", "news", "page", "press"),
+        *("privacy", "privacy-policy", "products", "register", "rss", "search", "services", "shop", "sitemap", "tag"),
+        *("tags", "team", "terms"),
+    )
+)
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -49,7 +60,15 @@ def page_of(document: Document, uri: str) -> Page:
     own = (urlsplit(link.uri).path or "/" for link in document.links if not link.embedded and _host(link.uri) == host)
     words = Counter(word.lower() for word in _WORD.findall(document.text))
     title = frozenset(word.lower() for word in _WORD.findall(document.title))
-    return Page(frozenset(own) - {"/"}, title, Counter(dict(words.most_common(MOST_WORDS))))
+    return Page(
+        frozenset(path for path in own if not _is_generic(path)), title, Counter(dict(words.most_common(MOST_WORDS)))
+    )
+
+
+def _is_generic(path: str) -> bool:
+    """Whether an address is one that sites of all kinds have: it does not tell one from another."""
+    name = path.strip("/").lower()
+    return name.rpartition(".")[0] in _GENERIC if "." in name else name in _GENERIC
 
 
 def _host(uri: str) -> str:
