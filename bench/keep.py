@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -45,9 +46,11 @@ def keep(folder: Path, more: list[str]) -> tuple[float, dict]:
     options = ["--index", "idx/", "--to", "public", "--data", "data", "--once", "--json"]
     budget = [] if "--max-bytes" in more else ["--max-bytes", "10MB"]
     command = [sys.executable, "-m", "recollect", "keep", *options, *budget, *more]
-    started = time.perf_counter()
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return time.perf_counter() - started, json.loads(done.stdout)
+    seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, {**json.loads(done.stdout), "cpu": cpu}
 
 
 def write_index(path: Path, count: int, seed: int) -> None:
@@ -62,7 +65,9 @@ def write_index(path: Path, count: int, seed: int) -> None:
         block = (
             f'{{"url": "http://host{host}.com/{place}", "mime": "text/html", "status": "200", "digest": "A{number}"}}'
         )
-        lines.append(f"com,host{host})/{place} {20100101000000 + chance.randrange(10**9)} {block}\n")
+        at = chance.randrange(10**8)
+        moment = f"20{10 + at % 10}{1 + at % 12:02d}{1 + at % 28:02d}{at % 24:02d}{at % 60:02d}{at // 60 % 60:02d}"
+        lines.append(f"com,host{host})/{place} {moment} {block}\n")
     path.write_text("".join(sorted(lines)))
 
 

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "desk": ("recollect.cli.desk", "desk", "run a recovery service: a form, a queue, mails, workers"),
     "diff": ("recollect.cli.maps", "diff", "what changed between two maps"),
     "discover": ("recollect.cli.discover", "discover", "find and install the maps that archives publish"),
+    "doctor": ("recollect.cli.doctor", "doctor", "check settings, folders, port, archives, maps, disk and clock"),
     "evaluate": ("recollect.cli.evaluate", "evaluate", "how well maps answer the lookups people make"),
     "filter": (
         "recollect.cli.derived",
