@@ -102,7 +102,7 @@ class Lane:
         return due
 
     def next(self, now: float) -> object | None:
-        """Give the next permit, if one is due and somebody waits."""
+        """Give the next permit, if one is due and a request waits."""
         if not self.turns or self.due(now) > now:
             return None
         job = self.turns.popleft()

@@ -163,7 +163,7 @@ def enqueue(
 
 
 Render = Callable[[Connection, Row, float], EmailMessage | None]
-"""Makes the message of a row, with its address and secrets; None when there is nobody left to write to."""
+"""Makes the message of a row, with its address and secrets; None when no recipient is left."""
 
 
 def send_due(database: Database, transport: Transport, render: Render, now: float, settings: DeskSettings) -> int:
@@ -199,7 +199,7 @@ def _take(c: Connection, now: float, render: Render) -> tuple[Row, EmailMessage 
     row = one(c.rows("SELECT * FROM outbox WHERE state = 'waiting' AND next_at <= ? ORDER BY number LIMIT 1", now))
     if row is None:
         return None
-    # Nobody else takes it meanwhile; if we die now, it is due again later.
+    # No other sender takes it meanwhile; after a crash here it is due again later.
     c.change("UPDATE outbox SET next_at = ?, attempts = attempts + 1 WHERE number = ?", now + _IN_FLIGHT, row["number"])
     return row, render(c, row, now)
 

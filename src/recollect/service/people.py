@@ -312,7 +312,7 @@ def tell_more(c: Connection, person: Recipient, wanted: bool) -> None:
 
 
 def shown_state(job: Job, person: Recipient | None) -> State:
-    """Of a job that others wait for, somebody who has not confirmed sees `pending`, and who left `cancelled`."""
+    """A recipient who has not confirmed sees `pending`, whatever others wait for, and one who left `cancelled`."""
     if person is not None and person.left_at is not None:
         return State.CANCELLED
     if person is not None and person.confirmed_at is None and job.state in (ACTIVE | DELIVERED):
@@ -321,7 +321,7 @@ def shown_state(job: Job, person: Recipient | None) -> State:
 
 
 def view(c: Connection, job: Job, person: Recipient | None, now: float) -> dict[str, Any]:
-    """What is told about a job, but for addresses of files: state, rank, estimate, progress, counts."""
+    """What a recipient sees of a job, except addresses of files: state, rank, estimate, progress, counts."""
     state = shown_state(job, person)
     status: Mapping[str, Any] = job.status
     told: dict[str, Any] = {

@@ -48,7 +48,7 @@ def _pages(folder: Path, front: str | None) -> list[Path]:
 
 def _draw(program: str, page: Path, picture: Path) -> bool:
     with tempfile.TemporaryDirectory(prefix="recollect-picture-") as profile:
-        # A sandbox without permissions: no script of the page runs, and it has an origin of nobody.
+        # A sandbox without permissions: no script of the page runs, and its origin is opaque.
         frame = Path(profile) / "frame.html"
         style = "border:0;width:1024px;height:768px;background:#fff"
         place = escape(page.resolve().as_uri())

@@ -27,7 +27,7 @@ _LOG_BYTES = 64_000
 
 
 class LeaseLost(RecollectError):
-    """The worker no longer holds the job: its lease ran out, or somebody else took or ended the job."""
+    """The worker no longer holds the job: its lease ran out, or another worker took or ended the job."""
 
 
 class UnknownJob(RecollectError):
@@ -110,7 +110,9 @@ def held(c: Connection, lease: Lease, now: float) -> Job:
         raise LeaseLost("the job is gone", where=lease.job)
     job = job_of(row)
     if job.state not in CLAIMED or job.fence != lease.fence:
-        raise LeaseLost("somebody else has the job", where=lease.job, why=f"it is {job.state}, fence {job.fence}")
+        raise LeaseLost(
+            "the job is not held by this worker", where=lease.job, why=f"it is {job.state}, fence {job.fence}"
+        )
     if job.lease_until is None or job.lease_until < now:
         raise LeaseLost("the lease ran out", where=lease.job)
     return job
@@ -174,7 +176,7 @@ def fail(c: Connection, lease: Lease, now: float, settings: DeskSettings, reason
 
 
 def release(c: Connection, lease: Lease, now: float) -> None:
-    """The worker shuts down: somebody else takes the job."""
+    """The worker shuts down: another one takes the job."""
     step(c, held(c, lease, now), Action.RELEASE, now, f"worker {lease.worker}")
 
 

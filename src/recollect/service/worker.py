@@ -151,7 +151,7 @@ class Worker:
             told = False
             while not self.stopping.is_set():
                 try:
-                    job = await self._claim(desk)
+                    job = await self._claim(desk, _CLAIM_SECONDS if told else 0.0)
                     if not told:
                         on_ready()
                         told = True
@@ -174,8 +174,9 @@ class Worker:
                 if self.options.once and job is not None:
                     return
 
-    async def _claim(self, desk: DeskClient) -> dict[str, Any] | None:
-        claim = asyncio.ensure_future(desk.post("/claim", timeout=_CLAIM_SECONDS + 15, patience=_CLAIM_SECONDS))
+    async def _claim(self, desk: DeskClient, patience: float) -> dict[str, Any] | None:
+        """The next job; the desk keeps the request for as long as we are patient."""
+        claim = asyncio.ensure_future(desk.post("/claim", timeout=patience + 15, patience=patience))
         stop = asyncio.ensure_future(self.stopping.wait())
         await asyncio.wait({claim, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
@@ -246,7 +247,7 @@ class Work:
 
     @contextlib.asynccontextmanager
     async def _folder(self) -> AsyncIterator[Path]:
-        """The job's own folder, or a new one when somebody who lost the job is still at work in it."""
+        """The job's own folder, or a new one while a worker that lost the job still uses it."""
         folder = self._options.work / self.id
         lock = _locked(folder)
         if lock is None:
@@ -281,7 +282,7 @@ class Work:
                 )
                 self._log.clear()
             except (Lost, NotAllowed) as error:
-                # Cancelled, paused, or somebody else has it: nothing of ours may go on.
+                # Cancelled, paused, or taken over: the subprocess must not go on.
                 self._lost = error
                 self._kill()
                 return

@@ -82,7 +82,7 @@ async def take(
 
 
 def full_view(desk: Desk, c: Any, job: Job, person: people.Recipient | None, token: str) -> dict[str, Any]:
-    """What is told about a job, with the addresses of its files."""
+    """What a recipient sees of a job, with the addresses of its files."""
     told = people.view(c, job, person, desk.now())
     told["status_url"] = status_url(desk.base_url, job.id, token) if token else None
     if State(told["state"]) in DELIVERED:

@@ -84,7 +84,7 @@ async def home(request: web.Request) -> web.Response:
 
 
 async def survey(request: web.Request) -> web.Response:
-    """What the archives have; asked when somebody wants to see it, limited by network."""
+    """What the archives have; asked for on demand, limited by network."""
     desk = desk_of(request)
     given = _asked(request)
     known = [archive.id for archive in desk.usual_archives()]

@@ -1,6 +1,6 @@
 """The desk as a process: database, budgets, mails, upkeep and workers of its own, until SIGTERM.
 
-Hides: starting, the tasks that run beside requests, and ending. SIGTERM: nobody new is let in, workers of this desk
+Hides: starting, the tasks that run beside requests, and ending. SIGTERM: no new requests, workers of this desk
 give their jobs back, requests under way have `drain` seconds.
 """
 
