@@ -129,6 +129,7 @@ Examples:
   recollect merge maps/*.ukvs.gz -o all.ukvs.zst
   recollect merge 2023.ukvs 2024.ukvs --spread -o both.ukvs
   recollect merge holdings.ukvs voids.ukvs -o map.ukvs
+  recollect merge index.ukvs sample.ukvs -o map.ukvs  the index wins; of the sample, what was seen
   recollect merge map.ukvs.gz -o map.ukvs.zst         write it in another container
 
 \b

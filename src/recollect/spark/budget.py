@@ -38,6 +38,7 @@ from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.demand import Asked, asked_in, demand_over
 from recollect.profiles.compaction.forecast import Fit, Smoothing
 from recollect.profiles.maps.plainmap import open_plain
+from recollect.profiles.maps.samples import refuse_sample
 from recollect.spark.exchange import Sizes
 from recollect.spark.gathered import Decided, Part, asked_between, decided_for, gathered, part_of, spellings
 from recollect.spark.maps import DOMAIN, NOWHERE, TOP, MapOnSpark, Ranged, find_maps, in_ranges, plain_header, spooled
@@ -82,6 +83,7 @@ def compact_by_budget(
     output = os.fspath(target)
     with session(cluster or Cluster()) as spark:
         (one,) = find_maps(spark, [os.fspath(source)])
+        refuse_sample(one.header, one.name, "compacted")
         if len(one.header.keys) > 1 or one.header.style != "ukvs" or one.header.lists_voids:
             raise UsageError("not a plain map of holdings", where=one.name, hint="--engine embedded")
         as_parts = parts or output.endswith("/")

@@ -28,6 +28,7 @@ from recollect.profiles.compaction.weights import (
     without_rollups,
 )
 from recollect.profiles.maps.plainmap import open_plain
+from recollect.profiles.maps.samples import refuse_sample
 from recollect.spark.exchange import Sizes
 from recollect.spark.maps import DOMAIN, TOP, find_maps, in_ranges, plain_header, spooled
 from recollect.spark.parts import Range, assemble, in_chunks
@@ -52,6 +53,7 @@ def compact_by_weights(
     weights, output = weights or Weights(), os.fspath(target)
     with session(cluster or Cluster()) as spark, ExitStack() as stack:
         (one,) = find_maps(spark, [os.fspath(source)])
+        refuse_sample(one.header, one.name, "compacted")
         if len(one.header.keys) > 1 or one.header.style != "ukvs":
             raise UsageError(
                 "a map with more columns than a key and a frequency", where=one.name, hint="--engine embedded"

@@ -19,6 +19,7 @@ from recollect.formats.ukvs import Header
 from recollect.model import Problem, ProgressCallback
 from recollect.profiles.maps.merge import MergeOptions, MergeResult, merge_maps
 from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
+from recollect.profiles.maps.samples import refuse_sample
 from recollect.spark.exchange import Sizes
 from recollect.spark.maps import find_maps, in_ranges, plain_header, spooled, without_header
 from recollect.spark.parts import Range, assemble, in_chunks
@@ -48,6 +49,7 @@ def merge(
     with session(cluster or Cluster()) as spark, ExitStack() as stack:
         maps = find_maps(spark, [os.fspath(path) for path in paths])
         for one in maps:
+            refuse_sample(one.header, one.name, "merged on Spark")
             if "frequency" not in one.header.values and one.header.style != "cdxj":
                 raise FormatError("a map without frequencies cannot be merged", where=one.name)
         header = merged_header(

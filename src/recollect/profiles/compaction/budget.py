@@ -36,6 +36,7 @@ from recollect.profiles.compaction.forecast import Fit, Forecaster, Smoothing
 from recollect.profiles.compaction.optimum import FREE, Costs, Optimiser, Solution, Stakes
 from recollect.profiles.compaction.prior import shares_of, spread
 from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
+from recollect.profiles.maps.samples import refuse_sample
 
 COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
 BETWEEN = 12  # maps tried between two optima
@@ -196,6 +197,7 @@ def opened(
     """A map and its branches; put in order first if it is not plain, sorted and unique."""
     threads = threads or os.cpu_count() or 1
     with open_plain(source, on_problem) as plain:
+        refuse_sample(plain.header, plain.label, "compacted")
         if plain.header.lists_voids:
             raise RecollectError(
                 "a map of voids has nothing to compact by budget",

@@ -36,6 +36,7 @@ from recollect.kernels import walk as kernels
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.maps.lookup import MementoMap, keys_of
+from recollect.profiles.maps.samples import refuse_sample
 from recollect.uris import ancestors
 
 Ints = NDArray[np.int64]
@@ -89,6 +90,8 @@ def make_voids(
     tell = progress or (lambda _progress: None)
     with ExitStack() as stack:
         known = [stack.enter_context(MementoMap.open(path)) for path in maps]
+        for one in known:
+            refuse_sample(one.header, one.path, "used to find voids")
         if any(one.header.policy != "HxPx" for one in known):
             raise UsageError("voids need a map of whole keys", why="its policy is another than HxPx")
         log = read_lookups([os.fspath(path) for path in logs], on_problem, asked)

@@ -44,6 +44,7 @@ from recollect.model import Progress, ProgressCallback
 from recollect.profiles.compaction.fit import fit_power_law
 from recollect.profiles.maps.jsonmerge import merged_block
 from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
+from recollect.profiles.maps.samples import refuse_sample
 
 Bytes = NDArray[np.uint8]
 
@@ -121,6 +122,7 @@ def compact_by_weights(
     """Compact a map into another, or into itself. With `fit`, a and k are fitted to the map's own tree first."""
     weights = weights or Weights()
     with open_plain(source, on_problem) as plain:
+        refuse_sample(plain.header, plain.label, "compacted")
         if len(plain.header.keys) > 1:
             return _compact_columns(plain, target, weights, fit, threads, on_problem)
         try:

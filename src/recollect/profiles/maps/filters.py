@@ -47,6 +47,7 @@ from recollect.formats.ukvs import Header, open_map
 from recollect.formats.ukvs.periods import Period
 from recollect.model import Progress, ProgressCallback
 from recollect.profiles.maps.lookup import Lookup, keys_of
+from recollect.profiles.maps.samples import refuse_sample
 from recollect.uris import lookup_keys, parse_policy, policy_key, segments, uri_key
 
 MAGIC = b"RCFILT01"
@@ -116,6 +117,7 @@ class _Keys:
         self.levels: set[tuple[str, int]] = set()
         with open_map(path) as opened:
             self.header = opened.header
+        refuse_sample(self.header, path, "put into a filter")
         if self.header.lists_voids:
             raise UsageError("a map of voids has nothing to put into a filter", where=path)
         self.policy = parse_policy(policy).name if policy else self.header.policy

@@ -56,6 +56,7 @@ from recollect.profiles.maps.mapinputs import (
     pages_together,
 )
 from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
+from recollect.profiles.maps.samplemerge import merge_into_index, merge_samples, samples_among
 from recollect.profiles.maps.scopes import Layer, Scope, ScopeStack, is_wildcard, scopes, wildcard_line
 from recollect.profiles.maps.windows import Stretch, stretches
 
@@ -105,6 +106,9 @@ def merge_maps(
     options = options or MergeOptions()
     if not paths:
         raise UsageError("nothing to merge", hint="recollect merge MAP... -o OUT")
+    names = [os.fspath(path) for path in paths]
+    if samples := samples_among(names):
+        return _with_samples(names, samples, output, options, on_problem, progress)
     with ExitStack() as stack:
         maps = enumerate(pages_together([os.fspath(path) for path in paths]))
         inputs = [stack.enter_context(MapInput(files, index, options.temp_dir)) for index, files in maps]
@@ -131,6 +135,21 @@ def merge_maps(
             merger.write(writer, ScopeStack(totals))
             merger.result.keys = writer.count
         return merger.result
+
+
+def _with_samples(
+    names: Sequence[str],
+    samples: Sequence[str],
+    output: str | os.PathLike[str],
+    options: MergeOptions,
+    on_problem: OnProblem | None,
+    progress: ProgressCallback | None,
+) -> MergeResult:
+    indexes = [name for name in names if name not in samples]
+    if indexes:
+        usual = partial(merge_maps, options=options, on_problem=on_problem, progress=progress)
+        return merge_into_index(indexes, samples, output, usual, options.temp_dir)
+    return MergeResult(len(samples), keys=merge_samples(samples, output, options.archive, options.updated_at))
 
 
 class _Merger:

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import FormatError
+from recollect.errors import FormatError, UsageError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header, Record
 from recollect.uris import ancestors, segments
@@ -250,6 +250,17 @@ def _drop_contradicted(frequencies: dict[bytes, Frequency], observed: Observed) 
 def is_sample(header: Header) -> bool:
     """Whether a map is one of a sample."""
     return header.meta.get("scope") == SCOPE
+
+
+def refuse_sample(header: Header, where: str, what: str) -> None:
+    """Raise UsageError for a map of a sample, where a command takes what a map lacks for absent."""
+    if is_sample(header):
+        raise UsageError(
+            f"a map of a sample cannot be {what}",
+            where=where,
+            why="what it lacks is unknown, and its counts are those of the sample",
+            hint="`recollect sample map RUN` says what it is worth; `recollect merge INDEX SAMPLE` adds what was seen",
+        )
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ def _asked_in_bulk(text: MappedText, lookups: Lookups) -> NDArray[np.bool_]:
     kernels.answers_at(text.data, positions, answers)
     asked = np.zeros(len(lookups.uris), np.bool_)
     asked[lookups.owners[answers != kernels.NO]] = True  # of several spellings, what holds something wins
-    if text.header.lists_voids:
+    if not text.header.is_complete:
         named = np.zeros(len(lookups.uris), np.bool_)
         named[lookups.owners[positions >= 0]] = True
         asked |= ~named

@@ -34,6 +34,7 @@ from recollect.profiles.indexes.profile import Tally
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions
 from recollect.profiles.indexes.select import Filter, Selection
+from recollect.profiles.maps.samples import refuse_sample
 from recollect.profiles.statistics.distribution import Distribution, distribution_of
 from recollect.profiles.statistics.statscan import (
     CaptureCounts,
@@ -307,6 +308,7 @@ def count_map(path: str, on_problem: OnProblem, seen: SortedSurts) -> MapCounts:
     """Go through a map, or a range of one; its keys are counted in `seen`."""
     total = MapCounts()
     with open_map(path, on_problem) as opened:
+        refuse_sample(opened.header, path, "described by its counts")
         keys: list[bytes] = []
         counts: list[int] = []
         for record in opened.records(ordered=True):
