@@ -170,6 +170,7 @@ def _unpacked(collector: Collector, output: Path, opener: Opener, max_size: int,
     used = {one["class"]: one["version"] for one in restored}
     return {
         "classes": collector.classes(),
+        "too_new": [name for name in collector.classes() if until is not None and _oldest(collector, name) > until],
         "other_versions": [
             {
                 "class": one.version.name,
@@ -225,6 +226,17 @@ def _show(collector: Collector, result: dict[str, Any], output: Path, quiet: boo
             talk(f"{one['class']}: {count_of(one['files'], 'file')} of version {one['version']} in {output}")
     for name in result["classes"]:
         if name not in came and not any(one["class"] == name for one in [*result["locked"], *result["failures"]]):
-            talk(f"{name}: not enough blocks; try again when archives have captured more, or add other sources")
+            talk(f"{name}: {_missing(name in result['too_new'], _oldest(collector, name))}")
     if not result["classes"]:
         talk("no blocks were found")
+
+
+def _oldest(collector: Collector, name: str) -> str:
+    """The oldest version of a class that is known, as 14 digits; empty when none is."""
+    return min((one.version.at for one in collector.standings() if one.version.name == name), default="")
+
+
+def _missing(is_too_new: bool, oldest: str) -> str:
+    if is_too_new:
+        return f"no version is that old; the oldest is {oldest}; give a later --version, or none"
+    return "not enough blocks; try again when archives have captured more, or add other sources"

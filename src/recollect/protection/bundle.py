@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
+from typing import NoReturn
 from urllib.parse import quote, urlsplit
+from xml.sax.saxutils import unescape
 
 from recollect.errors import FormatError, UsageError
 from recollect.model import ProgressCallback
@@ -35,17 +37,31 @@ CREATE TABLE page (path TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE spare (number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 """
 _ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
+_PATH = re.compile(r"/|https?://", re.IGNORECASE)
 _LOC = re.compile(r"<loc>\s*([^<\s]+)\s*</loc>")
 
 
 def read_paths(source: Path) -> list[str]:
     """Paths of pages: one per line, as /path or as a URL, or those of a sitemap."""
-    text = source.read_text(encoding="utf-8", errors="replace")
-    lines = _LOC.findall(text) if "<urlset" in text else [line.strip() for line in text.splitlines()]
-    paths = {path_of(line) for line in lines if line and not line.startswith("#")}
-    if not paths:
-        raise UsageError("no paths", where=str(source), hint="one path per line, or a sitemap")
-    return sorted(paths)
+    text = source.read_text(encoding="utf-8-sig", errors="replace")
+    if "<urlset" in text:
+        return sorted({path_of(unescape(address)) for address in _LOC.findall(text)}) or _no_paths(source)
+    paths = set()
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if line and not line.startswith("#"):
+            if not _PATH.match(line):
+                raise UsageError(
+                    "neither a path nor a URL",
+                    where=f"{source}:{number}",
+                    why=ascii(line[:60]),
+                    hint="give a folder of pages, a sitemap, or a list of paths that begin with /",
+                )
+            paths.add(path_of(line))
+    return sorted(paths) or _no_paths(source)
+
+
+def _no_paths(source: Path) -> NoReturn:
+    raise UsageError("no paths", where=str(source), hint="one path per line, or a sitemap")
 
 
 def path_of(target: str) -> str:
@@ -65,6 +81,8 @@ def write(
 ) -> Applied:
     """Write the blocks of these pages into a file; again to bring it up to date."""
     check_lock(options.lock)
+    if path.is_dir():
+        raise UsageError("the output is a folder", where=str(path), hint="name a file, as in -o site.blocks")
     known, had = _known(path, options)
     spares = [f"spare {number}" for number in range(max(_LEAST_SPARE, len(pages) // _SPARE))]
     sealed = [seal_class(packing, known, options) for packing in packings]

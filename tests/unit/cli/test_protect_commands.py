@@ -14,6 +14,7 @@ import pytest
 from protected_sites import contents, write_app, write_site
 from pywb_archive import Capture, write_warc
 from recollect.cli.main import run
+from recollect.protection.bundle import Bundle, read_paths
 
 SMALL = 3_000
 
@@ -273,3 +274,35 @@ def test_wrong_openers_are_named_before_any_page_is_read(
     assert run(["reclaim", "http://nowhere.example/", "-o", "back", option, "bad"]) == 2
     assert "passphrase" in (text := capsys.readouterr().err) or "identity" in text
     assert not (world / "back").exists()
+
+
+def test_a_date_before_all_versions_is_said(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    apply()
+    assert run(["reclaim", "site", "-o", "back", "--version", "2020"]) == 1
+    text = capsys.readouterr().err
+    assert "no version is that old" in text and "not enough blocks" not in text
+
+
+@pytest.mark.parametrize("target", ["index.html", "style.css"])
+def test_a_file_that_is_not_a_list_of_paths_is_refused(
+    world: Path, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
+    command = ["protect", "apply", f"site/{target}", "--files", "app/", "--key", "site.key", "-o", "site.blocks"]
+    assert run(command) == 2
+    assert f"site/{target}:1" in capsys.readouterr().err and not (world / "site.blocks").exists()
+
+
+def test_blocks_of_a_dynamic_site_go_into_a_file(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (world / "paths.txt").write_text("\ufeff/about\nhttps://site.example/a?b=1&c=2\n", encoding="utf-8")
+    command = ["protect", "apply", "paths.txt", "--files", "app/", "--key", "site.key", "-o"]
+    assert run([*command, "site"]) == 2
+    assert "the output is a folder" in capsys.readouterr().err
+    assert run([*command, "si#te?.blocks"]) == run([*command, "si#te?.blocks"]) == 0
+    assert "0 files changed" in capsys.readouterr().err
+    blocks = Bundle("si#te?.blocks")
+    assert "class=manifest" in blocks.text_for("/about")  # the site's root is not in the list
+
+
+def test_addresses_in_a_sitemap_are_unescaped(tmp_path: Path) -> None:
+    (tmp_path / "sitemap.xml").write_text("<urlset><url><loc>http://x.example/a?b=1&amp;c=2</loc></url></urlset>")
+    assert read_paths(tmp_path / "sitemap.xml") == ["/a?b=1&c=2"]

@@ -413,3 +413,8 @@ def test_a_signed_manifest_without_sense_is_ignored(value: object) -> None:
     collector = Collector()
     assert collector.add("page", write(Block(version, 0, 1, payload), OTHER_KEY).encode())
     assert collector.classes() == [] and not collector.is_satisfied()
+
+
+def test_a_small_share_does_not_make_a_vault_of_thousands() -> None:
+    assert spread([20_000_000], 300, 0.01, None).vault < 300
+    assert spread([20_000_000], 300, 0.1, 200_000).need * 10 <= spread([20_000_000], 300, 0.1, 200_000).pages
