@@ -26,7 +26,7 @@ from recollect.formats.logs import read_lookups
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import profile
-from recollect.profiles.maps.lookup import MementoMap
+from recollect.profiles.maps.lookup import MementoMap, open_for_many
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 SEED = 2019
@@ -56,6 +56,7 @@ def main() -> None:
             return
         wrong = report(end_of_term(room), room)
         judge(wrong)
+        report_sets(end_of_term(room), room)
         for archive in timemaps(room):
             report(archive, room)
 
@@ -141,11 +142,36 @@ def report(archive: Archive, room: Path) -> dict[str, float]:
     return results
 
 
-def check(archive: Archive, small: Path, truth: list[bool]) -> int:
+def report_sets(archive: Archive, room: Path) -> None:
+    """Hashed sets against lines in clear, by compressed bytes: all lookups without a log, halves with one."""
+    everything = [*archive.test, *archive.train.read_text(errors="surrogateescape").splitlines()]
+    with MementoMap.open(archive.full) as full:
+        of_all = [found.answer == "yes" for found in full.lookup_many(everything)]
+        of_test = [found.answer == "yes" for found in full.lookup_many(archive.test)]
+    print(
+        f"\n{archive.name}: by bytes, compressed\n{'method':<24}{'bytes':>10}{'right':>10}{'wrong':>10}{'seconds':>9}"
+    )
+    small = room / "small.ukvs.zst"
+    compact_by_budget(archive.full, small, Budget(max_cost=0.01), lookups=read_lookups(archive.train))
+    today = small.stat().st_size
+    for size, log in ((326_000, None), (600_000, None), (today, archive.train)):
+        for sets in (False, True):
+            started = time.monotonic()
+            lookups = read_lookups(log) if log else None
+            compact_by_budget(archive.full, small, Budget(max_bytes=size, sets=sets), lookups=lookups)
+            seconds = time.monotonic() - started
+            truth, asked = (of_test, archive.test) if log else (of_all, everything)
+            wrong = check(archive, small, truth, asked)
+            name = f"{'sets' if sets else 'clear'}, {'log' if log else 'prior'}"
+            right = 1 - wrong / len(truth)
+            print(f"{name:<24}{small.stat().st_size:>10,}{right:>10.2%}{wrong:>10,}{seconds:>9.1f}", flush=True)
+
+
+def check(archive: Archive, small: Path, truth: list[bool], asked: list[str] | None = None) -> int:
     """Wrong answers of a map; ends the program if it misses anything held."""
     wrong = 0
-    with MementoMap.open(small) as compacted:
-        for held, found in zip(truth, compacted.lookup_many(archive.test), strict=True):
+    with open_for_many(small) as compacted:
+        for held, found in zip(truth, compacted.lookup_many(asked or archive.test), strict=True):
             if held and found.answer != "yes":
                 sys.exit(f"false negative: {found.uri}")
             wrong += not held and found.answer == "yes"

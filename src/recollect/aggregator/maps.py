@@ -260,13 +260,14 @@ def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
     key = lookup.key.decode("utf-8", "replace")
     wild = key.endswith("*")
     chance = WILDCARD_CHANCE if wild and lookup.answer == "yes" else None
-    sources = (one.source,) if lookup.answer == "yes" else ()
+    source = Source.SET if lookup.by_set else one.source
+    sources = (source,) if lookup.answer == "yes" else ()
     if lookup.frequency is None:  # a filter counts nothing, and one key in 2^bits that it lacks seems to be there
         factor = 1.0 if wild else 2.0 ** _bits(one.holdings)
         return Evidence(lookup.answer, one.source, key, chance=chance, sources=sources, factor=factor)
     expected = _expected(lookup.frequency, wild=wild) if lookup.answer == "yes" else 1.0
     exact = lookup.answer == "yes" and not wild
-    said = Evidence(lookup.answer, one.source, key, str(lookup.frequency), expected, chance=chance, sources=sources)
+    said = Evidence(lookup.answer, source, key, str(lookup.frequency), expected, chance=chance, sources=sources)
     return said._replace(exact=True) if exact else said
 
 

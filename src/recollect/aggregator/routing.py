@@ -42,6 +42,8 @@ class Source(StrEnum):
     NOTHING = ""
     RULE = "rule"
     MAP = "map"
+    SET = "set"
+    """The hashed set of a wildcard in a map."""
     VOIDS = "voids"
     FILTER = "filter"
     LEARNED = "learned"

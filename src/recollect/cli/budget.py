@@ -31,6 +31,9 @@ BUDGET_OPTIONS: tuple[Callable[..., Any], ...] = (
         help="What people ask for: URLs, SURTs, access or MemGator logs; repeatable.  [default: a built-in guess]",
     ),
 )
+SETS_OPTION = click.option(
+    "--sets", is_flag=True, help="Let wildcards carry hashed sets of what lies below: more right answers per byte."
+)
 BUDGET_NAMES = ("max_cost", "max_keys", "max_bytes", "min_accuracy", "lookups")
 
 
@@ -46,7 +49,7 @@ def budget_of(options: dict[str, Any]) -> Budget:
             why="" if not given else " and ".join(f"--{name.replace('_', '-')}" for name in given),
             hint="give one of --max-cost 1%, --max-keys N, --max-bytes 10MB, --min-accuracy 90%",
         )
-    return Budget(**limits, rollup_tlds=options["rollup_tlds"])
+    return Budget(**limits, rollup_tlds=options["rollup_tlds"], sets=options["sets"])
 
 
 def summarise_budget(report: dict[str, Any]) -> None:
@@ -54,6 +57,7 @@ def summarise_budget(report: dict[str, Any]) -> None:
     talk(
         f"{report['cost']:.3%} of {report['uri_rs']:,} URI-Rs; "
         f"wildcards among the keys: {report['wildcards']:,}, voids: {report['voids']:,}"
+        + (f", hashed sets: {report['sets']:,}" if report["sets"] else "")
     )
     if report["lookups"]:
         talk(

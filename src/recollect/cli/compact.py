@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, budget_of, summarise_budget
+from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, SETS_OPTION, budget_of, summarise_budget
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.engines import Compacting, Engine, engine_options, taken_engine
 from recollect.cli.forms import asked_of, form_options, lookups_of
@@ -30,6 +30,7 @@ Examples:
   recollect compact map.ukvs -o small.ukvs --max-cost 1%                the best map of one key per 100 URI-Rs
   recollect compact map.ukvs -o small.ukvs.gz --max-bytes 10MB --lookups access.log.gz
   recollect compact map.ukvs -o small.ukvs --min-accuracy 90% --lookups urls.txt
+  recollect compact map.ukvs -o small.ukvs.zst --max-bytes 326kB --sets  hashed sets: more right answers per byte
 
 \b
 By weights: a node rolls up into one wildcard when it has more than weight * a * depth^-k children. Smaller weights,
@@ -78,6 +79,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("source", metavar="MAP")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The smaller map; .gz and .zst are compressed.")
 @_options
+@SETS_OPTION
 @form_options("lookups")
 @click.option("--rollup-tlds", is_flag=True, help="Let top-level domains roll up too (com,*).")
 @click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: the cores there are]")
@@ -105,6 +107,8 @@ def compact(source: str, output: str, **options: Any) -> int:
         on_problem = _stop_at_once if options["strict"] else problems.append
         job = Compacting(source, output, options["threads"] or 0, on_problem, progress)
         started = time.monotonic()
+        if options["sets"] and not any(options[name] for name in BUDGET_NAMES):
+            raise UsageError("hashed sets need a budget", hint="add --max-bytes 10MB, for example")
         way = _by_budget if any(options[name] for name in BUDGET_NAMES) else _by_weights
         report = way(engine, job, options)
         report["seconds"] = round(time.monotonic() - started, 3)

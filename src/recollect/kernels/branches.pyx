@@ -266,6 +266,29 @@ def sum_up(const unsigned char[::1] data, Branch[::1] branch, int64_t[::1] kinds
                 one.flags |= OPEN
 
 
+def row_names(
+    const unsigned char[::1] data, const int64_t[::1] offsets, int64_t[::1] lengths, unsigned char[::1] roots
+):
+    """The length of the name of each row's node: its key without trailing slashes; `roots` marks the roots of hosts,
+    whose exact key has a slash after its name."""
+    cdef Py_ssize_t row, at, end
+    with nogil:
+        for row in range(offsets.shape[0]):
+            at = offsets[row]
+            end = token_end(&data[0], at, data.shape[0])
+            while end > at + 1 and data[end - 1] == c"/":
+                end -= 1
+            lengths[row] = end - at
+            roots[row] = data[end - 1] == c")" and _first_paren(&data[at], end - at) == end - at - 1
+
+
+cdef inline Py_ssize_t _first_paren(Bytes key, Py_ssize_t length) noexcept nogil:
+    cdef Py_ssize_t at = 0
+    while at < length and key[at] != c")":
+        at += 1
+    return at
+
+
 # A log over a map: its nodes matched with branches and leaves.
 
 

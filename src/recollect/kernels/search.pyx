@@ -503,6 +503,38 @@ def answers_at(const unsigned char[::1] text, const int64_t[::1] positions, unsi
                 answers[row] = <unsigned char>_verdict(&text[0], positions[row], text.shape[0]).answer
 
 
+def mark_sets(const unsigned char[::1] text, const int64_t[::1] positions, unsigned char[::1] marks):
+    """Mark the positions of wildcards whose line may have a hashed set; returns whether there are any."""
+    cdef Py_ssize_t row, at, end, last = -1
+    cdef bint has = False, found = False
+    cdef Verdict verdict
+    with nogil:
+        for row in range(positions.shape[0]):
+            at = positions[row]
+            if at < 0:
+                continue
+            if at != last:
+                last, has = at, False
+                verdict = _verdict(&text[0], at, text.shape[0])
+                if verdict.key_end > at and text[verdict.key_end - 1] == c"*":
+                    end = find_byte(&text[0], c"\n", verdict.end, text.shape[0])
+                    has = _has_set(&text[0], verdict.end, end)
+            marks[row] = has
+            found |= has
+    return found
+
+
+cdef bint _has_set(Bytes text, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
+    """Whether `"set"` stands in text[at:end]."""
+    while True:
+        at = find_byte(text, c'"', at, end)
+        if at + 5 > end:
+            return False
+        if text[at + 1] == c"s" and text[at + 2] == c"e" and text[at + 3] == c"t" and text[at + 4] == c'"':
+            return True
+        at += 1
+
+
 cdef inline Py_ssize_t _put(
     unsigned char *out, Py_ssize_t to, Bytes text, Py_ssize_t length, unsigned char after
 ) noexcept nogil:
@@ -515,6 +547,7 @@ cdef inline Py_ssize_t _put(
 def write_answers(
     const unsigned char[::1] text,
     const int64_t[::1] positions,
+    const unsigned char[::1] denied,
     int absent,
     const unsigned char[::1] lines,
     const int64_t[::1] offsets,
@@ -524,7 +557,8 @@ def write_answers(
 ):
     """Write `line TAB answer TAB key TAB frequency` for each line; returns the bytes written.
 
-    `positions` are those of deciding lines, -1 for none (then the answer is `absent`), -2 for a line that is no URI.
+    `positions` are those of deciding lines, -1 for none (then the answer is `absent`), -2 for a line that is no URI;
+    `denied` marks those that the set of a line denies.
     `tally` counts the answers.
     """
     cdef Py_ssize_t row, at, to = 0
@@ -543,7 +577,7 @@ def write_answers(
             answer = UNSURE if at == -2 else absent
             if at >= 0:
                 verdict = _verdict(&text[0], at, text.shape[0])
-                answer = verdict.answer
+                answer = NO if denied[row] else verdict.answer
             to = _put(target, to, &lines[offsets[row]], lengths[row], c"\t")
             to = _put(target, to, words[answer], word_lengths[answer], c"\t")
             if at >= 0:

@@ -39,7 +39,8 @@ def _site_key(uri: str, scope: Scope) -> bytes:
 
 
 def _has_key_below(path: Path, prefixes: Iterable[bytes]) -> bool:
-    wanted = [b"\n" + prefix for prefix in prefixes]
+    # A hashed set lists nothing: what it may hold of a site is unknown.
+    wanted = [*(b"\n" + prefix for prefix in prefixes), b'"set"']
     longest = max(len(text) for text in wanted)
     tail = b"\n"
     try:

@@ -78,6 +78,12 @@ def compact_by_budget(
     progress: ProgressCallback | None = None,
 ) -> BudgetCompaction:
     """Compact a map into another, or into itself, within a budget, on Spark; `lookups` says what people ask for."""
+    if budget.sets:
+        raise UsageError(
+            "hashed sets are not chosen on Spark",
+            why="a set is of all that lies below its wildcard, and ranges are worked on apart",
+            hint="leave out --engine spark, or --sets",
+        )
     if budget.min_accuracy is not None and lookups is None:
         raise UsageError("an accuracy can only be met for known lookups", hint="add --lookups LOG")
     output = os.fspath(target)

@@ -54,6 +54,21 @@ def test_maps_voids_filters_and_policies(tmp_path: Path) -> None:
     assert maps.evidence("dns:example.com") == {}
 
 
+def test_a_hashed_set_decides_by_name(tmp_path: Path) -> None:
+    held = [f"com,site{n % 3})/d{n % 7}/p{n}" for n in range(3000)]
+    (tmp_path / "full.ukvs").write_text(HEAD + "".join(f"{key} 2/1\n" for key in sorted(held)))
+    small = tmp_path / "maps" / "a.ukvs"
+    small.parent.mkdir()
+    assert run(["compact", str(tmp_path / "full.ukvs"), "-o", str(small), "--max-bytes", "6kB", "--sets", "-q"]) == 0
+    assert run(["validate", str(small)]) == 0
+    maps = Maps.open(small.parent, archives("a"))
+    assert maps.problems == ()
+    assert {maps.evidence(f"http://site{n % 3}.com/d{n % 7}/p{n}")["a"].answer for n in range(3000)} == {"yes"}
+    absent = [maps.evidence(f"http://site1.com/d1/absent{n}")["a"] for n in range(200)]
+    assert {found.source for found in absent} == {Source.SET}
+    assert sum(found.answer == "no" for found in absent) > 150
+
+
 def test_expectations_order_exact_keys_before_wildcards(tmp_path: Path) -> None:
     (tmp_path / "a.ukvs").write_text(HEAD + "com,example)/ 7/1\ncom,example)/* 40/10\norg,* 5+\n")
     maps = Maps.open(tmp_path, archives("a"))

@@ -23,6 +23,7 @@ from recollect.formats.ukvs import lenient
 from recollect.formats.ukvs.header import Builder, Header
 from recollect.formats.ukvs.periods import Period
 from recollect.formats.ukvs.records import inner_frequency, shown, split
+from recollect.formats.ukvs.setblocks import set_fault
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.uris import uri_key
 
@@ -207,8 +208,11 @@ class _Check:
     def _values(self, tokens: list[bytes], block: bytes, line: bytes) -> Iterator[Fault]:
         assert self._header is not None
         try:
-            if block and not isinstance(lenient.loads(block), dict):
+            found = lenient.loads(block) if block else {}
+            if not isinstance(found, dict):
                 raise FormatError("bad JSON", why="not an object")
+            if "set" in found and (reason := set_fault(found["set"], tokens[0])):
+                yield self._fault("bad-set", reason, line)
         except FormatError as error:
             yield self._fault("bad-json", str(error), block)
             return

@@ -57,6 +57,7 @@ class Budget:
     max_bytes: int | None = None
     min_accuracy: float | None = None
     rollup_tlds: bool = False
+    sets: bool = False  # wildcards may carry hashed sets
 
     def __post_init__(self) -> None:
         limits = (self.max_cost, self.max_keys, self.max_bytes, self.min_accuracy)
@@ -90,6 +91,7 @@ class BudgetCompaction:
     smoothing: Smoothing | None
     rolled_up: str  # "", "tlds" or "root": how far up wildcards had to go, or go because the log shows that it pays
     rolled_up_by_log: bool
+    sets: int = 0
 
     @property
     def cost(self) -> float:
@@ -182,6 +184,10 @@ def compact_by_budget(
         _tell(progress, "reading lookups", 1)
         case = Case.of(branches, lookups, plain.header.policy)
         _tell(progress, "choosing", 2)
+        if budget.sets:
+            from recollect.profiles.compaction.withsets import compact_with_sets
+
+            return compact_with_sets(plain, case, budget, target, threads or os.cpu_count() or 1)
         if budget.max_bytes is not None:
             choice = _within_bytes(plain, case, budget, target)
         else:
@@ -441,10 +447,17 @@ def outcome(case: Case, choice: Choice) -> BudgetCompaction:
 
 def budget_header(header: Header, budget: Budget, choice: Choice) -> Header:
     """The header of a compacted map, which says how it was compacted."""
+    return set_header(header, budget, choice.expected_wrong)
+
+
+def set_header(header: Header, budget: Budget, expected_wrong: float) -> Header:
+    """The header of a map compacted by budget, with sets or without."""
     limits = ("max_cost", "max_keys", "max_bytes", "min_accuracy")
     how: dict[str, object] = {"by": "budget"}
+    if budget.sets:
+        how["sets"] = True
     how |= {name: limit for name in limits if (limit := getattr(budget, name)) is not None}
     if "compaction" not in header.meta:  # else nobody knows what its wildcards answer wrongly
-        how["expected_wrong"] = float(f"{choice.expected_wrong:.4g}")
+        how["expected_wrong"] = float(f"{min(1.0, expected_wrong):.4g}")
     # A map without any header gets ours, and says what its columns are.
     return replace(header, context=header.context or Header().context, meta={**header.meta, "compaction": how})

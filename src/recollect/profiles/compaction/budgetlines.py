@@ -7,7 +7,7 @@ keys below have none, its counts are lower bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from recollect.kernels.branches import ABSENT, JSON, LEAF, OWN, TOTAL, VOID
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.optimum import Solution
 from recollect.profiles.maps.jsonmerge import merged_block
+from recollect.profiles.maps.sets import items_of, with_sets, without_sets
 
 PIECE = 1 << 22  # of output per step
 JOIN_AT = 64  # blocks are joined when so many have come together, so that they do not pile up
@@ -35,7 +36,7 @@ def lines_of(
     kernels.keep_rows(
         branches.rows.branch, branches.rows.role, branches.up, state, solution.decide, keep.view(np.uint8)
     )
-    lines = _wildcards(branches, np.flatnonzero((state == 1) & (above == 0)))
+    lines = wildcard_lines(branches, np.flatnonzero((state == 1) & (above == 0)))
     void = (state == 0) & (above == 1)
     void[:count] &= (branches.flags & VOID) == 0  # the map has the others already
     for branch in np.flatnonzero(void).tolist():
@@ -48,11 +49,11 @@ def lines_of(
     for branch in np.flatnonzero(zero & ((branches.flags & ABSENT) == 0)).tolist():
         lines.append(branches.exact(branch) + b" 0")
     # A key ends at a space, which is below all bytes of keys, so lines are in the order of their keys.
-    return _merged(branches, keep, sorted(lines))
+    return merged_lines(branches, keep, sorted(lines))
 
 
-def _wildcards(branches: Branches, chosen: NDArray[np.int64]) -> list[bytes]:
-    """Wildcard keys with their totals and JSON blocks."""
+def wildcard_lines(branches: Branches, chosen: NDArray[np.int64], sets: Mapping[int, str] | None = None) -> list[bytes]:
+    """Wildcard keys with their totals and JSON blocks; `sets` has the blocks of those with hashed sets."""
     lengths = branches.wildcard_bytes(chosen) - 1
     ends = np.cumsum(lengths)
     text = np.empty(int(lengths.sum()), np.uint8)
@@ -72,8 +73,15 @@ def _wildcards(branches: Branches, chosen: NDArray[np.int64]) -> list[bytes]:
     if (branches.rows.role & JSON).any():
         blocks = _blocks(branches, chosen)
         for number, branch in enumerate(chosen.tolist()):
-            if branch in blocks:
-                lines[number] += b" " + blocks[branch].encode("utf-8", "surrogateescape")
+            if blocks.get(branch):
+                own = blocks[branch]
+                if sets:
+                    own = with_sets(own, items_of(sets[branch]))
+                lines[number] += b" " + own.encode("utf-8", "surrogateescape")
+            elif sets:
+                lines[number] += b" " + sets[branch].encode()
+    elif sets:
+        lines = [line + b" " + sets[branch].encode() for line, branch in zip(lines, chosen.tolist(), strict=True)]
     return lines
 
 
@@ -120,10 +128,12 @@ def _add(below: dict[int, list[str]], branch: int, block: str) -> None:
 
 def _joined(blocks: list[str], *, partial: bool = False) -> str:
     """One block for blocks of different keys, whose counts add up."""
-    return merged_block(blocks, Frequency.__add__, partial=partial)[0] if len(blocks) > 1 or partial else blocks[0]
+    if len(blocks) > 1 or partial:
+        return merged_block(blocks, Frequency.__add__, partial=partial)[0]
+    return without_sets(blocks[0])
 
 
-def _merged(branches: Branches, keep: NDArray[np.bool_], lines: list[bytes]) -> Iterator[bytes]:
+def merged_lines(branches: Branches, keep: NDArray[np.bool_], lines: list[bytes]) -> Iterator[bytes]:
     """Kept rows and new lines in the order of bytes, in pieces."""
     data, offset = branches.data, branches.rows.offset
     text = np.frombuffer(b"".join(lines), np.uint8)

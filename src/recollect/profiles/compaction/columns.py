@@ -28,6 +28,7 @@ from recollect.profiles.maps.jsonmerge import merged_block
 from recollect.profiles.maps.lookup import whole_of
 from recollect.profiles.maps.maptext import MapText, open_text
 from recollect.profiles.maps.merge import MergeOptions, merge_maps
+from recollect.profiles.maps.sets import without_sets
 from recollect.uris import ancestors, lookup_keys
 
 Result = TypeVar("Result")
@@ -90,7 +91,8 @@ def _write_rows(
             for record in rows:
                 count += 1
                 if owner is not None and (owner == key or not record.frequency.is_void):
-                    sorter.add(format_line(record._replace(key=owner), plain))
+                    # A set leaves out what stood in lines of its own, which may be gone now.
+                    sorter.add(format_line(record._replace(key=owner, json=without_sets(record.json)), plain))
         with Writer(target, header) as writer:
             for record in _added_up(parse_line(line, plain) for line in sorter):
                 writer.write(record)

@@ -104,7 +104,7 @@ class Forecaster:
         pass_on(branches.up, self._onward, new[:, ON] / np.where(weight > 0, weight, 1.0), shares.weight, mass)
         staying = shares.stay / (shares.stay + shares.leave)
         own = mass * (self._stop + new[:, MISS] * staying)
-        own[_perhaps_held(branches)] = 0.0
+        own[perhaps_held(branches)] = 0.0
         return mass * new[:, MISS] * (1 - staying), own, self._absent * mass[self.demand.absence_at]
 
     def _guess(self, shares: Shares, weight: Floats) -> Floats:
@@ -138,7 +138,7 @@ def _sums(at: NDArray[Any], weights: Floats, count: int) -> Floats:
     return np.bincount(at, weights=weights, minlength=count).astype(float)
 
 
-def _perhaps_held(branches: Branches) -> NDArray[np.bool_]:
+def perhaps_held(branches: Branches) -> NDArray[np.bool_]:
     """Which branches' own keys are held or may be: below a wildcard of the input only one that says 0 is absent."""
     flags = branches.flags
     return np.asarray(((flags & HELD) != 0) | ((flags & (OPEN | ABSENT)) == OPEN))
@@ -164,7 +164,7 @@ def wrong_answers(demand: Demand, tally: Tally, solution: Solution, up: NDArray[
     """How many of these lookups a solution answers yes although nothing is held."""
     state = solution.states(up)
     count = len(demand.branches)
-    absent = ~_perhaps_held(demand.branches)
+    absent = ~perhaps_held(demand.branches)
     covered = absent & (state[:count] == 1) & ((solution.decide[:count] & PUT_ZERO) == 0)
     wrong = tally.stop[covered].sum() + tally.absence[state[count:] == 1].sum()
     # Of two spellings, neither of which is held, it is enough that the second is covered.

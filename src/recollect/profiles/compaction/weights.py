@@ -45,6 +45,7 @@ from recollect.profiles.compaction.fit import fit_power_law
 from recollect.profiles.maps.jsonmerge import merged_block
 from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
 from recollect.profiles.maps.samples import refuse_sample
+from recollect.profiles.maps.sets import without_sets
 
 Bytes = NDArray[np.uint8]
 
@@ -334,7 +335,8 @@ class _Blocks:
             elif what == kernels.EVENT_CLOSE:
                 self._close(node, first, second)
             else:
-                yield out[written:first] + b" " + self._rolled.pop(node).encode("utf-8", "surrogateescape")
+                block = self._rolled.pop(node).encode("utf-8", "surrogateescape")
+                yield out[written:first] + (b" " + block if block else b"")
                 written = first
         yield out[written:] if written else out
 
@@ -358,4 +360,6 @@ class _Blocks:
 
 def _joined(blocks: list[str], *, partial: bool = False) -> str:
     """One block for blocks of different keys, whose counts add up."""
-    return merged_block(blocks, Frequency.__add__, partial=partial)[0] if len(blocks) > 1 or partial else blocks[0]
+    if len(blocks) > 1 or partial:
+        return merged_block(blocks, Frequency.__add__, partial=partial)[0]
+    return without_sets(blocks[0])

@@ -67,16 +67,17 @@ def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:
     offsets, sizes = offsets[:count], sizes[:count]
     lengths = np.empty(count, np.int64)
     kernels.plain_surts(lines, offsets, sizes, lengths)
-    positions = np.empty(count, np.int64)
+    positions, denied = np.empty(count, np.int64), np.zeros(count, np.bool_)
     plain = np.flatnonzero(lengths >= 0)
     if len(plain):
         positions[plain] = text.search_many(lines, offsets[plain], lengths[plain])
-    bad = _answer_others(opened, text, piece, offsets, sizes, np.flatnonzero(lengths < 0), positions)
+        denied[plain] = text.denied(lines, offsets[plain], lengths[plain], positions[plain])
+    bad = _answer_others(opened, text, piece, offsets, sizes, np.flatnonzero(lengths < 0), positions, denied)
     # A key is as long as its line or three bytes longer, a frequency has at most 42 bytes.
     out = np.empty(2 * len(piece) + 64 * count + 64, np.uint8)
     tally = np.zeros(3, np.int64)
     absent = kernels.NO if opened.header.is_complete else kernels.UNSURE
-    size = kernels.write_answers(text.data, positions, absent, lines, offsets, sizes, out, tally)
+    size = kernels.write_answers(text.data, positions, denied.view(np.uint8), absent, lines, offsets, sizes, out, tally)
     yes, no, unknown = (int(number) for number in tally)
     return BulkAnswers(out[:size].tobytes(), yes, no, unknown, tuple(bad))
 
@@ -89,6 +90,7 @@ def _answer_others(
     sizes: NDArray[np.int64],
     rows: NDArray[np.int64],
     positions: NDArray[np.int64],
+    denied: NDArray[np.bool_],
 ) -> list[tuple[str, str]]:
     """Find the deciding lines of lines that are not plain; returns those that are no URIs."""
     bad: list[tuple[str, str]] = []
@@ -108,8 +110,11 @@ def _answer_others(
     if keys:
         lengths = np.fromiter((len(key) for key in keys), np.int64, len(keys))
         buffer = np.frombuffer(b"".join(keys), np.uint8)
-        places = text.search_many(buffer, np.cumsum(lengths) - lengths, lengths)
-        for row, place in zip(owners, places.tolist(), strict=True):
-            if place >= 0 and (positions[row] < 0 or opened.prefers(place, int(positions[row]))):
-                positions[row] = place
+        starts = np.cumsum(lengths) - lengths
+        places = text.search_many(buffer, starts, lengths)
+        refused = text.denied(buffer, starts, lengths, places)
+        chosen: dict[int, bytes] = {}
+        for row, key, place, refuse in zip(owners, keys, places.tolist(), refused.tolist(), strict=True):
+            if place >= 0 and (row not in chosen or opened.prefers(key, place, chosen[row], int(positions[row]))):
+                positions[row], denied[row], chosen[row] = place, refuse, key
     return bad

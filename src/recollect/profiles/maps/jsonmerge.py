@@ -3,7 +3,8 @@
 Rules. An object inside a block decomposes the frequency (by `datetime`, `status`, ...): its numbers and frequency
 strings are merged like frequencies, name by name; where a record of the key says nothing about a decomposition, its
 values become lower bounds, as the rest may lie anywhere. `spread` adds up, a record without it counting as one
-profile. Lists join. Of anything else that differs the first map's value stays, and the conflict is counted.
+profile. Hashed sets (`sets`) are left out. Lists join. Of anything else that differs the first map's value stays, and
+the conflict is counted.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def merged_block(
     if not any(texts) and not spread:
         return "", 0
     blocks = [_block(text) for text in texts]
+    for block in blocks:
+        block.pop("set", None)  # a hashed set speaks for the lines of one map alone; see `sets`
     named = spread or any("spread" in block for block in blocks)
     spreads = [block.pop("spread", 1) for block in blocks]
     merged: dict[str, Any] = {}

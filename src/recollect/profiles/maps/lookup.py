@@ -31,12 +31,16 @@ from recollect.formats.frequency import VOID, Frequency, merge
 from recollect.formats.ukvs import Header, lenient
 from recollect.formats.ukvs.periods import Period
 from recollect.formats.ukvs.records import Record, parse_line
-from recollect.profiles.maps.maptext import ClosedText, MappedText, MapText, open_text
+from recollect.kernels.sets import HashedSet
+from recollect.profiles.maps.maptext import BlockText, ClosedText, MappedText, MapText, open_text
+from recollect.profiles.maps.plainmap import open_plain
+from recollect.profiles.maps.sets import anchor_of, has_set, sets_of
 from recollect.uris import is_surt, key_of_uri, policy_key, spellings, surt
 from recollect.uris.keys import encode_query
 
 Answer = Literal["yes", "no", "unknown"]
 BATCH = 1 << 14
+KNOWN_SETS = 1 << 10
 
 # URIs and SURTs as nearly all are, of which the other spellings are known without asking `spellings`.
 _PLAIN_URI = re.compile(
@@ -54,6 +58,7 @@ class Lookup:
     key: bytes | None
     frequency: Frequency | None
     answer: Answer
+    by_set: bool = False  # the hashed set of a wildcard decided
 
 
 class Holdings(Protocol):
@@ -78,6 +83,7 @@ class MementoMap:
         self.text: MapText = text
         self._policy = "" if self.header.policy == "HxPx" else self.header.policy
         self._nothing: Answer = "no" if self.header.is_complete else "unknown"
+        self._known_sets: dict[bytes, list[HashedSet]] = {}
         self._columns = self.header.keys == ("surt",) and self.header.values == ("frequency",)
         if self.header.keys[0] != "surt":
             first = self.header.keys[0]
@@ -112,7 +118,7 @@ class MementoMap:
             found = self.text.find(key)
             if found is None:
                 continue
-            hit = self._judge(uri, found[0], found[1], at)
+            hit = self._judge(uri, key, found[0], found[1], at)
             if hit.answer != "no" and found[0][-1:] != b"*":
                 return hit
             if best is None or _better(hit, best):
@@ -138,9 +144,9 @@ class MementoMap:
         start = 0
         for uri, end in zip(batch, ends, strict=True):
             best: Lookup | None = None
-            for hit in found[start:end]:
+            for key, hit in zip(keys[start:end], found[start:end], strict=True):
                 if hit is not None:
-                    verdict = self._judge(uri, hit[0], hit[1], at)
+                    verdict = self._judge(uri, key, hit[0], hit[1], at)
                     if best is None or _better(verdict, best):
                         best = verdict
             if best is None:
@@ -148,20 +154,37 @@ class MementoMap:
             yield best
             start = end
 
-    def prefers(self, place: int, other: int) -> bool:
+    def prefers(self, asked: bytes, place: int, other: bytes, other_place: int) -> bool:
         """Whether, of two deciding lines for different spellings of a URI, the one at `place` is the better."""
         assert isinstance(self.text, MappedText)
-        first, second = (self._judge("", *self.text.hit_at(one), None) for one in (place, other))
+        both = ((asked, place), (other, other_place))
+        first, second = (self._judge("", key, *self.text.hit_at(one), None) for key, one in both)
         return _better(first, second)
 
-    def _judge(self, uri: str, key: bytes, lines: Sequence[bytes], at: Period | None) -> Lookup:
+    def _judge(self, uri: str, asked: bytes, key: bytes, lines: Sequence[bytes], at: Period | None) -> Lookup:
         if self._columns and at is None:
             frequency = Frequency.parse(lines[0].split(None, 2)[1])
         else:
             records = [parse_line(line, self.header) for line in lines]
             frequency = self._in_period(records, at) if at is not None else whole_of(records)
         held = frequency.held
-        return Lookup(uri, key, frequency, "unknown" if held is None else "yes" if held else "no")
+        by_set = False
+        if held is not False and key.endswith(b"*") and self.is_simple and len(lines) == 1 and has_set(lines[0]):
+            sets = self._sets(key, lines[0])
+            by_set = bool(sets)
+            if by_set and not any(one.holds(asked, anchor_of(key)) for one in sets):
+                held = False
+        return Lookup(uri, key, frequency, "unknown" if held is None else "yes" if held else "no", by_set)
+
+    def _sets(self, key: bytes, line: bytes) -> list[HashedSet]:
+        """The sets of a wildcard's line, which is read once."""
+        known = self._known_sets.get(key)
+        if known is None:
+            known = sets_of(line.split(None, 2)[2].decode("utf-8", "surrogateescape"))
+            if len(self._known_sets) >= KNOWN_SETS:
+                self._known_sets.clear()
+            self._known_sets[key] = known
+        return known
 
     def _in_period(self, records: Sequence[Record], at: Period) -> Frequency:
         """What the records hold in a time, as far as they tell times: by a column, or in their JSON."""
@@ -315,6 +338,16 @@ class MapSet:
 def _stamp(path: str) -> tuple[int, int, int]:
     status = Path(path).stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def open_for_many(path: str | os.PathLike[str]) -> Holdings:
+    """Open a map for very many lookups: one in compressed blocks is unpacked first, and then searched much faster."""
+    holdings = open_map(path)
+    if isinstance(holdings, MementoMap) and isinstance(holdings.text, BlockText) and holdings.is_simple:
+        holdings.close()
+        with open_plain(path) as plain:
+            return MementoMap(MappedText(plain.data, os.fspath(path)), os.fspath(path))
+    return holdings
 
 
 def open_map(path: str | os.PathLike[str]) -> Holdings:

@@ -24,8 +24,10 @@ from recollect.errors import RecollectError
 from recollect.formats.blocks import BlockFile
 from recollect.formats.parts import part_names
 from recollect.formats.ukvs import Header, open_map
-from recollect.kernels.search import MapSearch
+from recollect.kernels.search import MapSearch, mark_sets
+from recollect.kernels.sets import HashedSet
 from recollect.profiles.maps.plainmap import open_plain, plain_of, tidied
+from recollect.profiles.maps.sets import anchor_of, sets_of
 from recollect.uris import lookup_keys
 
 Hit = tuple[bytes, list[bytes]]
@@ -105,6 +107,7 @@ class MappedText:
         self.start = plain.start
         self.stop = len(self.data)
         self._search = MapSearch(data, plain.start)
+        self._sets: dict[int, tuple[int, list[HashedSet]]] = {}
 
     def looks_sorted(self) -> bool:
         """Whether keys rise: all of a small map, samples of a large one. A search in disorder would miss things."""
@@ -131,6 +134,37 @@ class MappedText:
         positions = np.empty_like(order)
         self._search.find_many(keys, offsets, sizes, order, np.empty_like(order), positions)
         return positions
+
+    def denied(
+        self,
+        keys: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        positions: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        """Which of the keys that were searched are denied by the hashed set of the wildcard that decides about them."""
+        asked = np.zeros(len(positions), np.uint8)
+        if not mark_sets(self.data, positions, asked):
+            return asked.view(np.bool_)
+        rows = np.flatnonzero(asked)
+        rows = rows[np.argsort(positions[rows], kind="stable")]
+        found = np.zeros(len(positions), np.uint8)
+        for group in np.split(rows, np.flatnonzero(np.diff(positions[rows])) + 1):
+            anchor, sets = self._sets_at(int(positions[group[0]]))
+            if not sets:
+                found[group] = 1
+            for one in sets:
+                one.ask(keys, offsets, sizes, group, anchor, found)
+        return np.asarray((asked != 0) & (found == 0))
+
+    def _sets_at(self, at: int) -> tuple[int, list[HashedSet]]:
+        """The length of a wildcard's name, and its sets."""
+        if at not in self._sets:
+            key, _, block = self._line(at)[0].split(None, 2)
+            if len(self._sets) >= KNOWN_WILDCARDS:
+                self._sets.clear()
+            self._sets[at] = anchor_of(key), sets_of(block.decode("utf-8", "surrogateescape"))
+        return self._sets[at]
 
     def lines_under(self, start: bytes) -> Iterator[bytes]:
         """The lines that begin with some bytes, which have no white space among them."""

@@ -58,6 +58,7 @@ from recollect.profiles.maps.mapinputs import (
 from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
 from recollect.profiles.maps.samplemerge import merge_into_index, merge_samples, samples_among
 from recollect.profiles.maps.scopes import Layer, Scope, ScopeStack, is_wildcard, scopes, wildcard_line
+from recollect.profiles.maps.sets import items_of, with_sets, without_sets
 from recollect.profiles.maps.windows import Stretch, stretches
 
 _DROPPED = b"!"
@@ -332,7 +333,8 @@ class _Merger:
             if frequency is None:
                 self.result.voids_dropped += 1
                 continue
-            yield self._record(key, more_keys, frequency, records_here, entries)
+            record = self._record(key, more_keys, frequency, records_here, entries)
+            yield record._replace(json=_with_sets(record.json, records_here, scope)) if wild else record
 
     def _entries(self, records: list[tuple[int, Record]]) -> dict[int, Frequency]:
         entries: dict[int, Frequency] = {}
@@ -389,6 +391,17 @@ class _Merger:
         if self._on_problem is None:
             raise FormatError(str(error), where=f"{names}: {key}")
         self._on_problem(Problem(names, None, f"{error}; the key is kept without its JSON", key))
+
+
+def _with_sets(block: str, records: list[tuple[int, Record]], scope: Scope | None) -> str:
+    """A wildcard's block with the hashed sets of all maps that have it: each speaks for its own map. There are none if
+    another map holds something below that no set here knows of: by a wider wildcard, or by this one without a set."""
+    block = without_sets(block)
+    held = [(index, record) for index, record in records if not record.frequency.is_void]
+    own = sum(1 << index for index in {index for index, _ in held})
+    if scope is None or scope.outer & ~own or not all(items_of(record.json) for _, record in held):
+        return block
+    return with_sets(block, [item for _, record in held for item in items_of(record.json)])
 
 
 def _layer(record: Record) -> Layer:

@@ -40,7 +40,7 @@ from recollect.formats.ukvs import open_map as open_records
 from recollect.kernels import search as kernels
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.profile import Tally
-from recollect.profiles.maps.lookup import Holdings, MementoMap, keys_of, open_map
+from recollect.profiles.maps.lookup import Holdings, MementoMap, keys_of, open_for_many
 from recollect.profiles.maps.maptext import MappedText
 from recollect.uris import is_surt, surt, uri_key
 
@@ -166,6 +166,7 @@ def _asked_in_bulk(text: MappedText, lookups: Lookups) -> NDArray[np.bool_]:
     positions = text.search_many(lookups.buffer, lookups.offsets, lookups.sizes)
     answers = np.full(len(positions), kernels.NO, np.uint8)
     kernels.answers_at(text.data, positions, answers)
+    answers[text.denied(lookups.buffer, lookups.offsets, lookups.sizes, positions)] = kernels.NO
     asked = np.zeros(len(lookups.uris), np.bool_)
     asked[lookups.owners[answers != kernels.NO]] = True  # of several spellings, what holds something wins
     if not text.header.is_complete:
@@ -352,7 +353,7 @@ def _survey(path: str) -> tuple[int, int]:
 
 
 def _evaluate(path: str, lookups: Lookups, held: NDArray[np.bool_], uri_rs: int, tell: ProgressCallback) -> Evaluation:
-    opened = open_map(path)
+    opened = open_for_many(path)
     tell(Progress(f"looking up in {Path(path).name}", 0, len(lookups.uris), "lookups"))
     asked = asked_by(opened, lookups)
     missed = np.flatnonzero(held & ~asked)[:20]

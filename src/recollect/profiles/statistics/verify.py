@@ -41,8 +41,8 @@ from recollect.profiles.indexes.inspection import differs
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.indexes.scan import ScanOptions, scan
 from recollect.profiles.indexes.select import Filter, Selection
-from recollect.profiles.maps.lookup import Holdings, MementoMap, open_map
-from recollect.profiles.maps.maptext import BlockText, MappedText
+from recollect.profiles.maps.lookup import Holdings, MementoMap, open_for_many, open_map
+from recollect.profiles.maps.maptext import MappedText
 from recollect.profiles.maps.plainmap import PlainMap, open_plain
 from recollect.uris import ancestors, is_surt
 
@@ -120,7 +120,7 @@ def verify(
         hint = "give the indexes the map was made from; `recollect diff OLD NEW` compares maps"
         raise UsageError("a map where an index is expected", where=maps[0], hint=hint)
     expect_map(os.fspath(map_path))
-    holdings = _opened(map_path)
+    holdings = open_for_many(map_path)
     try:
         chosen = Selection.from_meta(holdings.header.meta.get("filters"))
         all_schemes = bool(holdings.header.meta.get("all_schemes"))
@@ -145,16 +145,6 @@ def _said_of_inputs(map_path: str | os.PathLike[str]) -> Asked:
     holdings.close()
     found = meta if isinstance(meta, dict) else {}
     return Asked.of(str(found.get("format", "")), str(found.get("columns", "")))
-
-
-def _opened(path: str | os.PathLike[str]) -> Holdings:
-    """The map; one in compressed blocks is unpacked first, as all of it will be looked at."""
-    holdings = open_map(path)
-    if isinstance(holdings, MementoMap) and isinstance(holdings.text, BlockText) and holdings.is_simple:
-        holdings.close()
-        with open_plain(path) as plain:
-            return MementoMap(MappedText(plain.data, os.fspath(path)), os.fspath(path))
-    return holdings
 
 
 def _why_not_counts(holdings: Holdings, wanted: bool) -> str:
@@ -247,6 +237,7 @@ def _held_plainly(holdings: Holdings, batch: Batch, runs: NDArray[np.int32]) -> 
         positions = holdings.text.search_many(batch.text, offsets[plain], keys[plain])
         answers = np.full(len(plain), NO, np.uint8)
         answers_at(holdings.text.data, positions, answers)
+        answers[holdings.text.denied(batch.text, offsets[plain], keys[plain], positions)] = NO
         held[plain] = answers == YES
     return held
 

@@ -1,0 +1,163 @@
+"""`compact --sets`: from a map to its best compaction with hashed sets, within any kind of budget.
+
+What is forecast and how the log is smoothed is as without sets (`budget`); only the optimum differs (`setbudget`).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from recollect.formats.containers import atomic_output
+from recollect.kernels import setbudget as kernels
+from recollect.profiles.compaction.budget import (
+    COMPRESSED,
+    Budget,
+    BudgetCompaction,
+    Case,
+    Choice,
+    TooSmall,
+    choose,
+    key_limit,
+    set_header,
+)
+from recollect.profiles.compaction.demand import Demand
+from recollect.profiles.compaction.forecast import perhaps_held
+from recollect.profiles.compaction.setbudget import (
+    SetOptimiser,
+    SetSolution,
+    lines_with_sets,
+    suffix_of,
+    within_bytes_of_sets,
+)
+from recollect.profiles.maps.plainmap import PlainMap
+
+_TOPS = {"": 2, "tlds": 1, "root": 0}
+_STEPS = 40  # of the search for an accuracy
+
+
+def compact_with_sets(
+    plain: PlainMap, case: Case, budget: Budget, target: str | os.PathLike[str], threads: int
+) -> BudgetCompaction:
+    """Compact within a budget, with hashed sets where they pay."""
+    suffix = suffix_of(target)
+    by_keys = budget.max_cost is not None or budget.max_keys is not None
+    unit = "keys" if by_keys else "novel" if suffix in COMPRESSED else "bytes"
+    limit = key_limit(case.branches, budget) if by_keys else budget.max_bytes or 0
+    clear = choose(case, budget, unit, limit)
+    top = 1 if budget.rollup_tlds else _TOPS[clear.rolled_up]
+    optimiser = SetOptimiser(
+        case.branches, case.stakes(clear.fit.smoothing), case.costs(unit), case.may_roll(top), unit=unit
+    )
+
+    def write(solution: SetSolution, path: Path) -> None:
+        _write(plain, case, budget, clear, solution, path, threads)
+
+    if budget.min_accuracy is not None:
+        solution: SetSolution | None = _reaching(case, optimiser, budget.min_accuracy, clear)
+    elif by_keys:
+        solution = optimiser.within(limit)
+    else:
+        solution = within_bytes_of_sets(limit, suffix, lambda wanted, near: optimiser.within(wanted, near), write)
+    if solution is None:
+        raise TooSmall("no map is that small", why=f"the budget is {limit}")
+    keys, size = _write(plain, case, budget, clear, solution, target, threads)
+    return replace(
+        _outcome(case, clear, solution),
+        keys_in=len(case.branches.rows),
+        keys_out=keys,
+        bytes_in=len(plain.data),
+        bytes_out=size,
+    )
+
+
+def _reaching(case: Case, optimiser: SetOptimiser, accuracy: float, clear: Choice) -> SetSolution:
+    """The cheapest optimum that reaches an accuracy, on the log itself and as expected of lookups like these."""
+    demand = case.demand
+    assert demand is not None
+    lookups = int(demand.tally().passing[0])
+
+    def good(solution: SetSolution) -> bool:
+        wrong = max(solution.loss * clear.fit.factor, wrong_in_log(demand, solution) / max(1, lookups))
+        return wrong <= 1 - accuracy
+
+    stake = float(optimiser.stakes.leave.sum() + optimiser.stakes.own.sum()) or 1.0
+    low, high = np.log(stake * 1e-15), np.log(2 * stake)
+    best = optimiser.at_price(float(np.exp(low)))
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        found = optimiser.at_price(float(np.exp(middle)))
+        if good(found):
+            best, low = found, middle
+        else:
+            high = middle
+        if high - low < 1e-3:
+            break
+    return best
+
+
+def wrong_in_log(demand: Demand, solution: SetSolution) -> float:
+    """How many lookups of a log are expected to be answered yes although nothing is held; chance decides in sets."""
+    tally = demand.tally()
+    count = len(demand.branches)
+    chance = np.zeros(len(solution.state))
+    stop = (solution.put & kernels.PUT_STOP) != 0
+    chance[(solution.state == kernels.SAYS_YES) & ((solution.put & kernels.PUT_ZERO) == 0)] = 1.0
+    inside = (solution.state == kernels.ASKS_SET) | stop
+    chance[inside] = np.ldexp(1.0, -solution.bits_in[inside].astype(int))
+    absent = ~perhaps_held(demand.branches)
+    own = float((chance[:count] * tally.stop)[absent].sum())
+    # Below an absence all is absent: what it passes is answered as the absence itself.
+    return own + float((chance[count:] * tally.absence).sum())
+
+
+def _write(
+    plain: PlainMap,
+    case: Case,
+    budget: Budget,
+    clear: Choice,
+    solution: SetSolution,
+    target: str | os.PathLike[str],
+    threads: int,
+) -> tuple[int, int]:
+    """Write the map; returns its keys and the bytes of its text."""
+    absent = case.demand.absent if case.demand is not None else None
+    head = set_header(plain.header, budget, solution.loss * clear.fit.factor).encode()
+    keys, size = 0, len(head)
+    with atomic_output(target) as out:
+        out.write(head)
+        for piece in lines_with_sets(case.branches, absent, solution, threads):
+            out.write(piece)
+            size += len(piece)
+            keys += piece.count(b"\n")
+    return keys, size
+
+
+def _outcome(case: Case, clear: Choice, solution: SetSolution) -> BudgetCompaction:
+    demand, put = case.demand, solution.put
+    lookups, wrong = 0, None
+    if demand is not None:
+        lookups = int(demand.tally().passing[0])
+        wrong = wrong_in_log(demand, solution) / max(1, lookups)
+    lines = kernels.PUT_WILD | kernels.PUT_ANCHOR
+    return BudgetCompaction(
+        keys_in=0,
+        keys_out=0,
+        wildcards=int(((put & lines) != 0).sum()),
+        voids=int(((put & (kernels.PUT_VOID | kernels.PUT_ZERO)) != 0).sum()),
+        bytes_in=0,
+        bytes_out=0,
+        uri_rs=case.branches.uri_rs,
+        price=solution.price,
+        expected_wrong=min(1.0, solution.loss * clear.fit.factor),
+        wrong_in_log=wrong,
+        lookups=lookups,
+        unusable_lookups=demand.unusable if demand is not None else 0,
+        smoothing=clear.fit.smoothing if demand is not None else None,
+        rolled_up=clear.rolled_up,
+        rolled_up_by_log=clear.fit.tlds and clear.rolled_up == "tlds",
+        sets=solution.sets,
+    )

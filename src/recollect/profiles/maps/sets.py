@@ -1,0 +1,87 @@
+"""Hashed sets in wildcard lines: `com,example)/* 5120/3301 {"set": {...}}`. docs/ukvs.md has the format.
+
+Hides: where sets are in a line's JSON block, and their coding (`kernels.sets`). A set says of what lies below its
+wildcard what may be held; several sets in one line are of several maps, and each is asked. A set that cannot be read
+(another version, damage) is no set: the wildcard speaks for all below it, so nothing held is missed.
+
+Law: a set speaks only for the map it was made with. Whoever drops or rolls up lines below a wildcard, or puts lines of
+two maps together, keeps its set only if all that the set leaves out is still found elsewhere; else drops it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any
+
+from recollect.errors import FormatError
+from recollect.formats.ukvs import lenient
+from recollect.kernels.sets import HashedSet
+
+VERSION = 1
+_MARK = '"set"'
+
+
+def has_set(line: bytes) -> bool:
+    """Whether a line may have a set; to be asked before its JSON is read."""
+    return b'"set"' in line
+
+
+def sets_of(block: str) -> list[HashedSet]:
+    """The sets of a JSON block; none if one of them cannot be read, as then nothing is certain."""
+    try:
+        return [_read(item) for item in items_of(block)]
+    except (FormatError, ValueError, TypeError, KeyError, AttributeError):
+        return []
+
+
+def items_of(block: str) -> list[Any]:
+    """The sets of a JSON block as they are in it."""
+    if _MARK not in block:
+        return []
+    found = lenient.loads(block.encode("utf-8", "surrogateescape"))
+    if not isinstance(found, dict) or "set" not in found:
+        return []
+    return found["set"] if isinstance(found["set"], list) else [found["set"]]
+
+
+def _read(item: Any) -> HashedSet:
+    if item["v"] != VERSION:
+        raise FormatError("a set of another version")
+    try:
+        data = base64.b64decode(item["bits"], validate=True)
+    except binascii.Error as error:
+        raise FormatError("not base64") from error
+    return HashedSet(data, int(item["parts"]), int(item["k"]))
+
+
+def block_of(parts: int, data: bytes, below: int) -> str:
+    """The JSON block of a wildcard with one set."""
+    bits = base64.b64encode(data).decode()
+    return f'{{"set": {{"v": {VERSION}, "k": {below}, "parts": {parts}, "bits": "{bits}"}}}}'
+
+
+def without_sets(block: str) -> str:
+    """The same JSON block as that of a plain wildcard."""
+    if _MARK not in block:
+        return block
+    found = lenient.loads(block.encode("utf-8", "surrogateescape"))
+    if not isinstance(found, dict) or "set" not in found:
+        return block
+    del found["set"]
+    return lenient.dumps(found) if found else ""
+
+
+def with_sets(block: str, items: Sequence[Any]) -> str:
+    """A JSON block with these sets."""
+    if not items:
+        return block
+    found = lenient.loads(block.encode("utf-8", "surrogateescape")) if block else {}
+    found["set"] = items[0] if len(items) == 1 else list(items)
+    return lenient.dumps(found)
+
+
+def anchor_of(wildcard: bytes) -> int:
+    """The length of the name of a wildcard's node."""
+    return max(0, len(wildcard) - 2)
