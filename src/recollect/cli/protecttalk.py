@@ -11,7 +11,7 @@ import click
 
 from recollect.cli.console import emit_table, talk
 from recollect.protection import odds
-from recollect.protection.code import MARGIN
+from recollect.protection.code import MARGIN, available
 from recollect.protection.keys import fingerprint
 from recollect.protection.secrets import Found, scan
 from recollect.quantities import format_size
@@ -263,6 +263,8 @@ def standing_rows(standings: Sequence[Standing], complete: Sequence[Any]) -> lis
             state = "complete"
         elif one.missing:
             state = f"{one.missing:,} more needed"
+        elif not available(version.code):
+            state = "its code is not installed"
         else:
             state = "1 or 2 more needed"
         rows.append(

@@ -226,7 +226,7 @@ def _show(collector: Collector, result: dict[str, Any], output: Path, quiet: boo
             talk(f"{one['class']}: {count_of(one['files'], 'file')} of version {one['version']} in {output}")
     for name in result["classes"]:
         if name not in came and not any(one["class"] == name for one in [*result["locked"], *result["failures"]]):
-            talk(f"{name}: {_missing(name in result['too_new'], _oldest(collector, name))}")
+            talk(f"{name}: {_missing(collector, name, name in result['too_new'])}")
     if not result["classes"]:
         talk("no blocks were found")
 
@@ -236,7 +236,12 @@ def _oldest(collector: Collector, name: str) -> str:
     return min((one.version.at for one in collector.standings() if one.version.name == name), default="")
 
 
-def _missing(is_too_new: bool, oldest: str) -> str:
+def _missing(collector: Collector, name: str, is_too_new: bool) -> str:
+    from recollect.protection.code import available
+
     if is_too_new:
-        return f"no version is that old; the oldest is {oldest}; give a later --version, or none"
+        return f"no version is that old; the oldest is {_oldest(collector, name)}; give a later --version, or none"
+    own = [one for one in collector.standings() if one.version.name == name and not one.missing]
+    if own and not any(available(one.version.code) for one in own):
+        return f"the code {own[0].version.code} is not installed: python -m pip install 'recollect[protect]'"
     return "not enough blocks; try again when archives have captured more, or add other sources"

@@ -115,7 +115,9 @@ def _split(source: str) -> tuple[str, str]:
     if not mark or os.path.lexists(source):
         name, path = DEFAULT_CLASS, source
     elif not is_class_name(name):
-        raise UsageError("not a name of a class", where=name, hint="small letters, digits and -, not manifest: code=app/")
+        raise UsageError(
+            "not a name of a class", where=name, hint="small letters, digits and -, not manifest: code=app/"
+        )
     if not path:
         raise UsageError("no path", where=f"--files {source!r}", hint="--files app/ or --files code=app/")
     return name, path

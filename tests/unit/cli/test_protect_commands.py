@@ -306,3 +306,13 @@ def test_blocks_of_a_dynamic_site_go_into_a_file(world: Path, capsys: pytest.Cap
 def test_addresses_in_a_sitemap_are_unescaped(tmp_path: Path) -> None:
     (tmp_path / "sitemap.xml").write_text("<urlset><url><loc>http://x.example/a?b=1&amp;c=2</loc></url></urlset>")
     assert read_paths(tmp_path / "sitemap.xml") == ["/a?b=1&c=2"]
+
+
+def test_a_missing_code_is_not_called_missing_blocks(
+    world: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply("--code", "raptorq")
+    monkeypatch.setattr("recollect.protection.code.find_spec", lambda _name: None)
+    assert run(["reclaim", "site", "-o", "back"]) == 1
+    text = capsys.readouterr()
+    assert "the code raptorq is not installed" in text.err and "more needed" not in text.out
