@@ -262,7 +262,7 @@ class Store:
     def visits(self, site: str = "") -> list[Past]:
         rows = self._db.execute("SELECT * FROM visit WHERE ? IN ('', site) ORDER BY at, number", (site,))
         return [
-            Past(row["site"], _moment(row["at"]), Seen(row["seen"]), SiteState(row["state"]), row["why"])
+            Past(row["site"], _read_time(row["at"]), Seen(row["seen"]), SiteState(row["state"]), row["why"])
             for row in rows
         ]
 
@@ -281,9 +281,9 @@ class Store:
                 row["uri"],
                 row["media_type"],
                 Live(row["live"]),
-                _maybe(row["live_at"]),
+                _read_time_or_none(row["live_at"]),
                 Held(row["held"]),
-                _maybe(row["held_at"]),
+                _read_time_or_none(row["held_at"]),
                 row["fresh"],
                 row["digest"],
                 row["etag"],
@@ -298,12 +298,16 @@ class Store:
     def tallies(self, site: str = "") -> list[tuple[str, datetime, dict[ResourceState, int]]]:
         rows = self._db.execute("SELECT * FROM tally WHERE ? IN ('', site) ORDER BY at", (site,))
         return [
-            (row["site"], _moment(row["at"]), {ResourceState(k): int(v) for k, v in json.loads(row["counts"]).items()})
+            (
+                row["site"],
+                _read_time(row["at"]),
+                {ResourceState(k): int(v) for k, v in json.loads(row["counts"]).items()},
+            )
             for row in rows
         ]
 
     def tally_times(self) -> list[datetime]:
-        return [_moment(row["at"]) for row in self._db.execute("SELECT DISTINCT at FROM tally ORDER BY at")]
+        return [_read_time(row["at"]) for row in self._db.execute("SELECT DISTINCT at FROM tally ORDER BY at")]
 
     def compact(self, now: datetime) -> int:
         """Thin visits and tallies older than a year to the last of each month; changes of state stay."""
@@ -345,7 +349,7 @@ class Store:
 
     def attempts(self, number: int) -> Attempts | None:
         row = self._db.execute("SELECT * FROM hook WHERE notice = ?", (number,)).fetchone()
-        return Attempts(row["attempts"], _moment(row["next_at"]), bool(row["done"]), row["error"]) if row else None
+        return Attempts(row["attempts"], _read_time(row["next_at"]), bool(row["done"]), row["error"]) if row else None
 
     def put_attempts(self, number: int, tried: Attempts) -> None:
         values = (number, tried.count, _text(tried.next_at), tried.done, tried.error[:500])
@@ -360,7 +364,7 @@ class Store:
     def asked(self, site: str) -> dict[str, tuple[datetime, str]]:
         """Resources of a site that an archive was asked to save: when, and its answer."""
         rows = self._db.execute("SELECT * FROM asked WHERE site = ? ORDER BY uri", (site,))
-        return {row["uri"]: (_moment(row["at"]), row["answer"]) for row in rows}
+        return {row["uri"]: (_read_time(row["at"]), row["answer"]) for row in rows}
 
 
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
@@ -382,22 +386,22 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
 
 def _notice(row: sqlite3.Row) -> Pending:
     return Pending(
-        row["number"], row["site"], Notice(row["kind"]), _moment(row["since"]), _moment(row["at"]), row["why"]
+        row["number"], row["site"], Notice(row["kind"]), _read_time(row["since"]), _read_time(row["at"]), row["why"]
     )
 
 
 def _site(row: sqlite3.Row) -> Site:
     status = SiteStatus(
         SiteState(row["state"]),
-        _maybe(row["since"]),
-        _maybe(row["last_own"]),
-        _maybe(row["failing_since"]),
+        _read_time_or_none(row["since"]),
+        _read_time_or_none(row["last_own"]),
+        _read_time_or_none(row["failing_since"]),
         row["failures"],
         row["nameless"],
-        _maybe(row["foreign_since"]),
+        _read_time_or_none(row["foreign_since"]),
         bool(row["confirmed"]),
     )
-    site = Site(row["uri"], _moment(row["added_at"]), _moment(row["next_visit"]), status=status)
+    site = Site(row["uri"], _read_time(row["added_at"]), _read_time(row["next_visit"]), status=status)
     return replace(
         site,
         sample=row["sample"],
@@ -408,7 +412,7 @@ def _site(row: sqlite3.Row) -> Site:
         webhook=row["webhook"],
         portrait=row["portrait"],
         registration=row["registration"],
-        last_visit=_maybe(row["last_visit"]),
+        last_visit=_read_time_or_none(row["last_visit"]),
         moved_to=row["moved_to"],
         recovery=row["recovery"],
     )
@@ -418,9 +422,9 @@ def _text(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ") if moment is not None else None
 
 
-def _moment(text: str) -> datetime:
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+def _read_time(stored: str) -> datetime:
+    return datetime.strptime(stored, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
 
 
-def _maybe(text: str | None) -> datetime | None:
-    return _moment(text) if text is not None else None
+def _read_time_or_none(stored: str | None) -> datetime | None:
+    return _read_time(stored) if stored is not None else None
