@@ -311,6 +311,7 @@ def test_addresses_in_a_sitemap_are_unescaped(tmp_path: Path) -> None:
 def test_a_missing_code_is_not_called_missing_blocks(
     world: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("raptorq")
     apply("--code", "raptorq")
     monkeypatch.setattr("recollect.protection.code.find_spec", lambda _name: None)
     assert run(["reclaim", "site", "-o", "back"]) == 1
