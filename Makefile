@@ -97,6 +97,10 @@ bench-%: $(BENCH_STAMP) $(KERNEL_STAMP)  ## one benchmark of bench/, as bench-su
 	@test -f bench/$*.py || { echo "no bench/$*.py; there are:" bench/*.py >&2; exit 2; }
 	$(BIN)/python bench/$*.py $(ARGS)
 
+experiment-%: $(STAMP) $(KERNEL_STAMP) $(PYWB_STAMP)  ## one experiment of experiments/, as experiment-decay; options as ARGS='...'
+	@test -f experiments/$*.py || { echo "no experiments/$*.py; there are:" experiments/*.py >&2; exit 2; }
+	$(BIN)/python experiments/$*.py $(ARGS)
+
 reference: $(STAMP) $(KERNEL_STAMP)  ## write docs/reference from the code
 	$(BIN)/python scripts/reference.py
 
