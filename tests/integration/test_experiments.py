@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from experiments import collection as decaying
 
 from pywb_archive import PYWB_PYTHON
+from recollect import profile
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,3 +59,19 @@ def test_a_small_decay_from_the_server_to_the_page(tmp_path: Path) -> None:
     page = out.read_text()
     assert "Table 6" in page and "Figure 15" in page and "Figure 60" in page
     assert page.count("<polygon") >= 3, "pages are vulnerable, replicated and endangered over time"
+
+
+def test_the_overlap_of_archives_is_that_of_their_keys(tmp_path: Path) -> None:
+    lines = {"a": ["com,x)/1", "com,x)/2", "com,x)/3", "com,x)/4"], "b": ["com,x)/2", "com,x)/3", "com,y)/"]}
+    for name, keys in lines.items():
+        index = tmp_path / f"{name}.cdxj"
+        index.write_text("".join(f'{key} 20200101000000 {{"url": "http://x/", "status": "200"}}\n' for key in keys))
+        profile(index, tmp_path / f"{name}.ukvs")
+    command = [sys.executable, str(ROOT / "experiments" / "overlap.py"), "--json"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "a.ukvs"), str(tmp_path / "b.ukvs")], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(done.stdout)
+    assert (first["of"], first["keys"], first["exact"], first["overlap"]) == ("a", 4, 2, 0.5)
+    assert (second["of"], second["keys"], second["not held"]) == ("b", 3, 1)
