@@ -16,7 +16,7 @@ DOCS_STAMP := $(VENV)/.docs-installed
 PYTEST_WORKERS ?= auto
 INSTALL ?= yes
 
-.PHONY: help install kernels demo demo-serve demo-desk test check sanitize bench format dist clean docs reference
+.PHONY: help install kernels demo demo-serve demo-desk test check sanitize bench format dist clean docs reference man
 
 help:  ## show the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -104,6 +104,9 @@ experiment-%: $(STAMP) $(KERNEL_STAMP) $(PYWB_STAMP)  ## one experiment of exper
 reference: $(STAMP) $(KERNEL_STAMP)  ## write docs/reference from the code
 	$(BIN)/python scripts/reference.py
 
+man: $(STAMP) $(KERNEL_STAMP)  ## manual pages from the commands, in build/man
+	$(BIN)/python scripts/manpages.py
+
 docs: $(DOCS_STAMP) $(KERNEL_STAMP)  ## the documentation as a site, in site/
 	$(BIN)/python scripts/reference.py --check
 	$(BIN)/mkdocs build --strict --quiet
@@ -111,8 +114,11 @@ docs: $(DOCS_STAMP) $(KERNEL_STAMP)  ## the documentation as a site, in site/
 
 dist: $(STAMP) $(KERNEL_STAMP)  ## build sdist and wheel, and try the wheel in an empty environment without a compiler
 	rm -rf dist build/lib* build/bdist* build/try
-	$(PIP) build
+	mkdir -p build
+	$(PIP) build twine check-wheel-contents
 	$(BIN)/python -m build --no-isolation --outdir dist . > build/dist.log 2>&1 || { tail -n 20 build/dist.log; exit 1; }
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
 	$(PYTHON) -m venv dist/try
 	CC=/nonexistent dist/try/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -c constraints.txt dist/*.whl
 	cd dist && PATH=/nonexistent try/bin/python -I ../scripts/try_wheel.py

@@ -39,6 +39,21 @@ def test_generated_pages_are_fresh() -> None:
     assert done.returncode == 0, f"{done.stderr}: make reference"
 
 
+def test_manual_pages_are_made_of_every_command(tmp_path: Path) -> None:
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r}); import manpages, pathlib; " + (
+        f"manpages.FOLDER = pathlib.Path({str(tmp_path)!r}); manpages.main()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)
+    assert {page.name for page in tmp_path.iterdir()} == {"recollect.1", *(f"recollect-{name}.1" for name in COMMANDS)}
+    assert "\\-\\-max\\-bytes" in (tmp_path / "recollect-keep.1").read_text()
+    if shutil.which("groff") is not None:
+        for page in tmp_path.iterdir():
+            done = subprocess.run(
+                ["groff", "-Kutf8", "-man", "-ww", "-Tutf8", "-z", page], capture_output=True, text=True
+            )
+            assert done.stderr == "", page
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_has_help_with_examples_and_every_option_a_meaning(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,9 @@ WELL_KNOWN = ".well-known/mementomap"
 FOLDER = "mementomap"
 PAGE_KEYS = 1_000_000
 _ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
+# Bytes that stand at the start of a line which is not a record, and what only such lines or untidy ones have.
+_ODD_STARTS = (b"", b"#", b"!", b"@", b"\n", b"\r", b" ", b"\t")
+_ODD = (b"\n#", b"\n!", b"\n@", b"\n\n", b"\n ", b"\n\t", b" \n", b"\t\n", b"\r", b"\v", b"\f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,7 @@ def _survey(path: str, page_keys: int, progress: ProgressCallback) -> tuple[Head
             if batch != ordered or last > batch[0]:
                 raise NotSorted("the map is not sorted", where=path, hint=f"recollect merge {path} -o {path}")
             last = batch[-1]
-            for line in batch:
-                digest.update(line)
+            digest.update(b"".join(batch))
             pages.append(_Page(_key(batch[0]), _key(batch[-1]), len(batch)))
             progress(Progress("reading the map", source.consumed, total, "bytes"))
         return source.header, pages, digest.hexdigest()
@@ -118,9 +121,13 @@ def _batches(source: MapFile, size: int) -> Iterator[list[bytes]]:
     """The data lines, `size` at a time, each with its newline; comments and empty lines left out."""
     batch: list[bytes] = []
     for piece in source.pieces():
-        for line in piece.splitlines():
-            if line.strip() and line[:1] not in (b"#", b"!", b"@"):
-                batch.append(line.rstrip() + b"\n")
+        if piece[:1] in _ODD_STARTS or any(odd in piece for odd in _ODD):
+            lines = piece.splitlines()
+            batch += [line.rstrip() + b"\n" for line in lines if line.strip() and line[:1] not in (b"#", b"!", b"@")]
+        else:
+            batch += piece.splitlines(keepends=True)
+            if not batch[-1].endswith(b"\n"):
+                batch[-1] += b"\n"
         while len(batch) >= size:
             yield batch[:size]
             batch = batch[size:]
@@ -154,11 +161,21 @@ def _write_pages(
             targets = ([names[number]] if names else []) + ([WELL_KNOWN] if number == 0 else [])
             for target in targets:
                 for suffix in ("", *_ENCODINGS):
-                    with atomic_output(folder / f"{target}{suffix}") as out:
-                        _put(out, page_header, batch)
+                    if suffix and not names:  # one page is the whole map, which has been compressed already
+                        _copy(folder / f"{FOLDER}/map.ukvs{suffix}", folder / f"{target}{suffix}")
+                    else:
+                        with atomic_output(folder / f"{target}{suffix}") as out:
+                            _put(out, page_header, batch)
                     written.append(f"{target}{suffix}")
             progress(Progress("writing pages", number + 1, max(len(pages), 1), "pages"))
     return written
+
+
+def _copy(source: Path, target: Path) -> None:
+    """The same bytes in another place; `atomic_output` would compress them by the name."""
+    beside = target.with_name(f".{target.name}.new")
+    shutil.copyfile(source, beside)
+    beside.replace(target)
 
 
 def _put(out: BinaryIO, header: Header, batch: list[bytes]) -> None:

@@ -30,10 +30,7 @@ from recollect.formats.detect import Source
 from recollect.formats.logs import read_lookups
 from recollect.formats.ukvs.reader import MapFile
 from recollect.model import Problem, Progress, ProgressCallback
-from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.indexes.profile import profile
-from recollect.profiles.maps.diff import diff_maps
-from recollect.profiles.maps.merge import MergeOptions, merge_maps
 from recollect.profiles.maps.plainmap import open_plain
 from recollect.profiles.statistics.verify import verify
 from recollect.profiles.upkeep import place
@@ -242,6 +239,8 @@ class _Run:
 
     def _merged(self, names: Sequence[str]) -> Path:
         """One map of many profiles, a hundred at a time."""
+        from recollect.profiles.maps.merge import MergeOptions, merge_maps
+
         paths = [self._data / name for name in names]
         level = 0
         while len(paths) > 1:
@@ -262,6 +261,9 @@ class _Run:
         return target
 
     def _compact(self, source: Path, target: Path, limit: int) -> None:
+        # Loaded here, as most updates compact nothing and should start quickly.
+        from recollect.profiles.compaction.budget import Budget, compact_by_budget
+
         lookups = read_lookups(self._options.lookups, self._result.problems.append) if self._options.lookups else None
         compact_by_budget(
             source,
@@ -328,6 +330,8 @@ class _Run:
             with MapFile(str(target)) as source:
                 self._result.added_keys = sum(1 for piece in source.pieces() for _ in piece.splitlines())
             return
+        from recollect.profiles.maps.diff import diff_maps
+
         counts = {"added": 0, "removed": 0, "changed": 0}
         with diff_maps(self._data / self._state.map, target, temp_dir=str(self._data / "work")) as found:
             for change in found.changes:
