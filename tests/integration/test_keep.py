@@ -87,6 +87,19 @@ def test_updates_add_change_and_remove_what_the_index_files_do(archive: Path) ->
     assert json.loads((public / "status.json").read_bytes())["ok"] is True
 
 
+@pytest.mark.parametrize("more", [(), ("--no-sets",)])
+def test_small_maps_have_hashed_sets_and_what_is_added_to_them_is_found(archive: Path, more: tuple[str, ...]) -> None:
+    public = archive / "public"
+    keep(archive, "--max-bytes", "5kB", *more)
+    (archive / "idx" / "b.cdxj").write_text(index(range(50, 52), pages=30))
+    assert keep(archive, "--max-bytes", "5kB", *more)["way"] == "patched"
+    text = (public / ".well-known" / "mementomap").read_bytes()
+    assert len(text) <= 5000 and (b'"sets": true' in text) == (not more)
+    uris = [f"http://h{host}.example/p{page}" for host in range(100) for page in range(20)]
+    uris += [f"http://h{host}.example/p{page}" for host in (50, 51) for page in range(30)]
+    assert set(answers(public, *uris)) == {"yes"}
+
+
 def test_when_all_indexes_are_gone_the_map_stays_and_the_status_says_why(archive: Path) -> None:
     keep(archive)
     (archive / "idx" / "a.cdxj").rename(archive / "elsewhere")

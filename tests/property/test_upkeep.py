@@ -118,8 +118,8 @@ CHANGES = st.lists(
 
 
 @settings(max_examples=10)
-@given(CHANGES, st.sampled_from([200, 700, 100_000]), st.booleans())
-def test_after_any_changes_the_published_map_holds_what_the_indexes_hold(folder, changes, room, exclude):
+@given(CHANGES, st.sampled_from([200, 700, 100_000]), st.booleans(), st.booleans())
+def test_after_any_changes_the_published_map_holds_what_the_indexes_hold(folder, changes, room, exclude, sets):
     shutil.rmtree(folder / "world", ignore_errors=True)
     world = folder / "world"
     (world / "idx").mkdir(parents=True)
@@ -132,6 +132,7 @@ def test_after_any_changes_the_published_map_holds_what_the_indexes_hold(folder,
         world / "data",
         500 + room,
         exclude_keys=str(world / "rules.txt") if exclude else "",
+        sets=sets,
         threads=1,
     )
     update(options, NOW)

@@ -76,6 +76,7 @@ def keep(**options: Any) -> int:
         max_bytes=options["max_bytes"],
         lookups=options["lookups"],
         exclude_keys=options["exclude_keys"] or "",
+        sets=not options["no_sets"],
         name=options["name"],
         archive_id=options["archive_id"],
         base_uri=options["base_uri"],

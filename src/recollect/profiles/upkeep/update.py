@@ -61,7 +61,8 @@ class Way(StrEnum):
 class KeepOptions:
     """What to keep current: index files, the published folder, the folder of profiles and state, and the budget.
 
-    `max_bytes` bounds the text of the map, and so every published file. `lookups` are logs of what people ask for.
+    `max_bytes` bounds the text of the map, and so every published file. `lookups` are logs of what people ask for,
+    `sets` lets wildcards carry hashed sets of what lies below.
     """
 
     index: tuple[str, ...]
@@ -70,6 +71,7 @@ class KeepOptions:
     max_bytes: int
     lookups: tuple[str, ...] = ()
     exclude_keys: str = ""
+    sets: bool = True
     name: str = ""
     archive_id: str = ""
     base_uri: str = ""
@@ -268,7 +270,7 @@ class _Run:
         compact_by_budget(
             source,
             target,
-            Budget(max_bytes=limit),
+            Budget(max_bytes=limit, sets=self._options.sets),
             lookups=lookups if lookups is None else self._rules.allowed(lookups),
             threads=self._options.threads or 0,
             on_problem=self._result.problems.append,
@@ -386,5 +388,12 @@ def _captures_of(path: Path) -> int:
 
 def _fingerprint(options: KeepOptions, rules: Exclusions) -> str:
     """What the map depends on besides the indexes; when it changes, the map is built again."""
-    said = [options.max_bytes, options.name, options.archive_id, options.base_uri, sorted(options.lookups)]
+    said = [
+        options.max_bytes,
+        options.sets,
+        options.name,
+        options.archive_id,
+        options.base_uri,
+        sorted(options.lookups),
+    ]
     return hashlib.sha256(json.dumps([recollect.__version__, *said, rules.digest]).encode()).hexdigest()
