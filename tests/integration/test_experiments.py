@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from experiments import collection as decaying
+from experiments import factors
 
 from pywb_archive import PYWB_PYTHON
 from recollect import profile
@@ -75,3 +77,29 @@ def test_the_overlap_of_archives_is_that_of_their_keys(tmp_path: Path) -> None:
     first, second = json.loads(done.stdout)
     assert (first["of"], first["keys"], first["exact"], first["overlap"]) == ("a", 4, 2, 0.5)
     assert (second["of"], second["keys"], second["not held"]) == ("b", 3, 1)
+
+
+def test_a_regression_finds_what_was_put_in() -> None:
+    rng = random.Random(1)
+    rows = [
+        factors.Properties(rng.randrange(5), rng.randrange(4), rng.randrange(2), rng.randrange(2), rng.random(), 1.0)
+        for _ in range(4000)
+    ]
+    found = [rng.random() < 0.9 - 0.15 * row.hops for row in rows]
+    estimates, fit = factors.regress(rows, found)
+    by_name = {one.name: one for one in estimates}
+    assert abs(by_name["hops"].value + 0.15) < 4 * by_name["hops"].error < 0.05
+    assert by_name["hops"].p < 1e-4 < by_name["path depth"].p
+    assert 0 < fit < 1
+
+
+def test_hops_predict_the_recovery_of_real_recoveries() -> None:
+    if not PYWB_PYTHON.exists():
+        pytest.skip("pywb is not installed; `make test` installs it")
+    command = [sys.executable, str(ROOT / "experiments" / "factors.py"), "--sites", "2", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert 0 < told["recovered"] < 1
+    hops = next(one for one in told["estimates"] if one["name"] == "hops")
+    assert hops["estimate"] < 0 and hops["p"] < 0.01
