@@ -6,6 +6,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # The package alone, which is all the demo needs, and then what its developers need.
 BASE_STAMP := $(VENV)/.package-installed
 STAMP := $(VENV)/.installed
+# What an extra needs, without compiling the package again.
+EXTRAS := $(BIN)/python scripts/extras.py
 # The compiled loops: built into src/ with the package, and again when one of their sources changes.
 KERNELS := setup.py $(wildcard src/recollect/kernels/*.pyx src/recollect/kernels/*.pxd)
 KERNEL_STAMP := $(VENV)/.kernels-built
@@ -34,11 +36,11 @@ $(KERNEL_STAMP): $(BASE_STAMP) $(KERNELS)
 	touch $@
 
 $(STAMP): $(BASE_STAMP)
-	$(PIP) --no-build-isolation -e '.[dev,protect,spark]'
+	$(EXTRAS) dev protect spark | $(PIP) -r /dev/stdin
 	touch $@
 
 $(BENCH_STAMP): $(STAMP)
-	$(PIP) --no-build-isolation -e '.[bench]'
+	$(EXTRAS) bench | $(PIP) -r /dev/stdin
 	touch $@
 
 $(PYWB_STAMP): constraints-pywb.txt
@@ -47,7 +49,7 @@ $(PYWB_STAMP): constraints-pywb.txt
 	touch $@
 
 $(DOCS_STAMP): $(STAMP)
-	$(PIP) --no-build-isolation -e '.[docs]'
+	$(EXTRAS) docs | $(PIP) -r /dev/stdin
 	touch $@
 
 install: $(STAMP) $(KERNEL_STAMP)  ## make the environment

@@ -55,5 +55,8 @@ setup(
         include_path=["src"],
         compiler_directives=DIRECTIVES,
     ),
-    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {},
+    options={
+        "build_ext": {"parallel": os.cpu_count() or 1},
+        **({"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {}),
+    },
 )

@@ -21,7 +21,8 @@ from recollect.aggregator.cache import Cache, Lifetimes
 from recollect.aggregator.explain import why
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.aggregator.routing import Evidence, Reason, Source
-from recollect.aggregator.service import Aggregator, Answer, CachePolicy, Lookup, World
+from recollect.aggregator.service import Aggregator, Answer, CachePolicy, Lookup
+from recollect.aggregator.world import World
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.datetimes import format_http_date, parse_timestamp

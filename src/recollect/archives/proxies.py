@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import ipaddress
+import os
 import ssl
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies_environment, proxy_bypass
 
 from recollect.errors import RequestRefused
 
@@ -34,6 +34,10 @@ class Proxy:
 
 def from_environment(scheme: str, host: str) -> Proxy | None:
     """The proxy for a host, or None to go straight."""
+    if not any(name.lower() == f"{scheme}_proxy" for name in os.environ):
+        return None
+    from urllib.request import getproxies_environment, proxy_bypass
+
     address = getproxies_environment().get(scheme, "")
     if not address or _is_loopback(host) or proxy_bypass(host):
         return None

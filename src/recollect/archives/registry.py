@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +169,8 @@ def _pattern_key(pattern: str) -> bytes:
 def load_archives(path: str | Path | None = None) -> tuple[Archive, ...]:
     """The archives of a file (`None`: the list that ships with the package), those to ignore included."""
     if path is None:
+        from importlib.resources import files
+
         source = files("recollect.archives") / "archives.toml"
         return _archives("archives.toml", source.read_bytes(), Path())
     if is_web_address(path):

@@ -266,7 +266,8 @@ class _Question:
             return asyncio.run(self._run(job, progress))
 
     async def _run(self, job: Callable[[_Asking], Awaitable[_T]], progress: ProgressCallback) -> _T:
-        from recollect.aggregator.service import Aggregator, Lookup, World
+        from recollect.aggregator.service import Aggregator, Lookup
+        from recollect.aggregator.world import World
         from recollect.archives.client import ArchiveClient
 
         options = self.options

@@ -173,7 +173,7 @@ def route(
     from recollect.aggregator.maps import Maps
     from recollect.aggregator.referer import page_holders, with_page
     from recollect.aggregator.routing import route as decide
-    from recollect.aggregator.service import World
+    from recollect.aggregator.world import World
     from recollect.archives.registry import load_archives
     from recollect.web.target import clean_uri, page_of
 

@@ -31,14 +31,13 @@ from recollect.recovery.journal import Journal, Queued, now_utc
 from recollect.recovery.knowledge import SiteKnowledge
 from recollect.recovery.links import Link
 from recollect.recovery.lister import Lister, SiteQuery, side_query, site_queries
-from recollect.recovery.meter import PATIENCE, Meter, evenly, quotas_of
+from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.plan import Attempt
 from recollect.recovery.progress import Event, Finished, Status
 from recollect.recovery.store import Kind, Missing, Store
 from recollect.recovery.verdicts import ENDS_A_SITE, RETRIED, Reason, Stage, Stop, Verdict
 
-TIMEOUT = 120.0
 _MAX_WORKERS = 96
 _DEFAULT_CONCURRENCY = 8
 # Fetched by browsers and crawlers without a link.

@@ -27,6 +27,7 @@ _TRIES = 3
 _FIRST_PAUSE = 0.5
 _FAILURES_TO_GIVE_UP = 6
 PATIENCE = 900.0  # seconds to wait in one go for an archive that asks for a pause, or is silent
+TIMEOUT = 120.0  # seconds for one request
 _LONGEST_SILENCE = 120.0  # seconds without a byte after which one request is given up, whatever the patience
 _BROKEN = (ArchiveTimeout, ArchiveUnreachable, AnswerCutShort)
 

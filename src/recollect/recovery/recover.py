@@ -20,10 +20,9 @@ from recollect.archives.registry import Archive
 from recollect.archives.transport import Permits
 from recollect.datetimes import format_timestamp
 from recollect.errors import UsageError
-from recollect.recovery.crawl import TIMEOUT, Crawl
 from recollect.recovery.journal import Journal, now_utc
 from recollect.recovery.lister import Lister, site_queries
-from recollect.recovery.meter import PATIENCE, Meter, evenly, quotas_of
+from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.outputs import Outputs, write_outputs
 from recollect.recovery.progress import Finished, Watch
@@ -211,6 +210,8 @@ def _recover(
     run: Run,
 ) -> Recovery:
     """Recover into a prepared store, then write everything that is made of it."""
+    from recollect.recovery.crawl import Crawl  # with the judge of pages, which a survey does not need
+
     asked, skipped = worth_asking(archives, options, maps)
 
     def listed(journal: Journal) -> bool:

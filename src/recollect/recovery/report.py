@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from html import escape
@@ -114,9 +114,6 @@ def make_report(
     kept: Mapping[str, str] | None = None,
 ) -> Report:
     """Sum up a store. `files` are the names of the restored tree, by URI; `neutral` and `kept` are as in the report."""
-    # It needs NumPy, which a survey does not.
-    from recollect.protection.collect import notice
-
     journal = Journal(store)
     resources = tuple(store.recovered(redirects=False))
     spread, furthest = _coherence(store, resources)
@@ -140,8 +137,17 @@ def make_report(
         outside=tuple((uri, page) for uri, page in store.outside() if store.find(uri) is None),
         neutral=neutral or {},
         kept=kept or {},
-        protected=notice((r.uri, store.content(r)) for r in resources if r.kind == "page"),
+        protected=_protected(store, [resource for resource in resources if resource.kind == "page"]),
     )
+
+
+def _protected(store: Store, pages: Sequence[Recovered]) -> Notice | None:
+    if not pages:
+        return None
+    # It needs NumPy, a quarter of a command's start.
+    from recollect.protection.collect import notice
+
+    return notice((page.uri, store.content(page)) for page in pages)
 
 
 def _front(store: Store, resources: tuple[Recovered, ...], files: Mapping[str, str]) -> str | None:

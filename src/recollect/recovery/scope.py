@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from recollect.errors import BadURI, UsageError
 from recollect.recovery.canonical import DEFAULT_RULES, Rules, split, visit_key
+from recollect.uris.suffixes import registered_name
 
 Extent = Literal["prefix", "host", "subdomains", "page"]
 Assets = Literal["scope", "domain", "anywhere"]
@@ -129,19 +130,12 @@ def _host(key: str) -> str:
     return re.sub(r":\d+$", "", _host_port(key))
 
 
-@lru_cache(maxsize=1)
-def _suffixes() -> Any:
-    from publicsuffixlist import PublicSuffixList
-
-    return PublicSuffixList()
-
-
 @lru_cache(maxsize=4096)
 def registered_domain(host: str) -> str:
     """`example.co.uk` of `cdn.example.co.uk`; the host itself for an IP address or a bare suffix."""
     if re.fullmatch(r"[\d.]+|\[.*\]|localhost", host):
         return host
-    return _suffixes().privatesuffix(host) or host
+    return registered_name(host) or host
 
 
 @lru_cache(maxsize=512)

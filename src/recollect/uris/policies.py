@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from recollect.errors import UsageError
 from recollect.uris.canonical import split_uri, surt
 from recollect.uris.keys import encode_query, is_surt, join_host, segments, uri_key
 from recollect.uris.spelling import spellings
+from recollect.uris.suffixes import registered_name
 
 # Table 1 of the paper lists their cost; `x` is "any number".
 POLICIES: tuple[str, ...] = (
@@ -103,12 +103,5 @@ def _registered_depth(names: tuple[bytes, ...]) -> int:
     """How many host segments make the registered domain; all of them for an address or a bare suffix."""
     if len(names) < 2 or b":" in names[0]:
         return len(names)
-    found = _public_suffixes().privatesuffix(b".".join(reversed(names)).decode("ascii"))
+    found = registered_name(b".".join(reversed(names)).decode("ascii"))
     return len(names) if found is None else found.count(".") + 1
-
-
-@lru_cache(maxsize=1)
-def _public_suffixes() -> Any:
-    from publicsuffixlist import PublicSuffixList
-
-    return PublicSuffixList()

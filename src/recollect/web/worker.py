@@ -27,8 +27,9 @@ from recollect.aggregator.cache import Cache, Lifetimes
 from recollect.aggregator.learn import TARGET_RECALL, Learned
 from recollect.aggregator.learn import open_learned as load_learned
 from recollect.aggregator.maps import Maps, stamp_of
-from recollect.aggregator.service import Aggregator, Answer, World
+from recollect.aggregator.service import Aggregator, Answer
 from recollect.aggregator.stores import open_store
+from recollect.aggregator.world import World
 from recollect.archives.client import USER_AGENT, ArchiveClient
 from recollect.archives.registry import is_web_address, load_archives
 from recollect.config import Settings

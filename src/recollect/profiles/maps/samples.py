@@ -31,15 +31,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recollect.errors import FormatError, UsageError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header, Record
 from recollect.uris import ancestors, segments
-
-if TYPE_CHECKING:
-    from publicsuffixlist import PublicSuffixList
+from recollect.uris.suffixes import registered_name
 
 SCOPE = "sample"
 WEIGHTS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -145,15 +143,8 @@ def _domain(hosts: tuple[bytes, ...]) -> bytes:
     if len(labels) < 2:
         return b""
     name = ".".join(label.decode("ascii", "replace") for label in reversed(labels))
-    registered = _suffixes().privatesuffix(name)
+    registered = registered_name(name)
     return b",".join(labels[: registered.count(".") + 1]) if registered else b""
-
-
-@lru_cache(maxsize=1)
-def _suffixes() -> PublicSuffixList:
-    from publicsuffixlist import PublicSuffixList
-
-    return PublicSuffixList()
 
 
 # As a map ------------------------------------------------------------------------------------------------------------
