@@ -130,5 +130,5 @@ dist: $(STAMP) $(KERNEL_STAMP)  ## build sdist and wheel, and try the wheel in a
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) .venv-pywb .bench dist build demo demo-desk site
-	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +
+	find src tests bench scripts experiments -name __pycache__ -prune -exec rm -rf {} +
 	rm -f src/recollect/kernels/*.so

@@ -367,12 +367,25 @@ class Store:
         return {row["uri"]: (_read_time(row["at"]), row["answer"]) for row in rows}
 
 
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """Open without writing: with the log of a process that writes, or, where there is none, the file alone."""
+    for option in ("mode=ro", "immutable=1"):
+        db = sqlite3.connect(f"{path.resolve().as_uri()}?{option}", uri=True, isolation_level=None, timeout=30)
+        db.row_factory = sqlite3.Row
+        try:
+            db.execute("SELECT count(*) FROM site")
+        except sqlite3.Error as error:
+            db.close()
+            why = str(error)
+        else:
+            return db
+    raise ResourceError("cannot read the data of the watch", where=str(path), why=why)
+
+
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     """Open the file; to read only, also where the folder cannot be written."""
     if read_only and not os.access(path.parent, os.W_OK):
-        db = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True, isolation_level=None)
-        db.row_factory = sqlite3.Row
-        return db
+        return _connect_to_read(path)
     try:
         db = sqlite3.connect(path, isolation_level=None, timeout=30)
         db.row_factory = sqlite3.Row
