@@ -5,6 +5,10 @@ took (`times`); for any other log, maps of everything the archives hold (`truth`
 order, and the learned model sees only the answers of archives it chose to ask, as it would while serving. Where those
 hold nothing, the archives that were skipped for what was learned are asked as well, as the server does before a 404.
 
+Three ways are replayed on demand. `estimate` asks by `target_recall` (see `routing`). `referer` does too, and knows of
+the page that embeds a resource what the archives answered about it earlier. `near` routes lookups with a datetime as a
+TimeGate does; whether the closest memento is still found is judged by maps that tell times.
+
 Pure but for reading the log: no network, and the chance of exploration comes from a seed.
 """
 
@@ -15,11 +19,14 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from recollect.aggregator.learn import TARGET_RECALL, WARM, Learned
 from recollect.aggregator.maps import Maps
-from recollect.aggregator.routing import Candidate, Evidence, Reason, route
+from recollect.aggregator.referer import with_page
+from recollect.aggregator.routing import SECOND_CHANCE, Candidate, Evidence, combined, route
+from recollect.datetimes import parse_or_none
 from recollect.errors import FormatError
 from recollect.formats.containers import open_input
 from recollect.formats.logs import form_of, lines_with_entries
@@ -36,6 +43,10 @@ class Logged:
     held: Mapping[str, int] | None = None
     times: Mapping[str, float] | None = None
     """Seconds by archive."""
+    at: datetime | None = None
+    """The datetime a TimeGate was asked for."""
+    page: str = ""
+    """The URI-R of the page that embeds the resource, if the log tells a referer."""
 
 
 @dataclass(slots=True)
@@ -57,6 +68,11 @@ class Tally:
     found_by: Counter[str] = field(default_factory=Counter)
     """By archive: those of them for which it was asked."""
 
+    timegates: int = 0
+    """Lookups with a datetime of which the truth tells when something was captured."""
+    closest: int = 0
+    """Those of them for which an archive with the closest memento was asked."""
+
     @property
     def recall(self) -> float:
         return self.found / (self.found + self.missed) if self.found + self.missed else 1.0
@@ -72,8 +88,10 @@ class Tally:
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 
-def read_log(path: str | Path, on_problem: Callable[[Problem], None]) -> Iterator[Logged]:
-    """The lookups of a log of any kind that `formats.logs` reads."""
+def read_log(
+    path: str | Path, on_problem: Callable[[Problem], None], page_of: Callable[[str], str] = str
+) -> Iterator[Logged]:
+    """The lookups of a log of any kind that `formats.logs` reads; `page_of` gives the page that a referer names."""
     with open_input(path) as stream:
         form = form_of(stream)
         if form is None:
@@ -88,6 +106,8 @@ def read_log(path: str | Path, on_problem: Callable[[Problem], None]) -> Iterato
                 entry.uri,
                 {str(archive): int(count) for archive, count in held.items()} if isinstance(held, dict) else None,
                 {str(archive): float(ms) / 1000 for archive, ms in times.items()} if isinstance(times, dict) else None,
+                parse_or_none(str(told["datetime"])) if told.get("datetime") else None,
+                page_of(told["referer"]) if isinstance(told.get("referer"), str) else "",
             )
             for _ in range(entry.count):
                 yield lookup
@@ -101,6 +121,7 @@ def replay(
     truth: Maps | None = None,
     ways: Sequence[str] = WAYS,
     top_k: int | None = None,
+    near: float | None = None,
     explore: float = 0.05,
     target_recall: float = TARGET_RECALL,
     targets: Sequence[float] = (),
@@ -114,6 +135,7 @@ def replay(
     candidates = [Candidate(archive) for archive in archives]
     tallies = []
     plans = [(way, target_recall) for way in ways]
+    plans += [("near", target_recall)] if near is not None and maps is not None else []
     plans += [("learned", target) for target in targets if "learned" in ways and target != target_recall]
     for way, target in plans:
         if maps is None and way in ("maps", "both"):
@@ -121,14 +143,22 @@ def replay(
         chance = random.Random(seed)
         learned = None
         tally = Tally(way)
-        if way in ("learned", "both"):
+        if way not in ("broadcast", "maps", "near"):
             learned = Learned(archives, explore=explore, target_recall=target, chance=chance.random)
             tally.target = target
-        routing = _Routing(candidates, learned, maps if way in ("maps", "both") else None, top_k)
+        routing = _Routing(
+            candidates,
+            learned,
+            maps if way not in ("broadcast", "learned") else None,
+            top_k,
+            target if way in ("estimate", "referer") else None,
+            near if way == "near" else None,
+            {} if way == "referer" else None,
+        )
         for number, lookup in enumerate(lookups):
             if on_progress is not None and number % 1000 == 0:
                 on_progress(Progress(f"replaying {way}", number, len(lookups), "lookups"))
-            _one(lookup, routing, tally, _held(lookup, truth), typical)
+            _one(lookup, routing, tally, _held(lookup, truth), typical, truth)
         tallies.append(tally)
     return tallies
 
@@ -141,24 +171,47 @@ class _Routing:
     learned: Learned | None
     maps: Maps | None
     top_k: int | None
+    target_recall: float | None = None
+    near: float | None = None
+    answers: dict[str, dict[str, bool]] | None = None
+    """By URI-R, what archives answered so far; None if referers are not used."""
 
-    def asked(self, uri_r: str, held: set[str]) -> tuple[set[str], set[str]]:
+    def asked(self, lookup: Logged, held: set[str]) -> tuple[set[str], set[str]]:
         """(archives asked, those of them that are asked only because the others hold nothing)."""
+        uri_r = lookup.uri_r
         evidence: dict[str, Evidence] = {}
         if self.learned is not None:
             evidence.update(self.learned.evidence(uri_r))
         if self.maps is not None:
-            evidence.update(self.maps.evidence(uri_r))
-        decisions = route(self.candidates, evidence, top_k=self.top_k)
+            for archive, said in self.maps.evidence(uri_r, lookup.at if self.near is not None else None).items():
+                evidence[archive] = combined(said, evidence[archive]) if archive in evidence else said
+        if self.answers is not None and lookup.page:
+            evidence = with_page(evidence, self.answers.get(lookup.page, {}))
+        decisions = route(self.candidates, evidence, top_k=self.top_k, target_recall=self.target_recall, near=self.near)
         asked = {decision.archive for decision in decisions if decision.ask}
         if held & asked:
             return asked, set()
-        unlikely = {decision.archive for decision in decisions if decision.reason is Reason.UNLIKELY}
+        unlikely = {decision.archive for decision in decisions if decision.reason in SECOND_CHANCE}
         return asked | unlikely, unlikely
 
 
-def _one(lookup: Logged, routing: _Routing, tally: Tally, held: set[str], typical: Mapping[str, float]) -> None:
-    asked, extra = routing.asked(lookup.uri_r, held)
+def _one(
+    lookup: Logged,
+    routing: _Routing,
+    tally: Tally,
+    held: set[str],
+    typical: Mapping[str, float],
+    truth: Maps | None,
+) -> None:
+    asked, extra = routing.asked(lookup, held)
+    if routing.answers is not None:
+        routing.answers.setdefault(lookup.uri_r, {}).update({archive: archive in held for archive in asked})
+    if lookup.at is not None and truth is not None:
+        gaps = {a: said.gap for a, said in truth.evidence(lookup.uri_r, lookup.at).items() if a in held}
+        if gaps:
+            least = min(gaps.values())
+            tally.timegates += 1
+            tally.closest += any(gaps[archive] == least for archive in gaps.keys() & asked)
     tally.lookups += 1
     tally.requests += len(asked)
     tally.found += len(held & asked)

@@ -221,6 +221,8 @@ Examples:
   recollect replay access.jsonl                          a log of `recollect serve --access-log`
   recollect replay access.jsonl --maps maps/             and with maps
   recollect replay urls.txt --archives archives.json --maps small/ --truth full/
+  recollect replay access.jsonl --maps maps/ --estimate --target-recall 0.99   one estimate, with and without referers
+  recollect replay access.jsonl --maps by-year/ --truth by-year/ --near 2y     TimeGates by time
 """
 
 
@@ -230,6 +232,8 @@ Examples:
 @click.option("--maps", "maps_dir", help="Directory of the maps to route by.")
 @click.option("--truth", "truth_dir", help="Directory of maps that tell what the archives hold, if the log does not.")
 @click.option("--top-k", type=int, help="Ask at most so many archives, the most promising first.")
+@click.option("--estimate", is_flag=True, help="Also route by one estimate with --target-recall, and with referers.")
+@click.option("--near", type=DURATION, help="Also route TimeGates by maps of times, skipping what is further away.")
 @click.option("--explore", type=float, default=0.05, show_default=True, help="Share that asks against the model.")
 @click.option(
     "--target-recall",
@@ -247,6 +251,8 @@ def replay(
     maps_dir: str | None,
     truth_dir: str | None,
     top_k: int | None,
+    estimate: bool,
+    near: float | None,
     explore: float,
     target_recall: float,
     latency: float,
@@ -255,13 +261,15 @@ def replay(
 ) -> int:
     """What each way of routing would have cost and found: requests, recall and latency over the lookups of LOG."""
     from recollect.aggregator.maps import Maps
-    from recollect.aggregator.replay import read_log
+    from recollect.aggregator.replay import WAYS, read_log
     from recollect.aggregator.replay import replay as run
     from recollect.archives.registry import load_archives
     from recollect.model import Problem
+    from recollect.web.target import page_of
 
     problems: list[Problem] = []
-    lookups = [lookup for path in log for lookup in read_log(path, problems.append)]
+    lookups = [lookup for path in log for lookup in read_log(path, problems.append, page_of)]
+    pages = any(lookup.page for lookup in lookups)
     listed = [archive for archive in load_archives(archives_file) if not archive.ignore]
     ids = [archive.id for archive in listed]
     if archives_file is None:
@@ -280,7 +288,9 @@ def replay(
             ids,
             maps=maps,
             truth=truth,
+            ways=(*WAYS, *(("estimate",) if estimate else ()), *(("referer",) if estimate and pages else ())),
             top_k=top_k,
+            near=near,
             explore=explore,
             target_recall=target_recall,
             targets=_TARGETS,
@@ -313,6 +323,7 @@ _TARGETS = (0.9, 0.95, 0.99)
 
 def _show_ways(ways: list[Tally], lookups: int, archives: int) -> None:
     broadcast = ways[0].requests or 1
+    timed = any(tally.timegates for tally in ways)
     rows = [
         (
             tally.way,
@@ -323,14 +334,15 @@ def _show_ways(ways: list[Tally], lookups: int, archives: int) -> None:
             f"{tally.wasted:.1%}",
             f"{tally.latency(0.5):.3f}",
             f"{tally.latency(0.95):.3f}",
+            *((f"{tally.closest / tally.timegates:.2%}" if tally.timegates else "",) * timed),
         )
         for tally in ways
     ]
     emit_table(
-        ("way", "requests", "a lookup", "saved", "recall", "wasted", "median s", "p95 s"),
+        ("way", "requests", "a lookup", "saved", "recall", "wasted", "median s", "p95 s", *(("closest",) * timed)),
         rows,
         title=f"{lookups:,} lookups, {archives} archives",
-        right=range(1, 8),
+        right=range(1, 8 + timed),
     )
 
 
@@ -390,6 +402,7 @@ def _tally_json(tally: Tally) -> dict[str, Any]:
         "found": tally.found,
         "missed": tally.missed,
         "recall": round(tally.recall, 6),
+        **({"closest": round(tally.closest / tally.timegates, 6)} if tally.timegates else {}),
         "wasted": round(tally.wasted, 6),
         "median_seconds": round(tally.latency(0.5), 4),
         "p95_seconds": round(tally.latency(0.95), 4),

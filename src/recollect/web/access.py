@@ -27,8 +27,8 @@ _LONGEST = 500
 
 
 def caller_of(request: web.BaseRequest, trusted_proxies: str) -> dict[str, str]:
-    """Who asked: `client`, `agent` and `referer`, those that are known. The address is that of the connection, or, if
-    this is a trusted proxy, the last one in X-Forwarded-For that is not."""
+    """Who asked, and for when: `client`, `agent`, `referer` and `datetime` (Accept-Datetime), those that are known. The
+    address is that of the connection, or, if this is a trusted proxy, the last one in X-Forwarded-For that is not."""
     address = request.remote or ""
     trusted = {one.strip() for one in trusted_proxies.split(",") if one.strip()}
     forwarded = ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")
@@ -38,6 +38,7 @@ def caller_of(request: web.BaseRequest, trusted_proxies: str) -> dict[str, str]:
         "client": address,
         "agent": request.headers.get("User-Agent", ""),
         "referer": request.headers.get("Referer", ""),
+        "datetime": request.headers.get("Accept-Datetime", ""),
     }
     return {name: value[:_LONGEST] for name, value in said.items() if value}
 

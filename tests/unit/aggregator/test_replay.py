@@ -123,3 +123,37 @@ def test_route_explains(tmp_path: Path, maps: Path, capsys: pytest.CaptureFixtur
 
 def _raise(problem: Problem) -> None:
     raise AssertionError(problem)
+
+
+def test_time_spares_requests_and_the_closest_memento_is_still_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "by-year"
+    folder.mkdir()
+    head = HEAD.replace('["surt"]', '["surt", "datetime"]')
+    (folder / "national.ukvs").write_text(head + "pt,a)/ 2005 1/1\npt,a)/ : 1/1\n")
+    (folder / "general.ukvs").write_text(head + "pt,a)/ 2015 1/1\npt,a)/ : 1/1\n")
+    line = {"uri": "http://a.pt/", "status": 200, "datetime": "Thu, 31 May 2005 20:35:00 GMT"}
+    line |= {"archives": {"national": 1, "general": 1}}
+    (tmp_path / "log.jsonl").write_text((json.dumps(line) + "\n") * 10)
+    how = ["--maps", str(folder), "--truth", str(folder), "--near", "2y", "--json"]
+    assert run(["replay", str(tmp_path / "log.jsonl"), *how]) == 0
+    ways = {way["way"]: way for way in json.loads(capsys.readouterr().out)["ways"]}
+    assert (ways["maps"]["requests"], ways["maps"]["closest"]) == (20, 1.0)
+    assert (ways["near"]["requests"], ways["near"]["closest"]) == (10, 1.0)
+
+
+def test_one_estimate_asks_by_target_and_the_page_moves_the_chances(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = []
+    for number in range(1500):
+        page = f"http://127.0.0.1/memento/2005/http://h{number}.com/"
+        held = {"national": number % 2, "general": (number + 1) % 2}
+        lines.append({"uri": f"http://h{number}.com/", "status": 200, "archives": held})
+        lines.append({"uri": f"http://cdn.com/{number}.png", "status": 200, "archives": held, "referer": page})
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert run(["replay", str(tmp_path / "log.jsonl"), "--estimate", "--target-recall", "0.8", "--json"]) == 0
+    ways = {way["way"]: way for way in json.loads(capsys.readouterr().out)["ways"]}
+    assert ways["referer"]["requests"] < ways["estimate"]["requests"] == ways["broadcast"]["requests"]
+    assert ways["referer"]["recall"] == 1.0
