@@ -359,9 +359,10 @@ class _Run:
         result.way, result.files, result.captures = way, len(state.files), state.captures
         result.partial_files = sum(kept.partial for kept in state.files.values())
         if way is Way.UNCHANGED:
-            said = self._state.status
-            result.keys, result.bytes = int(said.get("keys", 0)), int(said.get("bytes", 0))
-            result.updated_at, result.verified = str(said.get("updated_at", "")), int(said.get("verified", 0))
+            said = self._state.status  # of the last change, which is what people want to know
+            for name in ("keys", "bytes", "verified", "added_keys", "changed_keys", "removed_keys"):
+                setattr(result, name, int(said.get(name, 0)))
+            result.updated_at = str(said.get("updated_at", ""))
         state = replace(state, status=result.as_dict())
         if state != self._state:
             save(self._data, state)
