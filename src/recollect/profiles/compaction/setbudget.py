@@ -25,7 +25,7 @@ from recollect.kernels import walk
 from recollect.kernels.branches import ABSENT, HELD, LEAF, OPEN, VOID, row_names
 from recollect.kernels.branches import JSON as WITH_BLOCK
 from recollect.kernels.budget import keep_rows
-from recollect.kernels.sets import BITS, STOP, encode_set
+from recollect.kernels.sets import BITS, PART_EQUATIONS, STOP, VALUE_BITS, encode_set
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.budgetlines import merged_lines, wildcard_lines
 from recollect.profiles.compaction.optimum import Costs, Stakes
@@ -41,6 +41,7 @@ PACKED_BIT = 1.06 / 8
 ANCHOR_BYTES = 52  # of a line's JSON block without its bits
 MOST_BITS = 48_000 * 8  # in a set, so that lines stay below 64 kB
 NO_BYTES = 1e-9  # the share of a key that a byte counts for where a budget counts keys
+SOLVED = 1.014  # bits of a part for each of its equations
 ROUNDS = 60  # of the search for a price
 NEAR = 0.002  # of the wanted cost
 
@@ -142,15 +143,20 @@ def lines_with_sets(
     absent: Callable[[int], bytes] | None,
     solution: SetSolution,
     threads: int = 1,
+    *,
+    draft: bool = False,
 ) -> Iterator[bytes]:
-    """The records of the compacted map, in pieces; `absent` says what key covers an absence."""
+    """The records of the compacted map, in pieces; `absent` says what key covers an absence.
+
+    A draft has sets of the same size with bits by chance, which compress as little as theirs.
+    """
     count = len(branches)
     put = solution.put
     keep = np.zeros(len(branches.rows), np.bool_)
     keep_rows(branches.rows.branch, branches.rows.role, branches.up, solution.state, put, keep.view(np.uint8))
     lines = wildcard_lines(branches, np.flatnonzero((put & kernels.PUT_WILD) != 0))
     anchors = np.flatnonzero((put & kernels.PUT_ANCHOR) != 0)
-    lines += wildcard_lines(branches, anchors, _encoded(branches, solution, anchors, threads))
+    lines += wildcard_lines(branches, anchors, _encoded(branches, solution, anchors, 0 if draft else threads))
     void = (put & kernels.PUT_VOID) != 0
     void[:count] &= (branches.flags & VOID) == 0  # the map has the others already
     for branch in np.flatnonzero(void).tolist():
@@ -166,7 +172,7 @@ def lines_with_sets(
 
 
 def _encoded(branches: Branches, solution: SetSolution, anchors: Ints, threads: int) -> dict[int, str]:
-    """The JSON block of each anchor's set."""
+    """The JSON block of each anchor's set; without threads, one of the same size."""
     if not len(anchors):
         return {}
     anchor, at, length, suffix, bits, value = _members(branches, solution)
@@ -177,11 +183,19 @@ def _encoded(branches: Branches, solution: SetSolution, anchors: Ints, threads: 
 
     def encode(number: int) -> str:
         mine = slice(int(starts[number]), int(ends[number]))
+        if not threads:
+            return _drafted(bits[mine], value[mine])
         parts, data = encode_set(branches.data, at[mine], length[mine], suffix[mine], bits[mine], value[mine])
         return block_of(parts, data, int(solution.bits_out[anchors[number]]))
 
     with ThreadPoolExecutor(max(1, threads), "recollect-sets") as pool:
         return dict(zip(anchors.tolist(), pool.map(encode, range(len(anchors))), strict=True))
+
+
+def _drafted(bits: Bytes, value: NDArray[np.int8]) -> str:
+    equations = int(bits.sum(dtype=np.int64)) + VALUE_BITS * int((value >= 0).sum())
+    parts = max(1, (equations + PART_EQUATIONS // 2) // PART_EQUATIONS)
+    return block_of(parts, os.urandom(2 * parts + int(equations * SOLVED / 8) + 1), 1)
 
 
 def _members(branches: Branches, solution: SetSolution) -> tuple[Ints, Ints, Ints, Bytes, Bytes, NDArray[np.int8]]:

@@ -37,6 +37,7 @@ from recollect.profiles.maps.plainmap import PlainMap
 
 _TOPS = {"": 2, "tlds": 1, "root": 0}
 _STEPS = 40  # of the search for an accuracy
+_DRAFTS = (0.997, 0.98, 0.9, 0.7)  # shares of a budget of bytes for drafts, whose size is nearly that of the map
 
 
 def compact_with_sets(
@@ -53,18 +54,26 @@ def compact_with_sets(
         case.branches, case.stakes(clear.fit.smoothing), case.costs(unit), case.may_roll(top), unit=unit
     )
 
-    def write(solution: SetSolution, path: Path) -> None:
-        _write(plain, case, budget, clear, solution, path, threads)
+    def draft(solution: SetSolution, path: Path) -> None:
+        _write(plain, case, budget, clear, solution, path, threads, draft=True)
 
-    if budget.min_accuracy is not None:
-        solution: SetSolution | None = _reaching(case, optimiser, budget.min_accuracy, clear)
-    elif by_keys:
-        solution = optimiser.within(limit)
+    def size_fits() -> bool:
+        return budget.max_bytes is None or os.fspath(target) == "-" or Path(target).stat().st_size <= limit
+
+    for share in _DRAFTS:
+        if budget.min_accuracy is not None:
+            solution: SetSolution | None = _reaching(case, optimiser, budget.min_accuracy, clear)
+        elif by_keys:
+            solution = optimiser.within(limit)
+        else:
+            solution = within_bytes_of_sets(int(limit * share), suffix, optimiser.within, draft)
+        if solution is None:
+            raise TooSmall("no map is that small", why=f"the budget is {limit}")
+        keys, size = _write(plain, case, budget, clear, solution, target, threads)
+        if size_fits():
+            break
     else:
-        solution = within_bytes_of_sets(limit, suffix, lambda wanted, near: optimiser.within(wanted, near), write)
-    if solution is None:
-        raise TooSmall("no map is that small", why=f"the budget is {limit}")
-    keys, size = _write(plain, case, budget, clear, solution, target, threads)
+        raise TooSmall("no map with sets was found that is this small", why=f"the budget is {limit}")
     return replace(
         _outcome(case, clear, solution),
         keys_in=len(case.branches.rows),
@@ -122,6 +131,8 @@ def _write(
     solution: SetSolution,
     target: str | os.PathLike[str],
     threads: int,
+    *,
+    draft: bool = False,
 ) -> tuple[int, int]:
     """Write the map; returns its keys and the bytes of its text."""
     absent = case.demand.absent if case.demand is not None else None
@@ -129,7 +140,7 @@ def _write(
     keys, size = 0, len(head)
     with atomic_output(target) as out:
         out.write(head)
-        for piece in lines_with_sets(case.branches, absent, solution, threads):
+        for piece in lines_with_sets(case.branches, absent, solution, threads, draft=draft):
             out.write(piece)
             size += len(piece)
             keys += piece.count(b"\n")

@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from recollect.errors import BadURI, FormatError, RecollectError, UsageError
 from recollect.formats.containers import OnProblem, atomic_output, open_input
 from recollect.formats.detect import Kind, inspect
+from recollect.formats.filters import MAGIC
 from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header, open_map
 from recollect.formats.ukvs.periods import Period
@@ -50,7 +51,6 @@ from recollect.profiles.maps.lookup import Lookup, keys_of
 from recollect.profiles.maps.samples import refuse_sample
 from recollect.uris import lookup_keys, parse_policy, policy_key, segments, uri_key
 
-MAGIC = b"RCFILT01"
 _BODY = struct.Struct("<QIIIIII")
 _LARGEST_HEADER = 1 << 20
 _CHUNK = 1 << 16
@@ -240,12 +240,6 @@ def _populate(hashes: NDArray[np.uint64], bits: int) -> bytes:
         return head + bytes(ffi.buffer(made.Fingerprints, made.ArrayLength * bits // 8))
     finally:
         getattr(lib, f"binary_fuse{bits}_free")(made)
-
-
-def is_filter(path: str) -> bool:
-    """Whether a file is a filter, compressed or not."""
-    with open_input(path, lambda _problem: None) as stream:
-        return stream.read(len(MAGIC)) == MAGIC
 
 
 class FilterMap:

@@ -27,6 +27,7 @@ from typing import Literal, Protocol
 
 from recollect.datetimes import asked_digits
 from recollect.errors import BadURI, FormatError, RecollectError
+from recollect.formats.filters import is_filter
 from recollect.formats.frequency import VOID, Frequency, merge
 from recollect.formats.ukvs import Header, lenient
 from recollect.formats.ukvs.periods import Period
@@ -353,9 +354,8 @@ def open_for_many(path: str | os.PathLike[str]) -> Holdings:
 def open_map(path: str | os.PathLike[str]) -> Holdings:
     """Open a map, a folder of parts or a filter, whichever it is; see `MementoMap.open`."""
     name = os.fspath(path)
-    if Path(name).is_file():
-        from recollect.profiles.maps.filters import FilterMap, is_filter
+    if Path(name).is_file() and is_filter(name):
+        from recollect.profiles.maps.filters import FilterMap
 
-        if is_filter(name):
-            return FilterMap.open(name)
+        return FilterMap.open(name)
     return MementoMap.open(name)

@@ -25,7 +25,6 @@ from recollect.formats.containers import OnProblem, open_input, whole_lines
 from recollect.formats.ukvs import Header
 from recollect.formats.ukvs.header import Builder
 from recollect.model import Problem
-from recollect.profiles.maps.merge import MergeOptions, merge_maps
 
 BOM = b"\xef\xbb\xbf"
 
@@ -67,6 +66,8 @@ def tidied(plain: PlainMap, on_problem: OnProblem | None = None) -> Iterator[Pla
             why=f"columns: {', '.join(plain.header.keys + plain.header.values)}",
             hint="compact it by weights (without --max-cost and the like), or profile with --by but not --by-columns",
         )
+    from recollect.profiles.maps.merge import MergeOptions, merge_maps  # here, as few maps need it
+
     with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=".ukvs") as file:
         options = MergeOptions(style="ukvs", disjoint=True)
 

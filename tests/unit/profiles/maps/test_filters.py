@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import FormatError, UsageError
+from recollect.formats.filters import MAGIC, is_filter
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
-from recollect.profiles.maps.filters import MAGIC, FilterMap, is_filter, make_filter
+from recollect.profiles.maps.filters import FilterMap, make_filter
 from recollect.profiles.maps.lookup import open_map
 
 
