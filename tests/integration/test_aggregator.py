@@ -202,10 +202,10 @@ def test_pages_together_are_no_larger_than_one_answer_may_be() -> None:
 
 
 def test_a_body_that_takes_long_to_read_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    def reads(body: bytes, content_type: str, base: str) -> Any:
+    def reads(body: bytes, content_type: str, base: str, **options: Any) -> Any:
         if len(body) > 10_000:
             time.sleep(0.3)
-        return parse_timemap(body, content_type, base)
+        return parse_timemap(body, content_type, base, **options)
 
     monkeypatch.setattr(ask_module, "parse_timemap", reads)
     monkeypatch.setattr(ask_module, "_LARGE", 10_000)
@@ -243,10 +243,10 @@ def test_a_page_cut_short_is_named() -> None:
 
 
 def test_an_answer_we_cannot_digest_hurts_only_its_archive(monkeypatch: pytest.MonkeyPatch) -> None:
-    def reads(body: bytes, content_type: str, base: str) -> Any:
+    def reads(body: bytes, content_type: str, base: str, **options: Any) -> Any:
         if b"poison" in body:
             raise IndexError
-        return parse_timemap(body, content_type, base)
+        return parse_timemap(body, content_type, base, **options)
 
     monkeypatch.setattr(ask_module, "parse_timemap", reads)
 

@@ -689,7 +689,7 @@ def test_workers_end_with_their_killed_parent_and_a_new_instance_starts(
         server.process.wait(5)
         killed = time.monotonic()
         _until(lambda: not _listens(port))
-        assert time.monotonic() - killed < 5, "0.7 s on a quiet machine"
+        assert time.monotonic() - killed < 2
     with server_process(registry, *QUICK, "--port", str(port)) as server:
         assert ask(server.base, f"/timemap/link/{PAGE}").status == 200
 

@@ -21,16 +21,19 @@ from recollect.formats.timemap import (
     TimeMap,
     link_header,
     merge,
+    model,
     parse_links,
     parse_timemap,
     quote,
     resolve,
     safe_uri,
+    structured,
     write_memento,
     write_timemap,
 )
+from recollect.formats.timemap import read as read_module
 from recollect.formats.timemap.found import Found
-from recollect.formats.timemap.read import read_lines, read_well_formed
+from recollect.formats.timemap.read import pieces_of, read_lines, read_well_formed
 
 PLACE = Place("http://agg.example", "http://lost.example/?a=1")
 moments = st.datetimes(datetime(1991, 8, 6), datetime(2099, 12, 31), timezones=st.just(UTC)).map(
@@ -333,3 +336,61 @@ def test_an_empty_answer_is_valid_in_every_format() -> None:
         body = b"".join(write_timemap(kind, PLACE, Mementos()))
         assert len(parse_timemap(body, MEDIA_TYPES[kind], PLACE.timemap(kind))) == 0
     assert json.loads(b"".join(write_timemap("json", PLACE, Mementos())))["mementos"] == {"list": []}
+
+
+@given(lists(close_moments), st.sampled_from(list(MEDIA_TYPES)), st.integers(150, 600))
+def test_reading_and_merging_in_pieces_changes_nothing(
+    timemaps: list[tuple[str, TimeMap]], kind: str, size: int
+) -> None:
+    whole = merge(timemaps)
+    body = b"".join(write_timemap(kind, PLACE, whole))
+    read = parse_timemap(body, MEDIA_TYPES[kind], PLACE.timemap(kind))
+    listed = sorted(zip(read.moments, read.uris, read.stems, strict=True))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(read_module, "PIECE", size)
+        patched.setattr(read_module, "_LONG", 1)
+        patched.setattr(structured, "_LARGE", 1)
+        patched.setattr(model, "_PIECE", 1 + size % 5)
+        again = parse_timemap(body, MEDIA_TYPES[kind], PLACE.timemap(kind))
+        assert sorted(zip(again.moments, again.uris, again.stems, strict=True)) == listed
+        assert again.problems == read.problems
+        assert merge(timemaps) == whole
+
+
+@given(st.text(alphabet='<>;,"= ahtp:/\n', max_size=200), st.integers(1, 20))
+def test_pieces_are_the_text(text: str, size: int) -> None:
+    pieces = list(pieces_of(text, size))
+    assert "".join(pieces) == text
+    assert all(len(piece) <= 4 * size for piece in pieces)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    ),
+    st.sampled_from([None, 2]),
+)
+def test_json_in_pieces_is_json(document: object, indent: int | None) -> None:
+    text = json.dumps(document, indent=indent)
+    assert structured._in_pieces(text, Problems(), lambda: False) == document
+    for cut in range(max(0, len(text) - 40), len(text)):
+        try:
+            expected = json.loads(text[:cut])
+        except ValueError:
+            with pytest.raises(ValueError):
+                structured._in_pieces(text[:cut], Problems(), lambda: False)
+        else:
+            assert structured._in_pieces(text[:cut], Problems(), lambda: False) == expected
+
+
+@pytest.mark.parametrize("kind", ["link", "json", "cdxj"])
+def test_reading_ends_when_it_is_told_to_and_keeps_what_was_read(kind: str) -> None:
+    start = datetime(2001, 1, 1, tzinfo=UTC)
+    many = merge(
+        [("a", TimeMap.of(Memento(f"http://a.example/{n}", start + timedelta(hours=n)) for n in range(30_000)))]
+    )
+    body = b"".join(write_timemap(kind, PLACE, many))
+    read = parse_timemap(body, MEDIA_TYPES[kind], PLACE.timemap(kind), stop=lambda: True)
+    assert 1000 < len(read) < 30_000
+    assert read.missing == "it came too late to be read whole"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -28,7 +28,7 @@ from recollect.formats.timemap import Link, Memento, TimeMap, parse_link_header,
 _REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
 _ABSENT = frozenset((204, 404, 410))
 _STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
-_LARGE = 1_000_000  # bytes from which a body is read beside the loop: a hostile one takes seconds
+_LARGE = 250_000  # bytes from which a body is read in a thread: a hostile one takes seconds
 _TIMEGATE_HOPS = 4
 _TIMEGATE_BODY = 64 * 1024  # bodies of TimeGates say nothing; this lets a usual one be read, and its connection kept
 ACCEPT = {"Accept": "application/link-format, application/json;q=0.8, */*;q=0.5"}
@@ -88,7 +88,7 @@ async def ask_timemap(
         )
     except ArchiveError as error:
         return failed(archive.id, error, loop.time() - started, 1)
-    outcome = await _read(archive.id, response)
+    outcome = await _read(archive.id, response, deadline)
     if outcome.timemap.pages:
         left = replace(limits, max_bytes=limits.max_bytes - len(response.body))
         outcome = await _with_pages(client, archive, outcome, deadline, headers, left, purse)
@@ -96,19 +96,21 @@ async def ask_timemap(
     return outcome
 
 
-async def _read(archive: str, response: Response) -> Outcome:
+async def _read(archive: str, response: Response, deadline: float) -> Outcome:
+    """What a TimeMap lists. Reading ends at the deadline; mementos read until then are kept."""
     if len(response.body) < _LARGE:
         return _read_timemap(archive, response)
-    return await asyncio.to_thread(_read_timemap, archive, response)
+    clock = asyncio.get_running_loop().time
+    return await asyncio.to_thread(_read_timemap, archive, response, lambda: clock() > deadline)
 
 
-def _read_timemap(archive: str, response: Response) -> Outcome:
+def _read_timemap(archive: str, response: Response, stop: Callable[[], bool] = lambda: False) -> Outcome:
     status = response.status
     if status in _ABSENT:
         return Outcome(archive, OutcomeKind.NONE, elapsed=response.elapsed)
     if not 200 <= status < 300:
         return _bad_status(archive, response)
-    timemap = parse_timemap(response.body, response.headers.get("content-type"), response.url)
+    timemap = parse_timemap(response.body, response.headers.get("content-type"), response.url, stop=stop)
     why = response.truncated or timemap.missing or ("only a part of it was sent" if status == 206 else "")
     if timemap.uris or timemap.pages:
         return Outcome(archive, OutcomeKind.MEMENTOS, timemap, response.elapsed, partial=why)
@@ -152,7 +154,7 @@ async def _with_pages(
             response = await client.send(request)
         except ArchiveError as error:
             return NO_TIMEMAP, str(error), 0
-        outcome = await _read(archive.id, response)
+        outcome = await _read(archive.id, response, deadline)
         return outcome.timemap, outcome.error or outcome.partial, len(response.body)
 
     while todo and requests < limits.max_pages:

@@ -1,6 +1,6 @@
 """What archives answered, kept for a while: per resource one entry, in it one outcome per archive.
 
-Hides: lifetimes (mementos are fresh, then stale and asked for anew behind the answer; `none` lives shorter; errors are
+Hides: lifetimes (mementos are fresh, then stale and asked for again after the answer; `none` lives shorter; errors are
 never kept), the bound on memory, and the store behind it (nothing, a SQLite file, Redis). Reading and writing the store
 never fails a request: a broken store is a missing cache, and says so in `problems`.
 
@@ -21,6 +21,7 @@ from time import time
 from typing import Any, Protocol
 
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
+from recollect.errors import ResourceError
 from recollect.formats.timemap import TimeMap
 
 _VERSION = 1
@@ -30,6 +31,8 @@ _ENTRY, _HELD, _NONE, _PER_MEMENTO, _ANSWER = 700, 700, 170, 400, 2500
 _FLUSH_SECONDS = 0.5
 _STORE_REST = 5.0
 _MOST_RENDERED = 4
+MOST_STORED = 50_000
+"""Mementos of an entry up to which it is written to a store; larger ones are kept in memory only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Entry:
 
 
 class Store(Protocol):
-    """Where entries outlive the process."""
+    """Where entries outlive the process; what cannot be read or written is a ResourceError."""
 
     async def get(self, key: str) -> bytes | None: ...
     async def put(self, entries: Sequence[tuple[str, bytes, float]]) -> None: ...
@@ -112,7 +115,7 @@ class Cache:
             return entry
         try:
             data = await self._store.get(uri_r)
-        except Exception as error:  # whatever a store raises, the archives can still be asked
+        except ResourceError as error:  # the archives can still be asked
             self._on_problem(f"the cache cannot be read: {error}")
             # A server that does not answer would otherwise make every lookup wait for it.
             self._store_rests_until = now() + _STORE_REST
@@ -203,23 +206,34 @@ class Cache:
         if not dirty or self._store is None:
             return
         usable = max(self.lifetimes.fresh + self.lifetimes.stale, self.lifetimes.negative)
+        stored = [(uri_r, dict(entry.kept)) for uri_r, entry in dirty.items()]
         try:
-            await self._store.put([(uri_r, _encode(entry), usable) for uri_r, entry in dirty.items()])
-        except Exception as error:  # as in get: the answer was given already
+            # In a thread: an entry may be megabytes.
+            await self._store.put(
+                await asyncio.to_thread(
+                    lambda: [(uri_r, _encode(kept), usable) for uri_r, kept in stored if _fits(kept)]
+                )
+            )
+        except ResourceError as error:  # the answer was given already
             self._on_problem(f"the cache cannot be written: {error}")
 
 
-def _encode(entry: Entry) -> bytes:
+def _fits(kept: Mapping[str, Kept]) -> bool:
+    """Whether an entry is small enough for a store: one that takes long to read holds up all other lookups."""
+    return sum(one.outcome.count for one in kept.values()) <= MOST_STORED
+
+
+def _encode(kept: Mapping[str, Kept]) -> bytes:
     outcomes = {
         archive: {
-            "at": kept.at,
-            "kind": kept.outcome.kind,
-            "moments": kept.outcome.timemap.moments,
-            "uris": kept.outcome.timemap.uris,
-            "requests": kept.outcome.requests,
-            "elapsed": kept.outcome.elapsed,
+            "at": one.at,
+            "kind": one.outcome.kind,
+            "moments": one.outcome.timemap.moments,
+            "uris": one.outcome.timemap.uris,
+            "requests": one.outcome.requests,
+            "elapsed": one.outcome.elapsed,
         }
-        for archive, kept in entry.kept.items()
+        for archive, one in kept.items()
     }
     data = json.dumps({"v": _VERSION, "outcomes": outcomes}, separators=(",", ":")).encode()
     return zlib.compress(data, 1) if len(data) > _COMPRESS_FROM else data

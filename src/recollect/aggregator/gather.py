@@ -16,6 +16,7 @@ from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, Purse, ask_listing,
 from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
+from recollect.errors import RecollectError
 from recollect.formats.timemap import Memento, Mementos, Negotiated, merge
 
 log = logging.getLogger("recollect.aggregator")
@@ -72,7 +73,7 @@ async def _all(
     async def told(archive: Archive) -> Outcome:
         try:
             outcome = await ask(archive)
-        except Exception as error:
+        except UNREADABLE as error:
             outcome = _fault(archive, error)
         if on_outcome is not None:
             on_outcome(outcome)
@@ -90,9 +91,13 @@ async def _all(
     ]
 
 
+UNREADABLE = (RecollectError, ValueError, LookupError, ArithmeticError, RecursionError)
+"""What data that a parser does not expect can raise."""
+
+
 def _fault(archive: Archive, error: BaseException) -> Outcome:
-    """What one archive sent made us stumble: that is our fault, but the answers of the others are as good as ever."""
-    if not isinstance(error, Exception):
+    """Reading what one archive sent failed. That is our fault, but the answers of the others are good."""
+    if not isinstance(error, UNREADABLE):
         raise error
     log.error("reading the answer of %s failed", archive.id, exc_info=error)
     return Outcome(archive.id, OutcomeKind.ERROR, failure=Failure.OUR_FAULT, why=type(error).__name__)
@@ -103,14 +108,14 @@ def merged(outcomes: Sequence[Outcome]) -> Mementos:
     return merge([(outcome.archive, outcome.timemap) for outcome in outcomes if outcome.timemap.uris])
 
 
-def negotiated(outcomes: Sequence[Outcome], at: datetime | None) -> Negotiated | None:
-    """The closest memento of all, with those neighbours that are certain.
+def negotiated(outcomes: Sequence[Outcome], mementos: Mementos, at: datetime | None) -> Negotiated | None:
+    """The closest of all mementos (`outcomes`, merged), with those neighbours that are certain.
 
     A TimeGate tells its choice and perhaps some neighbours of it. If its choice lies before the closest of all, it has
     nothing between the two; so `prev` is certain if every archive chose something earlier, or named its own `prev`, or
     chose its first. The same holds for `next`; `first` and `last` need every archive to name them.
     """
-    choice = merged(outcomes).negotiate(at)
+    choice = mementos.negotiate(at)
     partly = [outcome for outcome in outcomes if outcome.knows is not None and outcome.timemap.uris]
     if choice is None or not partly:
         return choice

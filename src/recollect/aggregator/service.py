@@ -86,7 +86,7 @@ class Answer:
         return merged(self.outcomes)
 
     def negotiated(self, at: datetime | None) -> Negotiated | None:
-        return negotiated(self.outcomes, at)
+        return negotiated(self.outcomes, self.mementos, at)
 
     @cached_property
     def failed(self) -> tuple[Outcome, ...]:
@@ -286,6 +286,8 @@ class Aggregator:
         _, _, oldest, answer = entry.answer
         moment = now()
         ready = Answer(answer.uri_r, answer.decisions, answer.outcomes, 0.0, "hit", max(0.0, moment - oldest), entry)
+        if "mementos" in answer.__dict__:
+            ready.__dict__["mementos"] = answer.mementos  # merged once
         self._on_answer(ready)
         return ready
 
@@ -346,6 +348,8 @@ class Aggregator:
             _word(used, stale, fetched),
             max((now() - one.at for one in used), default=0.0),
         )
+        if sum(outcome.count for outcome in answer.outcomes) >= LARGE:
+            await asyncio.to_thread(lambda: answer.mementos)
         if entry is not None and lookup.chosen is None and at is None and not (through_timegates or lookup.page):
             self._remember(entry, world, answer)
         self._on_answer(answer)
@@ -538,6 +542,8 @@ class Aggregator:
         self._refreshing[lookup.uri_r] = self._loop.create_task(refresh())
 
 
+LARGE = 4000
+"""Mementos from which an answer is put together in a thread, and sent in chunks."""
 _MOST_REFRESHING = 64
 _PROOF_SECONDS = 10.0
 _HARMLESS = "http://example.com/"

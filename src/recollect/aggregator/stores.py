@@ -47,21 +47,28 @@ class FileStore:
         self._total = self._count()
 
     async def get(self, key: str) -> bytes | None:
-        row = self._db.execute("select data from entries where uri = ? and expires > ?", (key, time())).fetchone()
+        query = "select data from entries where uri = ? and expires > ?"
+        try:
+            row = self._db.execute(query, (key, time())).fetchone()
+        except (sqlite3.Error, UnicodeError) as error:
+            raise ResourceError("cannot read the cache file", why=str(error)) from error
         return bytes(row[0]) if row else None
 
     async def put(self, entries: Sequence[tuple[str, bytes, float]]) -> None:
         now = time()
         rows = [(uri, now, now + usable, len(data) + len(uri), data) for uri, data, usable in entries]
         async with self._lock:
-            await asyncio.to_thread(self._write, rows, now)
+            try:
+                await asyncio.to_thread(self._write, rows, now)
+            except (sqlite3.Error, UnicodeError) as error:
+                raise ResourceError("cannot write the cache file", why=str(error)) from error
 
     def _write(self, rows: list[tuple[Any, ...]], now: float) -> None:
         db = self._db
         db.execute("begin immediate")
         try:
             db.executemany("insert or replace into entries values (?, ?, ?, ?, ?)", rows)
-            # Counted up, and only now and then counted anew: replaced entries and other processes make it inexact.
+            # Counted up, and only now and then counted again: replaced entries and other processes make it inexact.
             self._total += sum(row[3] for row in rows)
             if self._total > self._max_bytes and self._count() > self._max_bytes:
                 db.execute("delete from entries where expires <= ?", (now,))
@@ -129,21 +136,29 @@ class RedisStore:
     def __init__(self, url: str) -> None:
         try:
             from redis.asyncio import Redis
+            from redis.exceptions import RedisError
         except ImportError as error:
             raise UsageError(
                 "the cache is on Redis, but its client is not installed", hint="pip install 'recollect[redis]'"
             ) from error
         self._redis: Any = Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0)
+        self._failures = (RedisError, OSError, UnicodeError)
 
     async def get(self, key: str) -> bytes | None:
-        data: bytes | None = await self._redis.get(_PREFIX + key)
+        try:
+            data: bytes | None = await self._redis.get(_PREFIX + key)
+        except self._failures as error:
+            raise ResourceError("cannot read from Redis", why=str(error)) from error
         return data
 
     async def put(self, entries: Sequence[tuple[str, bytes, float]]) -> None:
-        async with self._redis.pipeline(transaction=False) as pipeline:
-            for key, data, usable in entries:
-                pipeline.set(_PREFIX + key, data, px=max(1, int(usable * 1000)))
-            await pipeline.execute()
+        try:
+            async with self._redis.pipeline(transaction=False) as pipeline:
+                for key, data, usable in entries:
+                    pipeline.set(_PREFIX + key, data, px=max(1, int(usable * 1000)))
+                await pipeline.execute()
+        except self._failures as error:
+            raise ResourceError("cannot write to Redis", why=str(error)) from error
 
     async def close(self) -> None:
         await self._redis.aclose()

@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from math import ceil
+from typing import Any, TypeVar
 
 from aiohttp import web
 
 from recollect.aggregator.explain import decision_json, outcome_json
 from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
 from recollect.aggregator.routing import Decision, Reason
-from recollect.aggregator.service import USUAL_POLICY, Answer, CachePolicy, Lookup
+from recollect.aggregator.service import LARGE, USUAL_POLICY, Answer, CachePolicy, Lookup
 from recollect.archives.registry import choose
 from recollect.datetimes import format_iso, parse_http_date
 from recollect.errors import FormatError, RecollectError, UsageError
@@ -45,7 +47,6 @@ from recollect.web.target import Target, page_of, parse_target
 
 _CLIENT_SECONDS = 300
 _COMPRESS_FROM = 1000
-STREAM_FROM = 4000  # mementos from which an answer is written in chunks
 _WAIT = re.compile(r"(?:^|,)\s*wait\s*=\s*\"?(\d{1,4}(?:\.\d+)?)\"?\s*(?:$|[,;])", re.IGNORECASE)
 _DIRECTIVE = re.compile(r'([a-z-]+)(?:\s*=\s*"?([^",\s]*)"?)?')
 
@@ -68,19 +69,16 @@ async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: S
     paging = Paging(target.page, context.settings.page_size) if target.page is not None else None
     if paging is not None and paging.number > (last := paging.count(len(mementos))):
         return error_reply(404, f"no such page: {paging.number}: the last is {last}", uri_r=target.uri_r)
-    headers = {"X-Memento-Count": str(len(mementos)), **describe(answer)}
-    etag = ""
-    if len(mementos) < STREAM_FROM:  # of a larger one, the digest would hold up other clients
-        etag = _etag(target, place, mementos)
-        headers |= _caching(answer, etag)
-        unchanged = _conditional(request, etag, headers)
-        if unchanged is not None:
-            return unchanged
+    etag = await _aside(mementos, lambda: _etag(target, place, mementos))
+    headers = {"X-Memento-Count": str(len(mementos)), **describe(answer), **_caching(answer, etag)}
+    unchanged = _conditional(request, etag, headers)
+    if unchanged is not None:
+        return unchanged
     extra = {"archives": archives_of(answer)} if target.kind == "json" else None
     chunks = write_timemap(target.kind, place, mementos, paging=paging, extra=extra)
-    if len(mementos) >= STREAM_FROM and paging is None and request.version >= (1, 1):
+    if len(mementos) >= LARGE and paging is None and request.version >= (1, 1):
         return await _streamed(request, chunks, {**headers, "Content-Type": media_type})
-    body = b"".join(chunks)
+    body = await _aside(mementos, lambda: b"".join(chunks))
     if plain and answer.entry is not None and context.aggregator.cache is not None:
         key, rendered = (target.kind, place.base), (headers["X-Memento-Count"], body, etag)
         context.aggregator.cache.remember(target.uri_r, answer.entry, key, rendered, len(body) + 200)
@@ -90,9 +88,19 @@ async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: S
 def _etag(target: Target, place: Place, mementos: Mementos) -> str:
     """Changes with what a TimeMap lists. Weak: the JSON form also has how long each archive took."""
     digest = hashlib.blake2b(f"{target.kind} {place.base} {target.page} {len(mementos)}".encode(), digest_size=12)
-    for row in mementos.rows:
-        digest.update(repr(row).encode())
+    for start in range(0, len(mementos), _DIGESTED):
+        rows = mementos.rows[start : start + _DIGESTED]
+        digest.update("\n".join([f"{archive} {stem}" for _, archive, stem in rows]).encode())
     return f'W/"{digest.hexdigest()}"'
+
+
+_DIGESTED = 1000
+_Made = TypeVar("_Made")
+
+
+async def _aside(mementos: Mementos, make: Callable[[], _Made]) -> _Made:
+    """What `make` makes of mementos; of many in a thread, so that other clients do not wait."""
+    return make() if len(mementos) < LARGE else await asyncio.to_thread(make)
 
 
 def _caching(answer: Answer, etag: str) -> dict[str, str]:
@@ -167,7 +175,7 @@ async def summary(context: Context, request: web.BaseRequest, rest: str, seen: S
     mementos = answer.mementos.between(target.since, target.until)
     if not mementos.rows:
         return _nothing(context, target, answer, {"X-Memento-Count": "0"})
-    table = mementos.per_year()
+    table = await _aside(mementos, mementos.per_year)
     years: dict[int, int] = {}
     for counts in table.values():
         for year, count in counts.items():
@@ -241,9 +249,9 @@ async def _tell(
     async def tell(outcome: Outcome) -> None:
         told.add(outcome.archive)
         said = outcome_json(decisions[outcome.archive], outcome)
-        captures = zip(outcome.timemap.moments, outcome.timemap.uris, strict=True)
-        said["list"] = [[moment.replace(":", ""), uri] for moment, uri in captures]
-        await response.write(to_event("archive", said))
+        large = outcome.count >= LARGE
+        event = await asyncio.to_thread(_archive_event, said, outcome) if large else _archive_event(said, outcome)
+        await response.write(event)
 
     try:
         while (outcome := await queue.get()) is not None:
@@ -255,6 +263,17 @@ async def _tell(
     finally:
         task.cancel()
     return answer
+
+
+def _archive_event(said: dict[str, Any], outcome: Outcome) -> bytes:
+    """An event with all captures of an archive; encoded in parts, as one call for all would hold up other threads."""
+    captures = list(zip(outcome.timemap.moments, outcome.timemap.uris, strict=True))
+    parts = [
+        json.dumps([[moment.replace(":", ""), uri] for moment, uri in captures[start : start + LARGE]])[1:-1]
+        for start in range(0, len(captures), LARGE)
+    ]
+    head = json.dumps(said)[:-1]
+    return f'event: archive\ndata: {head}, "list": [{", ".join(parts)}]}}\n\n'.encode()
 
 
 # What a request means
@@ -356,5 +375,6 @@ async def _streamed(request: web.BaseRequest, chunks: Iterable[bytes], headers: 
     if request.method != "HEAD":
         for chunk in chunks:
             await response.write(chunk)
+            await asyncio.sleep(0)  # a client that reads fast would otherwise keep the loop to itself
     await response.write_eof()
     return response

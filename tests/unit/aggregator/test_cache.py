@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.aggregator.cache import Cache, Entry, Kept, Lifetimes, _decode, _encode
+from recollect.aggregator.cache import MOST_STORED, Cache, Entry, Kept, Lifetimes, _decode, _encode
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.aggregator.stores import FileStore, open_store
 from recollect.errors import ResourceError
@@ -31,12 +31,12 @@ def test_mementos_outlive_their_freshness_and_none_does_not() -> None:
 
 def test_an_entry_survives_being_stored() -> None:
     entry = Entry({"a#1": Kept(held(3), 5.0), "b#2": Kept(Outcome("b", OutcomeKind.NONE), 6.0)})
-    again = _decode(_encode(entry))
+    again = _decode(_encode(entry.kept))
     assert again is not None
     assert again.kept["a#1"].outcome.timemap.uris == held(3).timemap.uris
     assert again.kept["a#1"].outcome.archive == "a"
     assert (again.kept["b#2"].outcome.kind, again.kept["b#2"].at) == ("none", 6.0)
-    assert len(_encode(Entry({"a#1": Kept(held(500), 5.0)}))) < 5000, "large entries are compressed"
+    assert len(_encode({"a#1": Kept(held(500), 5.0)})) < 5000, "large entries are compressed"
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_a_file_survives_a_restart_and_stays_bounded(tmp_path: Path) -> None:
 def test_a_store_that_fails_is_a_missing_cache_and_is_named() -> None:
     class Broken:
         async def get(self, key: str) -> bytes | None:
-            raise OSError("disk on fire")
+            raise ResourceError("disk on fire")
 
         async def put(self, entries: Sequence[tuple[str, bytes, float]]) -> None:
-            raise OSError("disk on fire")
+            raise ResourceError("disk on fire")
 
         async def close(self) -> None: ...
 
@@ -115,6 +115,23 @@ def test_a_store_that_fails_is_a_missing_cache_and_is_named() -> None:
 
     asyncio.run(main())
     assert len(problems) == 2 and all("disk on fire" in problem for problem in problems)
+
+
+def test_an_entry_that_takes_long_to_read_is_kept_in_memory_only(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+
+    async def main() -> None:
+        cache = Cache(lifetimes=LIFETIMES, max_bytes=10**9, store=open_store(str(path), 10**9))
+        cache.update("http://large.example/", {"a#1": Kept(held(MOST_STORED + 1), 0.0)})
+        cache.update("http://small.example/", {"a#1": Kept(held(), 0.0)})
+        assert await cache.get("http://large.example/") is not None
+        await cache.close()
+        again = Cache(lifetimes=LIFETIMES, max_bytes=10**9, store=open_store(str(path), 10**9))
+        assert await again.get("http://large.example/") is None
+        assert await again.get("http://small.example/") is not None
+        await again.close()
+
+    asyncio.run(main())
 
 
 def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:

@@ -11,13 +11,15 @@ two answers made of the same TimeMaps are the same whatever order they arrived i
 
 from __future__ import annotations
 
+import heapq
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice, repeat
 from operator import eq, itemgetter
+from typing import Any
 
 from recollect.datetimes import format_http_date, parse_http_date
 from recollect.errors import FormatError
@@ -178,17 +180,40 @@ def merge(timemaps: Sequence[tuple[str, TimeMap]]) -> Mementos:
     rows: list[Row] = []
     names: set[str] = set()
     for name, timemap in timemaps:
-        moments, uris = timemap.moments, timemap.uris
-        stems = timemap.stems or map(stem_of, moments, uris)
-        rows.extend(zip(moments, repeat(order[name], len(moments)), stems, strict=True))
-        names.update(uris)
+        for start in range(0, len(timemap.uris), _PIECE):
+            part = slice(start, start + _PIECE)
+            moments, uris = timemap.moments[part], timemap.uris[part]
+            stems = timemap.stems[part] or map(stem_of, moments, uris)
+            rows.extend(zip(moments, repeat(order[name], len(moments)), stems, strict=True))
+            names.update(uris)
     # The sort is stable and archives come in order: by the moment alone is enough, unless two are equal.
-    rows.sort(key=itemgetter(0))
+    rows = _sorted(rows, itemgetter(0))
     moments = [row[0] for row in rows]
-    if any(map(eq, moments, islice(moments, 1, None))):
-        rows.sort(key=lambda row: (row[0], row[1], row[2][:-AFTER_URI]))
+    if any(
+        any(map(eq, moments[start : start + _PIECE], moments[start + 1 : start + _PIECE + 1]))
+        for start in range(0, len(moments), _PIECE)
+    ):
+        rows = _sorted(rows, lambda row: (row[0], row[1], row[2][:-AFTER_URI]))
         names -= _port_twins(rows, moments)
     return Mementos(archives, rows if len(names) == len(rows) else _named(rows, names))
+
+
+_PIECE = 10_000
+"""Rows that one call into compiled code handles: a thread that merges then leaves the interpreter to others in time."""
+
+
+def _sorted(rows: list[Row], key: Callable[[Row], Any]) -> list[Row]:
+    """As `sorted`; many rows in pieces, which are then merged."""
+    if len(rows) <= 2 * _PIECE:
+        return sorted(rows, key=key)
+    pieces = [sorted(rows[start : start + _PIECE], key=key) for start in range(0, len(rows), _PIECE)]
+    joined: list[list[Row]] = [pieces[0]]
+    for piece in pieces[1:]:  # most TimeMaps come in order: their pieces follow one another
+        if key(joined[-1][-1]) <= key(piece[0]):
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return joined[0] if len(joined) == 1 else list(heapq.merge(*joined, key=key))
 
 
 def stem_of(moment: str, uri: str) -> str:

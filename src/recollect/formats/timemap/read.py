@@ -8,19 +8,24 @@ Link-format is read in three passes, each over what the one before left. Memento
 archives write them, are split off and checked all at once (0.6 µs each). A regular expression splits what is left at
 well-formed mementos (0.9 µs each). What lies between, the head of the TimeMap or anything odd, goes to the tolerant
 reader (`links`).
+
+A large body is read in pieces of about `PIECE` characters, cut where a link begins. No call into compiled code (a
+regular expression, a split) then takes more than some milliseconds, so that a server that reads in a thread goes on
+with other clients; memory beyond the result stays small; and between two pieces the caller may say `stop`.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Callable, Iterator
 from itertools import compress
 
 from recollect.errors import FormatError
 from recollect.formats.timemap.found import Found
 from recollect.formats.timemap.links import Problems, parse_links
 from recollect.formats.timemap.model import AFTER_URI, DATE, MOMENT_OF_DAY, RELATION, TimeMap
-from recollect.formats.timemap.structured import read_cdxj, read_json
+from recollect.formats.timemap.structured import TOO_LATE, read_cdxj, read_json
 
 INFLATE_LIMIT = 64 << 20
 """Bytes that a body sent compressed without saying so may grow to."""
@@ -34,6 +39,8 @@ _FAST = re.compile(
     r'(?:; ?(?!anchor)[a-z]+="[^"\\]*")*(?:,\s*|\s*\Z)'
 )
 _END_OF_LINE = ' GMT",\n<'
+PIECE = 1 << 18
+_CUT = re.compile(r'[",;]\s{0,100}(?=<\s{0,100}(?:https?:|/))')
 _LONG = 10_000  # characters from which it pays to look for lines that can be read at once
 _DAY, _TIME = slice(-DATE, -8), slice(-8, None)  # of a stem
 _SAFE = bytes(set(range(0x21, 0x7F)) - set(b'"<>'))
@@ -44,21 +51,24 @@ _HTML = re.compile(r"\s*<(?:!doctype|!--|html|head|body|\?xml)", re.IGNORECASE)
 _CDXJ_LINE = re.compile(r"(?:[!@]\w+\s|\d{4,14}\s+\{|\S+\s+\d{14}\s+\{)")
 
 
-def parse_timemap(body: bytes, content_type: str, base_uri: str) -> TimeMap:
-    """Read the TimeMap fetched from `base_uri`, whatever its kind."""
+def parse_timemap(
+    body: bytes, content_type: str, base_uri: str, *, stop: Callable[[], bool] = lambda: False
+) -> TimeMap:
+    """Read the TimeMap fetched from `base_uri`, whatever its kind. Once `stop` says so, only what was read until then
+    is given, and `missing` says why."""
     problems = Problems()
     text = _decode(_inflate(body, problems), problems)
-    start = text.lstrip("\ufeff \t\r\n")[:2000]
+    start = text[:4000].lstrip("\ufeff \t\r\n")[:2000] or text.lstrip("\ufeff \t\r\n")[:2000]
     if not start:
         return TimeMap(kind="other" if problems.words() else "empty", problems=problems.words())
     if start[0] in "{[":
-        return read_json(text, base_uri, problems)
+        return read_json(text, base_uri, problems, stop)
     if _CDXJ_LINE.match(start):
-        return read_cdxj(text, base_uri, problems)
+        return read_cdxj(text, base_uri, problems, stop)
     if _HTML.match(start) or ("html" in content_type and not _LINK_START.match(start)):
         problems.add("an HTML page instead of a TimeMap")
         return TimeMap(kind="other", problems=problems.words())
-    return _read_links(text, base_uri, problems)
+    return _read_links(text, base_uri, problems, stop)
 
 
 def _inflate(body: bytes, problems: Problems) -> bytes:
@@ -92,13 +102,33 @@ def _decode(body: bytes, problems: Problems) -> str:
 # Link-format
 
 
-def _read_links(text: str, base: str, problems: Problems) -> TimeMap:
+def _read_links(text: str, base: str, problems: Problems, stop: Callable[[], bool]) -> TimeMap:
     found = Found(base, problems)
-    read_well_formed(read_lines(text, found) if len(text) >= _LONG else text, found)
+    odd = 0
+    for number, piece in enumerate(pieces_of(text, PIECE)):
+        if number and stop():
+            problems.lose(TOO_LATE)
+            break
+        left = MOST_ODD - odd
+        odd += read_well_formed(read_lines(piece, found) if len(piece) >= _LONG else piece, found, left)
+        if odd >= MOST_ODD:
+            break
     if not found.related and not found.uris:
         problems.add("no links: this is no TimeMap")
         return found.timemap("other")
     return found.timemap("link")
+
+
+def pieces_of(text: str, size: int) -> Iterator[str]:
+    """The text in pieces of at least `size` characters, each beginning with a link; a text in which no link begins for
+    four times as long is cut anywhere, as it is not a TimeMap."""
+    start = 0
+    while len(text) - start > 2 * size:
+        cut = _CUT.search(text, start + size, start + 4 * size)
+        end = cut.end() if cut else min(start + 4 * size, len(text))
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 def read_lines(text: str, found: Found) -> str:
@@ -149,8 +179,9 @@ def _have_times(moments: list[str]) -> bool:
     )
 
 
-def read_well_formed(text: str, found: Found) -> None:
-    """Read all that is left: well-formed mementos wherever they stand, and what lies between them."""
+def read_well_formed(text: str, found: Found, most_odd: int = MOST_ODD) -> int:
+    """Read all that is left: well-formed mementos wherever they stand, and what lies between them, of which at most
+    `most_odd` links. Returns how many of these there were."""
     parts = _FAST.split(text)
     uris, days, times = parts[1::4], parts[2::4], parts[3::4]
     gaps, odd = parts[0::4], 0
@@ -158,10 +189,10 @@ def read_well_formed(text: str, found: Found) -> None:
         for link in parse_links(gap, found.problems):
             found.link(link)
             odd += 1
-            if odd == MOST_ODD:
+            if odd == most_odd:
                 found.problems.lose(f"more than {MOST_ODD} links that are no plain mementos, the rest is not read")
                 break
-        if odd == MOST_ODD:
+        if odd == most_odd:
             break
         if number < len(gaps) - 1 and ">" in gap and not gap.rstrip().endswith(","):
             found.problems.add("a semicolon between links" if gap.rstrip().endswith(";") else "no comma between links")
@@ -174,3 +205,4 @@ def read_well_formed(text: str, found: Found) -> None:
     except FormatError:
         for uri, day, time in zip(uris, days, times, strict=True):
             found.memento(uri, f"{day}{time} GMT")
+    return odd
