@@ -110,7 +110,7 @@ def _http() -> Iterator[str]:
     for path, operations in paths.items():
         for method, operation in operations.items():
             status, good = next(iter(operation["responses"].items()))
-            kind = next(iter(good["content"]))
+            kind = "`, `".join(good["content"])
             yield f"| `{method.upper()} {path}` | {operation['summary']} | {status} | `{kind}` |\n"
     for path, operations in paths.items():
         for method, operation in operations.items():

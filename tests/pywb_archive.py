@@ -105,7 +105,8 @@ def write_warc(path: Path, captures: Sequence[Capture]) -> None:
 def pywb_archive(
     directory: Path, captures: Sequence[Capture] = (), *, warcs: Sequence[Path] = (), collection: str = "web"
 ) -> Iterator[PywbArchive]:
-    """One running archive over `captures` (and the files `warcs`), kept in `directory`."""
+    """One running archive over `captures` (and the files `warcs`), kept in `directory`. A `config.yaml` that is there
+    is used."""
     with pywb_archives([(directory, captures, warcs)], collection=collection) as archives:
         yield archives[0]
 

@@ -425,8 +425,8 @@ def test_a_failing_archive_is_left_alone_and_taken_back() -> None:
     async def main() -> None:
         nonlocal broken
         async with aggregator({"a": handler, "b": holds("2010")}) as (service, servers):
-            for _ in range(8):
-                got = await service.timemaps(Lookup(URI))
+            for number in range(8):
+                got = await service.timemaps(Lookup(f"http://x{number}.example/"))
                 await asyncio.gather(*service._proofs)
             assert len(servers["a"].requests) == 6, "five lookups, and one for something harmless"
             assert servers["a"].requests[-1].path.endswith("http://example.com/")

@@ -23,6 +23,7 @@ import pytest
 from recollect.aggregator.learn import WARM
 from recollect.cli.main import run
 from recollect.formats.logs import read_lookups
+from recollect.formats.timemap import parse_link_header
 from servers import redis_server
 from small_archives import SmallArchives, server_process, serving, small_archives
 
@@ -288,6 +289,13 @@ def test_the_port_of_the_operator_serves_no_page_of_another_site(archives: Small
         assert ask(own, "/metrics", Origin="http://evil.example").status == 403
         assert ask(own, "/reload", "POST", Origin="null").status == 403
         assert ask(own, "/metrics", Host="rebound.evil.example").status == 403
+        for path in (f"/stream/{PAGE}", f"/memento/proxy/2010/{PAGE}", f"/timemap/link/{PAGE}", "/nothing", "/"):
+            for method in ("GET", "HEAD", "OPTIONS"):
+                told = ask(own, path, method).headers
+                assert not [name for name in told if name.startswith("access-control-")], (method, path)
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+            client.sendall(b"GET / HT\x00TP/1.1\r\n\r\n")
+            assert b"access-control" not in client.recv(65536).lower()
 
 
 def test_the_access_log_is_read_by_everything_that_reads_logs(archives: SmallArchives, tmp_path: Path) -> None:
@@ -609,8 +617,93 @@ def test_conditional_requests_compression_and_small_print(archives: SmallArchive
         assert ask(base, f"//timemap/link/{OTHER}").status == 200
         assert ask(base, f"/memento/2010/{OTHER}").headers["vary"] == "prefer"
         assert ask(base, f"/timemap/link/http://x.example/{'a' * 8100}").status == 414
+        for path in (f"/timemap/json/{OTHER}", f"/timegate/{OTHER}", f"/summary/{OTHER}", "/archives", "/nothing"):
+            assert "prefer" in ask(base, path).headers["vary"].split(", "), path
         wrong = ask(base, "/timemap/link/http%3A%2F%2Fx.example%2F?from=2015&to=2014")
         assert (wrong.status, wrong.json["error"]["kind"]) == (400, "bad-request")
+
+
+def test_a_long_timemap_has_an_etag_too(archives: SmallArchives, tmp_path: Path) -> None:
+    archives.archives["one"].holdings[OTHER] = [
+        f"{1996 + n // 500}0101{n % 500 // 60:02d}{n % 60:02d}00" for n in range(9000)
+    ]
+    with serving(archives.write(tmp_path), *QUICK) as base:
+        first = ask(base, f"/timemap/link/{OTHER}")
+        assert (first.status, first.headers["x-memento-count"]) == (200, "9000")
+        again = ask(base, f"/timemap/link/{OTHER}", If_None_Match=first.headers["etag"])
+        assert (again.status, again.body) == (304, b"")
+        assert ask(base, f"/timemap/json/{OTHER}", If_None_Match=first.headers["etag"]).status == 200
+
+
+def test_a_client_says_how_long_it_waits(archives: SmallArchives, tmp_path: Path) -> None:
+    archives.archives["two"].delay = 20.0
+    with serving(archives.write(tmp_path), *QUICK) as base:
+        for wait in ("wait=1", 'wait="1"', 'respond-async, wait="1"; x'):
+            began = time.monotonic()
+            reply = ask(base, f"/timemap/link/{PAGE}", Prefer=wait)
+            assert (reply.status, reply.headers["x-recollect-partial"]) == (200, "two=timeout"), wait
+            assert time.monotonic() - began < 10
+
+
+def test_link_and_content_location_agree_when_moments_are_equal(archives: SmallArchives, tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        archives.archives[name].holdings[OTHER] = ["20120101000000"]
+    with serving(archives.write(tmp_path), *QUICK) as base:
+        for at in ("2011", "2012", "20120101000000", "2013"):
+            reply = ask(base, f"/memento/proxy/{at}/{OTHER}")
+            place = reply.headers["content-location"]
+            chosen = ask(base, f"/memento/{at}/{OTHER}").headers["location"]
+            assert place == chosen
+            links = parse_link_header([reply.headers["link"]])
+            assert place in {link.target for link in links if "memento" in link.rels}
+            assert place.split("/")[3] in reply.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "kind"),
+    [
+        (b"GET /timemap/link/http://x.example/" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "uri-too-long"),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 20_000 + b"\r\n\r\n", 431, "field-too-long"),
+        (b"GET /timemap/link/http://x.example/\x01 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "bad-request"),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n", 400, "bad-request"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400, "bad-request"),
+    ],
+)
+def test_errors_of_http_itself_have_the_shape_of_all_errors(
+    http_server: str, sent: bytes, status: int, kind: str
+) -> None:
+    host, port = urlsplit(http_server).netloc.split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as client:
+        client.sendall(sent)
+        reply = Reply(_response(client))
+    assert reply.status == status
+    assert (reply.json["error"]["status"], reply.json["error"]["kind"]) == (status, kind)
+    assert reply.headers["server"].startswith("recollect/")
+    assert reply.headers["connection"] == "close"
+
+
+def _response(client: socket.socket) -> http.client.HTTPResponse:
+    response = http.client.HTTPResponse(client)
+    response.begin()
+    return response
+
+
+@pytest.fixture(scope="module")
+def http_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    registry = tmp_path_factory.mktemp("http") / "archives.json"
+    registry.write_text(json.dumps([{"id": "a", "timemap": "http://127.0.0.1:1/timemap/"}]))
+    with serving(registry, *QUICK) as base:
+        yield base
+
+
+def test_all_workers_know_which_archives_rest(archives: SmallArchives, tmp_path: Path) -> None:
+    token = {"Authorization": "Bearer secret"}
+    with serving(archives.write(tmp_path), *QUICK, "--admin-token", "secret", "--workers", "3") as base:
+        for _ in range(3):
+            assert ask(base, "/rest/one", "POST", **token).status == 200
+            assert {ask(base, f"/timemap/link/{PAGE}").headers["x-memento-count"] for _ in range(20)} == {"1"}
+            assert ask(base, "/wake/one", "POST", **token).status == 200
+            assert {ask(base, f"/timemap/link/{PAGE}").headers["x-memento-count"] for _ in range(20)} == {"2"}
 
 
 def test_an_operator_rests_and_wakes_an_archive(archives: SmallArchives, tmp_path: Path) -> None:

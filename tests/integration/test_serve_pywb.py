@@ -7,11 +7,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
 
-from pywb_archive import Capture, PywbArchive, pywb_archives
+from pywb_archive import Capture, PywbArchive, pywb_archive, pywb_archives
 from recollect.formats.timemap import parse_link_header, parse_timemap
 from small_archives import serving
 
@@ -176,7 +177,7 @@ def test_timegate(base: str, accept: str, stamp: str) -> None:
     reply = ask(base, f"/timegate/{PAGE}", **({"Accept_Datetime": accept} if accept else {}))
     assert reply.status == 302
     assert stamps([reply.headers["location"]]) == [stamp]
-    assert reply.headers["vary"] == "accept-datetime"
+    assert reply.headers["vary"] == "accept-datetime, prefer"
     assert "memento-datetime" not in reply.headers
     links = reply.links()
     assert links["original"] == PAGE
@@ -189,7 +190,7 @@ def test_timegate(base: str, accept: str, stamp: str) -> None:
 
 def test_a_bad_datetime_is_400_with_vary_and_link(base: str) -> None:
     reply = ask(base, f"/timegate/{PAGE}", Accept_Datetime="yesterday")
-    assert (reply.status, reply.headers["vary"]) == (400, "accept-datetime")
+    assert (reply.status, reply.headers["vary"]) == (400, "accept-datetime, prefer")
     assert reply.links()["original"] == PAGE
 
 
@@ -352,3 +353,64 @@ def test_one_client_cannot_switch_the_archives_off(base: str) -> None:
             assert (reply.status, reply.json["error"]["kind"]) == (400, "bad-request")
     assert {one["state"] for one in ask(base, "/archives").json} == {"closed"}
     assert ask(base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "5"
+
+
+PYWB = """
+collections:
+  short: memento+{base}/
+  long:
+    index:
+      type: memento
+      timegate_url: {base}/timegate/{{url}}
+      timemap_url: {base}/timemap/link/{{url}}
+      replay_url: {base}/memento/raw/{{timestamp}}/{{url}}
+"""
+
+
+def test_pywb_replays_what_the_aggregator_finds(base: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(PYWB.format(base=base))
+    with pywb_archive(tmp_path) as front:
+        for collection in ("short", "long"):
+            for stamp, body in (
+                ("20100601000000", "<p>a 20100101000000"),
+                ("20140216050221", "<p>c 20140216050221"),
+                ("20210101000000", "<p>b 20200101000000"),
+            ):
+                reply = ask(front.base, f"/{collection}/{stamp}id_/{PAGE}")
+                if reply.status in (302, 307):  # to the exact time
+                    reply = ask(front.base, urlsplit(reply.headers["location"]).path)
+                assert (reply.status, reply.body.decode()) == (200, body), collection
+            listed = ask(front.base, f"/{collection}/timemap/link/{PAGE}").body.decode()
+            assert len(re.findall(r'rel="[^"]*memento"', listed)) == 5
+            assert ask(front.base, f"/{collection}/2015id_/http://nowhere.example/").status == 404
+
+
+def test_addresses_as_pywb_and_wayback_spell_them(base: str) -> None:
+    gate = ask(base, f"/{PAGE}", Accept_Datetime="Mon, 27 Jan 2014 17:12:51 GMT")
+    assert (gate.status, gate.headers["location"]) == (
+        302,
+        ask(base, f"/memento/20140127171251/{PAGE}").headers["location"],
+    )
+    assert ask(base, "/" + quote(PAGE, safe=""), "HEAD").status == 302
+    raw = ask(base, f"/20140127171251id_/{PAGE}")
+    assert (raw.status, raw.body) == (200, b"<p>b 20140127171251")
+    assert ask(base, f"/20140127171251/{PAGE}").status == 302
+
+
+def test_parts_of_a_memento(base: str) -> None:
+    path = f"/memento/raw/20140127171251/{PAGE}"
+    whole = b"<p>b 20140127171251"
+    for asked, (status, part, there) in {
+        "bytes=3-6": (206, b"b 20", "bytes 3-6/19"),
+        "bytes=15-": (206, b"1251", "bytes 15-18/19"),
+        "bytes=-2": (206, b"51", "bytes 17-18/19"),
+        "bytes=0-99": (206, whole, "bytes 0-18/19"),
+        "bytes=6-3": (200, whole, None),
+        "lines=1-2": (200, whole, None),
+    }.items():
+        reply = ask(base, path, Range=asked)
+        assert (reply.status, reply.body, reply.headers.get("content-range")) == (status, part, there), asked
+        assert reply.headers["memento-datetime"] == "Mon, 27 Jan 2014 17:12:51 GMT"
+    beyond = ask(base, path, Range="bytes=99-")
+    assert (beyond.status, beyond.headers["content-range"]) == (416, "bytes */19")
+    assert ask(base, path, Range="bytes=3-6", If_Range='"another"').status in (200, 206)

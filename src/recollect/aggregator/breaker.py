@@ -3,10 +3,12 @@
 Hides: when enough failures are enough. Pure: the clock is an argument (monotonic seconds).
 
 Failures alone never open it: what some URIs make an archive answer says little about the archive, and one client could
-switch it off for all others. Closed, the breaker is suspicious after `CONSECUTIVE` failures in a row and no good answer
-for a second (in hundreds of answers a second, a few in a row fail by chance), or when at least half of the last
-`WINDOW` URIs failed, each counted once. Then `failure` returns True, and the caller asks the archive for something that
-is known to be good. Only if that fails too (`proved(good=False)`), it opens.
+switch it off for all others. So not requests are counted but URIs, each once, and those that failed must be of at least
+`HOSTS` hosts; only of an archive that cannot be reached every request counts, as that does not depend on the URI.
+Closed, the breaker is suspicious after `CONSECUTIVE` failures in a row and no good answer for a second (in hundreds of
+answers a second, a few in a row fail by chance), or when at least half of the last `WINDOW` URIs failed. Then `failure`
+returns True, and the caller asks the archive for something that is known to be good. Only if that fails too
+(`proved(good=False)`), it opens.
 
 Open, it lets nothing through for a while (15 s, doubled at each relapse, at most 15 minutes). Then it is half open: one
 probe at a time, and only `PROBES` good ones in a row close it; a failed probe is proved in the same way. Timeouts,
@@ -17,11 +19,14 @@ refuses), and as is an archived error of whatever status.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
+from urllib.parse import urlsplit
 
 CONSECUTIVE = 5
+HOSTS = 3
 SILENCE = 1.0
 WINDOW = 50
 PROBES = 2
@@ -60,13 +65,17 @@ class Breaker:
         "_proving",
         "_recent",
         "_rest",
+        "_row",
         "_state",
+        "_unreachable",
     )
 
     def __init__(self) -> None:
         self._state = State.CLOSED
         self._failures = 0
         self._recent: OrderedDict[str, bool] = OrderedDict()  # the last WINDOW URIs, and whether they were good
+        self._row: set[str] = set()  # URIs that failed since the last good answer, as many as matter
+        self._unreachable = 0
         self._rest = FIRST_REST
         self._open_until = 0.0
         self._probing = False
@@ -102,7 +111,8 @@ class Breaker:
     def success(self, now: float, uri: str = "") -> None:
         self._probing = False
         self._good_at = now
-        self._failures = 0
+        self._failures = self._unreachable = 0
+        self._row.clear()
         if self._state is State.CLOSED:
             self._note(uri, good=True)
             return
@@ -112,15 +122,20 @@ class Breaker:
             self._recent.clear()
             self._rest = FIRST_REST
 
-    def failure(self, now: float, why: str, uri: str) -> bool:
-        """Report a failure; True: ask for something known to be good now, and report with `proved`."""
+    def failure(self, now: float, why: str, uri: str, *, unreachable: bool = False) -> bool:
+        """Report a failure, `unreachable` if there was no connection at all; True: ask for something known to be good
+        now, and report with `proved`."""
         self._last = why
         self._failures += 1
+        self._unreachable = self._unreachable + 1 if unreachable else 0
         if self._state is State.CLOSED:
             self._note(uri, good=False)
-            bad = sum(not good for good in self._recent.values())
-            half = len(self._recent) == WINDOW and bad * 2 >= WINDOW
-            row = self._failures >= CONSECUTIVE and now - self._good_at >= SILENCE
+            if len(self._row) < WINDOW:
+                self._row.add(uri)
+            bad = [one for one, good in self._recent.items() if not good]
+            half = len(self._recent) == WINDOW and len(bad) * 2 >= WINDOW and _hosts(bad) >= HOSTS
+            many = len(self._row) >= CONSECUTIVE and _hosts(self._row) >= HOSTS
+            row = (many or self._unreachable >= CONSECUTIVE) and now - self._good_at >= SILENCE
             if not half and not row:
                 return False
         elif not self._probing:
@@ -157,3 +172,7 @@ class Breaker:
         self._recent.move_to_end(uri)
         if len(self._recent) > WINDOW:
             self._recent.popitem(last=False)
+
+
+def _hosts(uris: Iterable[str]) -> int:
+    return len({urlsplit(uri).netloc.lower() for uri in uris})

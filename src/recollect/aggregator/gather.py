@@ -115,7 +115,16 @@ def negotiated(outcomes: Sequence[Outcome], mementos: Mementos, at: datetime | N
     nothing between the two; so `prev` is certain if every archive chose something earlier, or named its own `prev`, or
     chose its first. The same holds for `next`; `first` and `last` need every archive to name them.
     """
-    choice = mementos.negotiate(at)
+    return _certain(outcomes, mementos.negotiate(at), at)
+
+
+def around(outcomes: Sequence[Outcome], mementos: Mementos, memento: Memento) -> Negotiated | None:
+    """One memento as the choice, with those neighbours that are certain."""
+    return _certain(outcomes, mementos.around(memento), memento.captured_at)
+
+
+def _certain(outcomes: Sequence[Outcome], choice: Negotiated | None, at: datetime | None) -> Negotiated | None:
+    """A choice with only those neighbours that no unknown memento can come before."""
     partly = [outcome for outcome in outcomes if outcome.knows is not None and outcome.timemap.uris]
     if choice is None or not partly:
         return choice

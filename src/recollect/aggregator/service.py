@@ -18,7 +18,7 @@ from functools import cached_property
 from recollect.aggregator.ask import Limits
 from recollect.aggregator.breaker import Breaker, BreakerState
 from recollect.aggregator.cache import Cache, Entry, Kept, now
-from recollect.aggregator.gather import OnOutcome, gather_timegates, gather_timemaps, merged, negotiated
+from recollect.aggregator.gather import OnOutcome, around, gather_timegates, gather_timemaps, merged, negotiated
 from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
 from recollect.aggregator.referer import page_holders, with_page
 from recollect.aggregator.routing import (
@@ -30,10 +30,11 @@ from recollect.aggregator.routing import (
     Source,
     route,
 )
+from recollect.aggregator.switches import Switches
 from recollect.aggregator.world import Learner, World
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
-from recollect.formats.timemap import Mementos, Negotiated
+from recollect.formats.timemap import Memento, Mementos, Negotiated
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,10 @@ class Answer:
     @cached_property
     def mementos(self) -> Mementos:
         return merged(self.outcomes)
+
+    def around(self, memento: Memento) -> Negotiated | None:
+        """A memento of this answer as the choice, with its neighbours."""
+        return around(self.outcomes, self.mementos, memento)
 
     def negotiated(self, at: datetime | None) -> Negotiated | None:
         return negotiated(self.outcomes, self.mementos, at)
@@ -142,6 +147,7 @@ class Aggregator:
         limits: Limits | None = None,
         cache: Cache | None = None,
         learner: Learner | None = None,
+        switches: Switches | None = None,
         on_answer: Callable[[Answer], None] | None = None,
     ) -> None:
         self.world = world
@@ -158,8 +164,8 @@ class Aggregator:
         self._breakers: dict[str, Breaker] = {}
         self._known_good: dict[str, str] = {}
         self._proofs: set[asyncio.Task[None]] = set()
-        self.switched_off: frozenset[str] = frozenset()
-        """Archives that an operator lets rest."""
+        self._switches = switches or Switches()
+        self._switched: tuple[int, frozenset[str]] = (0, frozenset())
         self._flights: dict[_FlightKey, _Flight] = {}
         self._refreshing: dict[str, asyncio.Task[None]] = {}
 
@@ -187,8 +193,8 @@ class Aggregator:
         world = self.world
         candidates = world.usual_candidates if chosen is None else list(world.candidates.values())
         if (
-            self._client.somebody_paused
-            or self.switched_off
+            self.switched_off
+            or self._client.somebody_paused
             or not all(breaker.closed for breaker in self._breakers.values())
         ):
             candidates = [one._replace(rest=self._rest(world.by_id[one.id])) for one in candidates]
@@ -238,15 +244,27 @@ class Aggregator:
         state = breaker.state(self._loop.time())
         return Rest(Reason.FAILING, state.rest_left, state.failures, state.last_failure)
 
+    @property
+    def switched_off(self) -> frozenset[str]:
+        """Archives that an operator lets rest, in whichever process."""
+        seen, off = self._switched
+        if self._switches.number == seen:
+            return off
+        number, switched = self._switches.read()
+        for archive, when in switched.woken:
+            if when > seen and archive in self.world.by_id:
+                self._breakers.pop(archive, None)
+                self._client.end_pause(self.world.by_id[archive])
+        self._switched = (number, switched.off)
+        return switched.off
+
     def wake(self, archive: str) -> None:
         """Ask an archive again from now on: an operator's word ends its rest, its breaker's and its pause."""
-        self.switched_off = self.switched_off - {archive}
-        self._breakers.pop(archive, None)
-        self._client.end_pause(self.world.by_id[archive])
+        self._switches.switch(archive, on=True)
 
     def let_rest(self, archive: str) -> None:
-        """Ask an archive no more until it is woken."""
-        self.switched_off = self.switched_off | {archive}
+        """Do not ask an archive until it is woken."""
+        self._switches.switch(archive, on=False)
 
     # --- lookups
 
@@ -435,7 +453,8 @@ class Aggregator:
             if outcome.harm and not (impatient and outcome.failure is Failure.TIMEOUT):
                 if breaker is None:
                     breaker = self._breakers[outcome.archive] = Breaker()
-                if breaker.failure(moment, outcome.error, uri_r):
+                unreachable = outcome.failure is Failure.UNREACHABLE
+                if breaker.failure(moment, outcome.error, uri_r, unreachable=unreachable):
                     proof = self._loop.create_task(self._prove(outcome.archive, breaker))
                     self._proofs.add(proof)
                     proof.add_done_callback(self._proofs.discard)
@@ -467,6 +486,7 @@ class Aggregator:
     def states(self) -> dict[str, tuple[BreakerState, float, int]]:
         """Per archive: its breaker, the pause it asked for in seconds, and requests under way."""
         moment = self._loop.time()
+        _ = self.switched_off  # whatever an operator woke has a new breaker
         resting = Breaker()
         return {
             archive.id: (

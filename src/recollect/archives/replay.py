@@ -12,7 +12,8 @@ what it archived.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO
@@ -36,6 +37,8 @@ _ADDED = frozenset(
     | {"x-app-server", "server-timing", "x-nid", "x-nginx-request-id", "transfer-encoding", "connection", "keep-alive"}
 )
 _MEMENTO = re.compile(r"/(\d{4,14})(?:[a-z]{2}_)?/((?:https?:/{1,2}|[^/]+\.[^/]+/?).*)$", re.IGNORECASE)
+
+_STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
 
 Standing = Literal["archived", "absent", "blocked"]
 
@@ -73,25 +76,42 @@ async def fetch(
     """Fetch one capture; its body goes to `sink`. Raises ArchiveError when the archive fails."""
     if "{filename}" in archive.raw:
         return await _fetch_record(client, archive, wanted, sink, max_bytes)
-    url, rewritten = _address(archive, wanted)
+    async with open_capture(client, archive, wanted, max_bytes=max_bytes) as (replay, response):
+        if replay.standing == "archived":
+            async for chunk in response:
+                sink(chunk)
+        return replay
+
+
+@asynccontextmanager
+async def open_capture(
+    client: Streamer,
+    archive: Archive,
+    wanted: Wanted,
+    *,
+    max_bytes: int,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+) -> AsyncIterator[tuple[Replay, StreamedResponse]]:
+    """One capture, whose body is still to be read; redirects inside the archive are followed. Raises ArchiveError when
+    the archive fails."""
+    url, rewritten = address_of(archive, wanted)
     for _ in range(MAX_HOPS):
-        async with client.stream(
-            Request(archive, url, kind=RequestKind.REPLAY, max_bytes=max_bytes, hops=0)
-        ) as response:
+        request = Request(archive, url, headers, RequestKind.REPLAY, method, max_bytes=max_bytes, hops=0)
+        async with client.stream(request) as response:
             onward = _archive_redirect(archive, response, url, wanted)
             if onward is None:
-                replay = _replay(response, url, wanted, rewritten)
-                if replay.standing == "archived":
-                    async for chunk in response:
-                        sink(chunk)
-                return replay
+                yield _replay(response, url, wanted, rewritten), response
+                return
         url = onward
     raise BadAnswer("too many redirects inside the archive", where=url, why=f"more than {MAX_HOPS}")
 
 
-def _address(archive: Archive, wanted: Wanted) -> tuple[str, bool]:
-    stamp = format_timestamp(wanted.captured_at)
+def address_of(archive: Archive, wanted: Wanted) -> tuple[str, bool]:
+    """Where the archive serves a capture unchanged, and whether what it serves there is rewritten all the same."""
     is_uri_m = wanted.locator.startswith(("http://", "https://"))
+    held = _STAMP.search(wanted.locator) if is_uri_m else None
+    stamp = held[1] if held else format_timestamp(wanted.captured_at)
     if archive.raw or not is_uri_m:
         if not archive.raw:
             raise ArchiveError("no way to its captures", where=archive.id, why="the archive has no raw address")
@@ -183,7 +203,7 @@ def _moment(header: str, url: str, wanted: Wanted) -> datetime:
         return parse_http_date(header)
     except FormatError:
         pass
-    match = re.search(r"/(\d{14})(?:[a-z]{2}_)?/", url)
+    match = _STAMP.search(url)
     return parse_timestamp(match[1]) if match else wanted.captured_at
 
 

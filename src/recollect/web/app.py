@@ -26,12 +26,15 @@ from recollect.errors import BadURI, UsageError
 from recollect.web.access import AccessLog, caller_of
 from recollect.web.metrics import Metrics
 from recollect.web.monitor import Monitor
-from recollect.web.replies import METHODS, error_reply, refusal, reply
+from recollect.web.replies import METHODS, OPERATOR, error_reply, refusal, reply, without_cors
 
 log = logging.getLogger("recollect.web")
 
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})?")
 _FIRST = re.compile(r"/+([^/?]*)/?")
+# As pywb's `memento+http://HOST/` asks: a TimeGate at the root, and mementos by their 14 digits.
+_URI = re.compile(r"(?:https?|ftp)(?::|%3A)", re.IGNORECASE)
+_WAYBACK = re.compile(r"\d{4,14}(?:id_)?")
 _VIA = "recollect-"
 _ALLOWED_HEADERS = "Accept-Datetime, Prefer, Cache-Control, Accept, Authorization"
 
@@ -124,12 +127,14 @@ class App:
             # The client must not send its next request here; on a connection that is kept it would be lost.
             response.force_close()
             response.headers["Connection"] = "close"
-        if self._operator and not response.prepared:
-            for name in [name for name in response.headers if name.lower().startswith("access-control-")]:
-                del response.headers[name]
-        return response
+        return without_cors(response) if self._operator and not response.prepared else response
 
     async def _answer(self, request: web.BaseRequest, seen: Seen) -> web.StreamResponse:
+        request[OPERATOR] = self._operator
+        if self._operator and not _from_here(request):
+            return error_reply(
+                403, "this port is for an operator on this machine", hint="no other Host or Origin is served"
+            )
         target = request.raw_path
         if self._prefix and target.startswith(self._prefix + "/"):
             target = target[len(self._prefix) :]
@@ -141,6 +146,10 @@ class App:
         assert first is not None  # the pattern matches any path
         word, rest = first[1], target[first.end() :]
         name = {"api": "memento"}.get(word, word)
+        if _URI.match(word):
+            name, rest = "timegate", target.lstrip("/")
+        elif _WAYBACK.fullmatch(word):
+            name, rest = "memento", target.lstrip("/")
         endpoint = self._endpoints.get(name)
         if endpoint is None:
             return error_reply(404, f"no such page: /{word[:100]}", hint="/about lists the endpoints")
@@ -148,10 +157,6 @@ class App:
         refused = self._method(request, name)
         if refused is not None:
             return refused
-        if self._operator and not _from_here(request):
-            return error_reply(
-                403, "this port is for an operator on this machine", hint="no other Host or Origin is served"
-            )
         seen.operator = self._operator or self._authorized(request)
         if name in _OPERATOR and not seen.operator:
             return error_reply(

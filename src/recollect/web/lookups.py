@@ -42,6 +42,7 @@ from recollect.web.replies import (
     redirect,
     refusal,
     reply,
+    stream_reply,
 )
 from recollect.web.target import Target, page_of, parse_target
 
@@ -107,7 +108,7 @@ def _caching(answer: Answer, etag: str) -> dict[str, str]:
     """A complete answer may be kept for a while; one that lacks archives must be asked for again."""
     complete = not answer.failed and not answer.unheard
     kept = f"public, max-age={_CLIENT_SECONDS}" if complete else "no-cache"
-    return {"Cache-Control": kept, "Vary": "accept-encoding", **({"ETag": etag} if etag else {})}
+    return {"Cache-Control": kept, "Vary": "accept-encoding, prefer", **({"ETag": etag} if etag else {})}
 
 
 def _conditional(request: web.BaseRequest, etag: str, headers: dict[str, str]) -> web.Response | None:
@@ -128,7 +129,7 @@ def _packed(response: web.Response) -> web.Response:
 async def timegate(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
     target = _target(context, "timegate", rest, seen)
     place = Place(context.base(request), target.uri_r)
-    headers = {"Vary": "accept-datetime", "Link": link_header(place, None)}
+    headers = {"Vary": "accept-datetime, prefer", "Link": link_header(place, None)}
     try:
         at = _accept_datetime(request)
     except RecollectError as error:
@@ -137,7 +138,7 @@ async def timegate(context: Context, request: web.BaseRequest, rest: str, seen: 
     choice = answer.negotiated(at)
     if choice is None:
         return _nothing(context, target, answer, headers)
-    headers = {**describe(answer), "Vary": "accept-datetime", "Link": link_header(place, choice)}
+    headers = {**describe(answer), "Vary": "accept-datetime, prefer", "Link": link_header(place, choice)}
     return redirect(choice.closest.uri, headers)
 
 
@@ -161,7 +162,7 @@ async def memento(context: Context, request: web.BaseRequest, rest: str, seen: S
     if target.kind in ("proxy", "raw"):
         return await replay(context, request, target, answer, links)
     preferences = raw_preferences(request)
-    fields = {**describe(answer), **links, "Vary": "prefer"}
+    fields = {**describe(answer), **links}
     location = choice.closest.uri
     if preferences:
         location = raw_location(context, choice.closest, target.uri_r)
@@ -214,8 +215,8 @@ async def stream(context: Context, request: web.BaseRequest, rest: str, seen: Se
     """Server-sent events: how the lookup is routed, each archive's outcome as it comes with its mementos, the end."""
     target = _target(context, "stream", rest, seen)
     lookup = _lookup(context, request, target)
-    response = web.StreamResponse(
-        headers={**COMMON, "Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    response = stream_reply(
+        request, {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
     await response.prepare(request)
     if request.method == "HEAD":
@@ -286,7 +287,7 @@ def _target(context: Context, endpoint: str, rest: str, seen: Seen) -> Target:
 
 
 def _lookup(context: Context, request: web.BaseRequest, target: Target) -> Lookup:
-    wait = _WAIT.search(request.headers.get("Prefer", "")) if "Prefer" in request.headers else None
+    wait = _WAIT.search(",".join(request.headers.getall("Prefer"))) if "Prefer" in request.headers else None
     return Lookup(
         target.uri_r,
         _chosen(context, target),
@@ -369,7 +370,7 @@ def _nothing(context: Context, target: Target, answer: Answer, headers: dict[str
 
 
 async def _streamed(request: web.BaseRequest, chunks: Iterable[bytes], headers: dict[str, str]) -> web.StreamResponse:
-    response = web.StreamResponse(headers={**COMMON, **headers})
+    response = stream_reply(request, headers)
     response.enable_compression()
     await response.prepare(request)
     if request.method != "HEAD":

@@ -19,7 +19,7 @@ from recollect.web.app import Context, Seen
 from recollect.web.metrics import together
 from recollect.web.monitor import MAX_WATCHERS
 from recollect.web.openapi import description
-from recollect.web.replies import COMMON, error_reply, json_reply, reply
+from recollect.web.replies import error_reply, json_reply, reply, stream_reply
 
 
 async def health(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
@@ -46,7 +46,7 @@ async def ready(context: Context, _request: web.BaseRequest, _rest: str, _seen: 
 
 
 async def rest(context: Context, _request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
-    """Ask an archive no more, in this process, until it is woken."""
+    """Do not ask an archive, in any process, until it is woken."""
     return _switch(context, rest, on=False)
 
 
@@ -129,8 +129,8 @@ async def monitor(context: Context, request: web.BaseRequest, _rest: str, _seen:
         return error_reply(501, "monitoring is not enabled", hint="serve --monitor")
     if context.monitor.watchers >= MAX_WATCHERS:
         return error_reply(503, "too many are watching", headers={"Retry-After": "60"})
-    response = web.StreamResponse(
-        headers={**COMMON, "Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    response = stream_reply(
+        request, {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
     await response.prepare(request)
     if request.method == "HEAD":
@@ -144,7 +144,10 @@ async def monitor(context: Context, request: web.BaseRequest, _rest: str, _seen:
 
 
 async def openapi(context: Context, request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
-    return reply(200, json.dumps(description(context.base(request)), indent=2).encode() + b"\n", "application/json")
+    known = [archive.id for archive in context.aggregator.world.archives]
+    return reply(
+        200, json.dumps(description(context.base(request), known), indent=2).encode() + b"\n", "application/json"
+    )
 
 
 async def about(context: Context, request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:

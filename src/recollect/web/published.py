@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractStreamWriter
 
 from recollect.formats.ukvs.header import MEDIA_TYPE
 from recollect.web.app import Context, Seen
-from recollect.web.replies import COMMON, error_reply
+from recollect.web.replies import COMMON, OPERATOR, error_reply, without_cors
 
 LINK = f'</.well-known/mementomap>; rel="mementomap"; type="{MEDIA_TYPE}"'
 _PUBLIC = re.compile(
@@ -54,7 +54,8 @@ def _file(context: Context, request: web.BaseRequest, name: str) -> web.StreamRe
             if re.search(rf"\b{coding}\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))", accepted) and smaller.is_file():
                 headers["Content-Encoding"], path = coding, smaller
                 break
-    return _PublishedFile(path, headers=headers)
+    response = _PublishedFile(path, headers=headers)
+    return without_cors(response) if request.get(OPERATOR) else response
 
 
 class _PublishedFile(web.FileResponse):

@@ -9,9 +9,11 @@ what a client or a proxy before us could frame otherwise than we do must not lea
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 from aiohttp import web
@@ -19,13 +21,13 @@ from aiohttp import web
 from recollect.aggregator.service import Answer
 from recollect.archives.http1 import Headers
 from recollect.archives.registry import Archive
-from recollect.archives.replay import original_location
-from recollect.archives.transport import Request, RequestKind, StreamedResponse
+from recollect.archives.replay import Wanted, address_of, open_capture, original_location
+from recollect.archives.transport import StreamedResponse
 from recollect.datetimes import format_http_date, format_timestamp, parse_http_date
-from recollect.errors import ArchiveError, FormatError
-from recollect.formats.timemap import Memento, Place, link_header, resolve
+from recollect.errors import ArchiveError, BadAnswer, FormatError
+from recollect.formats.timemap import Memento, Place, link_header
 from recollect.web.app import Context
-from recollect.web.replies import COMMON, describe, error_reply
+from recollect.web.replies import COMMON, OPERATOR, describe, error_reply, without_cors
 from recollect.web.target import Target
 
 log = logging.getLogger("recollect.web")
@@ -33,9 +35,8 @@ log = logging.getLogger("recollect.web")
 PREFERENCES = ("original-content", "original-links", "original-headers")
 MAX_BODY = 10**9
 _TRIES = 3
-_HOPS = 5
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
-_STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
+_RANGES = re.compile(r"bytes=(?=\d|-\d)(\d{0,15})-(\d{0,15})(,[\d\s,-]{0,200})?")
 # What a replaying archive says for itself, or what concerns only the connection.
 _DROPPED = frozenset(
     (
@@ -61,9 +62,11 @@ def raw_preferences(request: web.BaseRequest) -> list[str]:
 
 def raw_location(context: Context, memento: Memento, uri_r: str) -> str:
     """Where the archive serves this memento unchanged."""
-    archive = context.aggregator.world.by_id[memento.archive]
-    stamp = _STAMP.search(memento.uri)
-    return archive.raw_uri(memento.uri, stamp[1] if stamp else format_timestamp(memento.captured_at), uri_r)
+    return address_of(context.aggregator.world.by_id[memento.archive], _wanted(memento, uri_r))[0]
+
+
+def _wanted(memento: Memento, uri_r: str) -> Wanted:
+    return Wanted(uri_r, memento.captured_at, memento.uri)
 
 
 async def replay(
@@ -83,6 +86,9 @@ async def replay(
                 raise ConnectionResetError(f"replay broke off: {error}") from error
             failures.append(f"{memento.archive}: {error}")
             continue
+        except _NoSuchRange as wrong:
+            there = {"Content-Range": str(wrong)} if str(wrong) else {}
+            return error_reply(416, "no byte of it lies in this range", uri_r=target.uri_r, headers={**links, **there})
         return response
     hint = "; ".join(failures)
     return error_reply(502, "no archive could replay it", hint=hint, uri_r=target.uri_r, answer=answer, headers=links)
@@ -111,28 +117,117 @@ async def _pass_on(
     response: web.StreamResponse,
 ) -> None:
     """Write the memento to the client; raises ArchiveError if it cannot be had."""
-    url = raw_location(context, memento, target.uri_r)
+    if _asked_range(request):
+        # Some archives fail for ranges that they cannot serve (pywb, for one that ends after the body).
+        with contextlib.suppress(_NoRanges):
+            await _write(context, request, target, answer, memento, archive, response, ranged=True)
+            return
+    await _write(context, request, target, answer, memento, archive, response, ranged=False)
+
+
+async def _write(
+    context: Context,
+    request: web.BaseRequest,
+    target: Target,
+    answer: Answer,
+    memento: Memento,
+    archive: Archive,
+    response: web.StreamResponse,
+    *,
+    ranged: bool,
+) -> None:
+    """The same, asking the archive for the range the client wants, or for everything."""
+    fields = {"Accept-Encoding": "identity"} | ({"Range": request.headers["Range"]} if ranged else {})
     method = "HEAD" if request.method == "HEAD" else "GET"
-    for _ in range(_HOPS + 1):
-        plain = {"Accept-Encoding": "identity"}
-        wanted = Request(archive, url, plain, RequestKind.REPLAY, method, max_bytes=MAX_BODY, hops=0)
-        async with context.client.stream(wanted) as upstream:
-            captured = upstream.headers.get("memento-datetime")
-            onward = upstream.headers.get("location")
-            if upstream.status in _REDIRECTS and not captured and onward:
-                # The archive sends us to the exact time it holds.
-                url = resolve(url, onward) or ""
-                continue
-            if not captured and upstream.status >= 400:
-                raise ArchiveError("no replay", where=archive.id, why=f"status {upstream.status}")
+    wanted = _wanted(memento, target.uri_r)
+    try:
+        async with open_capture(context.client, archive, wanted, max_bytes=MAX_BODY, method=method, headers=fields) as (
+            capture,
+            upstream,
+        ):
+            if ranged and upstream.status not in (200, 206):
+                raise _NoRanges
+            if capture.standing != "archived":
+                raise ArchiveError("no replay", where=archive.id, why=capture.detail)
+            part = _part(request, upstream)
             _head(context, request, target, answer, memento, upstream, response)
+            if part is not None:
+                response.set_status(206)
+                response.headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{part.length}"
+                response.headers["Content-Length"] = str(part.stop - part.start)
             await response.prepare(request)
             if method == "GET":
-                async for chunk in upstream:
+                async for chunk in _cut(upstream, part):
                     await response.write(chunk)
             await response.write_eof()
+    except BadAnswer as error:
+        if ranged and not response.prepared:
+            raise _NoRanges from error
+        raise
+
+
+# Ranges. An archive that serves them is passed on; for one that does not, the part is cut out here.
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Bytes from `start` to before `stop` of a body of `length`."""
+
+    start: int
+    stop: int
+    length: int
+
+
+class _NoRanges(Exception):
+    """The archive does not serve this range; the whole body may be had."""
+
+
+class _NoSuchRange(Exception):
+    """Nothing of the body lies in the range that was asked for."""
+
+
+def _asked_range(request: web.BaseRequest) -> re.Match[str] | None:
+    """The range a request asks for; None also for one that is malformed, which is ignored (RFC 9110, section 14.2)."""
+    asked = _RANGES.fullmatch(request.headers.get("Range", "")) if request.method == "GET" else None
+    if asked is None or (asked[1] and asked[2] and int(asked[2]) < int(asked[1])):
+        return None
+    return asked
+
+
+def _part(request: web.BaseRequest, upstream: StreamedResponse) -> _Part | None:
+    """The part to cut out of a whole body; None if the archive did so, or nothing is to be cut: the length is unknown,
+    several ranges are asked for, or the client's part is of another version (`If-Range`)."""
+    length = upstream.headers.get("content-length")
+    asked = _asked_range(request)
+    if upstream.status != 200 or not length.isdecimal() or "transfer-encoding" in upstream.headers or asked is None:
+        return None
+    had = request.headers.get("If-Range")
+    if asked[3] or (
+        had is not None and had not in (upstream.headers.get("etag"), upstream.headers.get("last-modified"))
+    ):
+        return None
+    first, last, size = asked[1], asked[2], int(length)
+    if not first:
+        start, stop = max(0, size - int(last)), size
+    else:
+        start, stop = int(first), min(size, int(last) + 1) if last else size
+    if start >= stop:
+        raise _NoSuchRange(f"bytes */{size}")
+    return _Part(start, stop, size)
+
+
+async def _cut(chunks: StreamedResponse, part: _Part | None) -> AsyncIterator[bytes]:
+    at = 0
+    async for chunk in chunks:
+        if part is None:
+            yield chunk
+            continue
+        inside = chunk[max(0, part.start - at) : max(0, part.stop - at)]
+        at += len(chunk)
+        if inside:
+            yield inside
+        if at >= part.stop:
             return
-    raise ArchiveError("no replay", where=archive.id, why="too many redirects")
 
 
 def _head(
@@ -150,17 +245,19 @@ def _head(
     for name, value in _captured_headers(upstream.headers, originals="original-headers" in preferences):
         response.headers.add(name, value)
     response.headers.update(COMMON)
+    if request.get(OPERATOR):
+        without_cors(response)
     response.headers.update(describe(answer))
     response.headers["Memento-Datetime"] = format_http_date(_captured_at(upstream.headers) or memento.captured_at)
     length = upstream.headers.get("content-length")
     if length.isdecimal() and "transfer-encoding" not in upstream.headers:
         response.headers["Content-Length"] = length
-    response.headers["Link"] = link_header(place, answer.negotiated(memento.captured_at))
+        response.headers["Accept-Ranges"] = "bytes"
+    response.headers["Link"] = link_header(place, answer.around(memento))
     response.headers["Content-Location"] = memento.uri
     response.headers["Content-Security-Policy"] = "sandbox allow-forms allow-scripts"
     applied = preferences or ["original-content"]
     response.headers["Preference-Applied"] = ", ".join(applied)
-    response.headers["Vary"] = "prefer"
     onward = upstream.headers.get("x-archive-orig-location") or upstream.headers.get("location")
     if upstream.status in _REDIRECTS and onward:
         there = original_location(onward, target.uri_r)

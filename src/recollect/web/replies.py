@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -27,6 +27,7 @@ METHODS = "GET, HEAD, OPTIONS"
 # As MemGator's, and our own.
 COMMON = {
     "Server": SERVER,
+    "Vary": "prefer",
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "Link, Location, X-Memento-Count, Server, Memento-Datetime, Age, Vary,"
     " Preference-Applied, X-Recollect-Route, X-Recollect-Partial, X-Recollect-Cache",
@@ -39,6 +40,8 @@ _KINDS = {
     405: "method-not-allowed",
     406: "not-acceptable",
     414: "uri-too-long",
+    416: "range-not-satisfiable",
+    431: "field-too-long",
     500: "internal-error",
     501: "not-enabled",
     502: "archives-failed",
@@ -53,6 +56,23 @@ def reply(status: int, body: bytes, media_type: str, headers: Mapping[str, str] 
     if headers:
         fields.update(headers)
     return web.Response(status=status, body=body, headers=fields)
+
+
+_Response = TypeVar("_Response", bound=web.StreamResponse)
+OPERATOR = "operator"
+"""Key of a request: whether it came through the operator's port, whose answers have no CORS headers."""
+
+
+def stream_reply(request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
+    """A reply that is written in pieces."""
+    response = web.StreamResponse(headers={**COMMON, **headers})
+    return without_cors(response) if request.get(OPERATOR) else response
+
+
+def without_cors(response: _Response) -> _Response:
+    for name in [name for name in response.headers if name.lower().startswith("access-control-")]:
+        del response.headers[name]
+    return response
 
 
 def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:

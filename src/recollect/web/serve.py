@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
+from recollect.aggregator.switches import Switches
 from recollect.config import Settings
 from recollect.errors import ResourceError
 from recollect.web.worker import Worker, load_world, open_learned
@@ -43,6 +44,8 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     address = address_of(listener)
     learned = open_learned(settings, world)  # before any fork, so that all workers share it
 
+    switches = Switches()
+
     def worker(number: int, ready: Callable[[], None], shared: Path | None = None) -> None:
         serving = Worker(
             settings,
@@ -53,6 +56,7 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
             number=number,
             shared=shared,
             parent=parent_id if shared is not None else None,
+            switches=switches,
         )
         _run(serving.run(listener, ready, admin))
 

@@ -29,6 +29,7 @@ from recollect.aggregator.learn import open_learned as load_learned
 from recollect.aggregator.maps import Maps, stamp_of
 from recollect.aggregator.service import Aggregator, Answer
 from recollect.aggregator.stores import open_store
+from recollect.aggregator.switches import Switches
 from recollect.aggregator.world import World
 from recollect.archives.client import USER_AGENT, ArchiveClient
 from recollect.archives.registry import is_web_address, load_archives
@@ -39,6 +40,7 @@ from recollect.web.app import App, Context
 from recollect.web.endpoints import ENDPOINTS
 from recollect.web.metrics import Metrics, leave
 from recollect.web.operator import exposition
+from recollect.web.protocol import Server
 from recollect.web.replies import archives_of
 
 log = logging.getLogger("recollect.web")
@@ -72,6 +74,7 @@ class Worker:
         number: int = 0,
         shared: Path | None = None,
         parent: int | None = None,
+        switches: Switches | None = None,
     ) -> None:
         self._settings = settings
         self._world = world
@@ -81,6 +84,7 @@ class Worker:
         self._number = number
         self._shared = shared
         self._parent = parent
+        self._switches = switches
         self._stop: asyncio.Event | None = None
         self._stamps: object = None
 
@@ -151,6 +155,7 @@ class Worker:
             limits=Limits(settings.max_answer, settings.max_pages, budget=settings.budget),
             cache=_cache(settings),
             learner=self._learned,
+            switches=self._switches,
             on_answer=on_answer,
         )
         stack.push_async_callback(aggregator.close)
@@ -173,7 +178,7 @@ class Worker:
     async def _serve(
         self, stack: contextlib.AsyncExitStack, app: App, listener: socket.socket
     ) -> tuple[web.Server, web.SockSite]:
-        server = web.Server(
+        server = Server(
             app,
             access_log=None,
             handler_cancellation=True,

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from recollect.aggregator.breaker import CONSECUTIVE, FIRST_REST, LONGEST_REST, PROBES, SILENCE, WINDOW, Breaker
+from recollect.aggregator.breaker import (
+    CONSECUTIVE,
+    FIRST_REST,
+    HOSTS,
+    LONGEST_REST,
+    PROBES,
+    SILENCE,
+    WINDOW,
+    Breaker,
+)
+
+
+def uri(number: int) -> str:
+    """One of many URIs of a few hosts."""
+    return f"http://host{number % HOSTS}.example/{number}"
 
 
 def opened() -> Breaker:
     breaker = Breaker()
-    suspicions = [breaker.failure(0.0, "timeout", f"http://x.example/{n}") for n in range(CONSECUTIVE)]
+    suspicions = [breaker.failure(0.0, "timeout", uri(n)) for n in range(CONSECUTIVE)]
     assert suspicions == [False] * (CONSECUTIVE - 1) + [True]
     assert breaker.closed, "failures alone do not open it"
     breaker.proved(0.0, good=False)
@@ -17,11 +31,11 @@ def opened() -> Breaker:
 def test_a_few_failures_do_not_open_it() -> None:
     breaker = Breaker()
     for n in range(CONSECUTIVE - 1):
-        assert not breaker.failure(0.0, "status 503", f"http://x.example/{n}")
+        assert not breaker.failure(0.0, "status 503", uri(n))
     assert breaker.allows(0.0)
     breaker.success(0.0)
     for n in range(CONSECUTIVE - 1):
-        assert not breaker.failure(0.0, "status 503", f"http://x.example/{n}")
+        assert not breaker.failure(0.0, "status 503", uri(n))
     assert breaker.allows(0.0)
 
 
@@ -29,7 +43,7 @@ def test_failures_in_a_row_between_good_answers_of_the_same_second_are_chance() 
     breaker = Breaker()
     breaker.success(10.0)
     for n in range(2 * CONSECUTIVE):
-        assert not breaker.failure(10.0 + SILENCE / 2, "status 503", f"http://x.example/{n}")
+        assert not breaker.failure(10.0 + SILENCE / 2, "status 503", uri(n))
     assert breaker.failure(10.0 + SILENCE, "status 503", "http://x.example/")
 
 
@@ -46,7 +60,7 @@ def test_half_of_the_last_answers_failing_opens_it_too() -> None:
     suspicions = []
     for n in range(WINDOW // 2):
         breaker.success(0.0, f"http://x.example/good/{n}")
-        suspicions.append(breaker.failure(0.0, "timeout", f"http://x.example/bad/{n}"))
+        suspicions.append(breaker.failure(0.0, "timeout", uri(n)))
     assert suspicions == [False] * (WINDOW // 2 - 1) + [True]
     breaker.proved(0.0, good=False)
     assert not breaker.allows(1.0)
@@ -59,10 +73,24 @@ def test_in_the_window_each_uri_counts_once() -> None:
         assert not breaker.failure(0.0, "status 500", "http://evil.example/")
 
 
+def test_one_uri_and_one_host_make_nobody_suspicious() -> None:
+    breaker = Breaker()
+    assert not any(breaker.failure(9.0, "status 500", "http://evil.example/") for _ in range(3 * WINDOW))
+    assert not any(breaker.failure(9.0, "status 500", f"http://evil.example/{n}") for n in range(3 * WINDOW))
+    assert not breaker.failure(9.0, "status 500", "http://other.example/")
+    assert breaker.failure(9.0, "status 500", "http://third.example/")
+
+
+def test_an_archive_that_cannot_be_reached_is_suspicious_whatever_it_is_asked_for() -> None:
+    breaker = Breaker()
+    suspicions = [breaker.failure(9.0, "unreachable", uri(0), unreachable=True) for _ in range(CONSECUTIVE)]
+    assert suspicions == [False] * (CONSECUTIVE - 1) + [True]
+
+
 def test_what_is_known_to_be_good_decides() -> None:
     breaker = Breaker()
     for _ in range(3):
-        suspicions = [breaker.failure(9.0, "status 500", "http://evil.example/") for _ in range(2 * CONSECUTIVE)]
+        suspicions = [breaker.failure(9.0, "status 500", uri(n)) for n in range(2 * CONSECUTIVE)]
         assert suspicions.count(True) == 1, "one proof at a time"
         breaker.proved(9.0, good=True)
         assert breaker.closed

@@ -147,7 +147,19 @@ class Mementos:
         """
         if not self.rows:
             return None
-        i = len(self.rows) - 1 if at is None else self._closest(at)
+        return self._chosen(len(self.rows) - 1 if at is None else self._closest(at))
+
+    def around(self, memento: Memento) -> Negotiated | None:
+        """One of these mementos as the choice, and its neighbours; None if it is not among them."""
+        i = self.since(memento.captured_at)
+        moment = datetime_to_moment(memento.captured_at)
+        while i < len(self.rows) and self.rows[i][0] == moment:
+            if self[i] == memento:
+                return self._chosen(i)
+            i += 1
+        return None
+
+    def _chosen(self, i: int) -> Negotiated:
         last = len(self.rows) - 1
         return Negotiated(
             first=self[0],
