@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import product
-from math import sqrt
+from math import inf, sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -166,34 +166,41 @@ def test_the_optimum_is_that_of_trying_everything(seed: int, count: int, price: 
 
 
 def _least(up, flags, leaves, costs, leave, own, price, bit, anchor):
-    """The least loss and price of all decisions there are, tried one after the other for each subtree."""
+    """The least loss and price by a plain recursion; a set holds at least one hashed member, and a gate stands where
+    something hashed lies below."""
     children = {at: [child for child in range(len(up)) if up[child] == at] for at in range(len(up))}
     listed, wild, void, zero = costs
 
     def below(at, above):
-        return sum(best(child, above) for child in children[at])
-
-    def has_members(at):
-        return leaves[at] or any(flags[child] or has_members(child) for child in children[at])
+        found = [best(child, above) for child in children[at]]
+        return sum(value for value, _ in found), sum(bits for _, bits in found)
 
     def best(at, above):
+        """(value, hashed bits inside of the set above)."""
         held = bool(flags[at])
-        no = below(at, "no") + price * listed[at]
-        exits = below(at, "yes") + leave[at]
+        no = below(at, "no")[0] + price * listed[at]
+        exits = below(at, "yes")[0] + leave[at]
         yes = exits + min(own[at], price * zero[at])
-        opened = {k: below(at, k) + bit * k * leaves[at] + leave[at] / 2**k for k in BITS}
-        anchors = [opened[k] + bit * k * held + own[at] / 2**k for k in BITS]
-        with_set = min(anchors) + price * wild[at] + anchor
+        opened = {}
+        for k in BITS:
+            value, bits = below(at, k)
+            opened[k] = value + bit * k * leaves[at] + leave[at] / 2**k, bits + k * leaves[at]
+        anchors = [value + bit * k * held + own[at] / 2**k for k, (value, bits) in opened.items() if bits]
+        with_set = min(anchors, default=inf) + price * wild[at] + anchor
         clear = min(no, price * wild[at] + yes, with_set)
         if above == "no":
-            return clear
+            return clear, 0
         if above == "yes":
-            return min(yes, price * void[at] + no, with_set)
+            return min(yes, price * void[at] + no, with_set), 0
         k = above
-        ways = [clear, bit * (k + 3 + k * held) + exits + own[at] / 2**k]
-        ways.append(bit * (k + 3 + k * held) + min(opened.values()) + own[at] / 2**k)
-        if not has_members(at):
-            ways.append(opened[k] + bit * k * held + own[at] / 2**k)
+        value, bits = opened[k]
+        gate = k + 3 + k * held
+        ways = [(clear, 0), (bit * gate + exits + own[at] / 2**k, gate)]
+        if bits:
+            value, bits = min(opened.values())
+            ways.append((bit * gate + value + own[at] / 2**k, gate + bits))
+        else:
+            ways.append((value + bit * k * held + own[at] / 2**k, k * held))
         return min(ways)
 
-    return best(0, "no")
+    return best(0, "no")[0]
