@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -43,6 +44,8 @@ def test_carrying_changes_nothing_else_and_is_undone_exactly(text: str, charset:
 
 
 @given(st.binary(max_size=300))
+@example(b"\0")  # a zero before our `<` is not UTF-16
+@example(b"<a b='")
 def test_any_bytes_at_all_are_carried_and_restored(page: bytes) -> None:
     carried = carry(page, BLOCKS)
     assert isinstance(carried, Unfit) or strip(carried) == page
@@ -139,3 +142,18 @@ def test_a_frame_or_a_page_that_is_not_ours_is_left_alone(text: str) -> None:
     page = f"{text}<script type='application/json'>{{}}</script><!-- BEGIN_FILE_RECOVERY blocks = 40 -->".encode()
     assume(b"recollect" not in page)
     assert strip(page) == page
+
+
+@pytest.mark.parametrize("piece", [b'<a b="', b"<a", b"<a ", b"<a b=", b"</a", b"<!--", b"<a b  ", b"<a b='>"])
+def test_malformed_pages_take_time_in_proportion_to_their_size(piece: bytes) -> None:
+    def seconds(count: int) -> float:
+        page = b"<html><body>" + piece * count + b"</body>"
+        scanner = Scanner()
+        start = time.process_time()
+        place(page)
+        for at in range(0, len(page), 8192):
+            scanner.feed(page[at : at + 8192])
+        scanner.feed(b"", final=True)
+        return time.process_time() - start
+
+    assert seconds(200_000) < 0.5 + 40 * seconds(20_000)

@@ -149,10 +149,10 @@ def ascii_text(page: bytes) -> bytes:
 
 
 def utf16_order(page: bytes) -> str | None:
-    """`little` or `big` for UTF-16, by its mark or by the zero beside the first `<`."""
-    if page.startswith(b"\xff\xfe") or re.match(rb"(?:\s\0)*<\0", page):
+    """`little` or `big` for UTF-16, by its mark or by the zeros beside the first `<` and what follows it."""
+    if page.startswith(b"\xff\xfe") or re.match(rb"(?:\s\0)*<\0[!-~]\0", page):
         return "little"
-    if page.startswith(b"\xfe\xff") or re.match(rb"(?:\0\s)*\0<", page):
+    if page.startswith(b"\xfe\xff") or re.match(rb"(?:\0\s)*\0<\0[!-~]", page):
         return "big"
     return None
 

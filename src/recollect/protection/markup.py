@@ -30,15 +30,14 @@ _PAGE_HEAD = re.compile(
 )
 _RAW = frozenset({b"script", b"style", b"textarea", b"title", b"xmp", b"iframe", b"noembed", b"noframes"})
 _FOREIGN = frozenset({b"svg", b"math"})
-# A start or end tag by the rules of HTML's tokenizer: quotes count only after `=`.
-_ATTRIBUTES = (
-    rb"(?:[\s/]+|(?:(?<![=\s])[\"']|[^\s/>=\"'])[^\s/>=]*(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>\"'][^\s>]*|(?=>)))?+)*+>"
-)
-_TAG = re.compile(rb"<(/?)([a-zA-Z][^\s/>]*)" + _ATTRIBUTES)
+# A start or end tag by the rules of HTML's tokenizer: a value follows `=`, and only there do quotes count. What begins
+# as a tag and does not match is never closed.
+_ATTRIBUTES = rb"(?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|(?![\"'])[^\s>]*+)|(?!\s*+=)))*+>"
+_TAG = re.compile(rb"<(/?)([a-zA-Z][^\s/>]*+)" + _ATTRIBUTES)
 # Text and tags that decide nothing, in one match: most of a page.
 _DULL = re.compile(
-    rb"(?:[^<]+|<(?!/?(?:script|style|textarea|title|xmp|iframe|noembed|noframes|svg|math|head|body|frameset|html"
-    rb"|plaintext)[\s/>])/?[a-zA-Z][^\s/>]*" + _ATTRIBUTES + rb")*+",
+    rb"(?:[^<]++|<(?!/?(?:script|style|textarea|title|xmp|iframe|noembed|noframes|svg|math|head|body|frameset|html"
+    rb"|plaintext)[\s/>])/?[a-zA-Z][^\s/>]*+" + _ATTRIBUTES + rb")*+",
     re.IGNORECASE,
 )
 _DOUBLE_BYTES = re.compile(rb"\x1b\$[@B(].*?(?=\x1b\(|\Z)", re.DOTALL)
@@ -154,9 +153,16 @@ class Scanner:
             return at + 1
         match = _TAG.match(text, at)
         if match is None:
-            return at + 1 if final or len(text) - at > _LONGEST_TAG else -1
+            return self._unclosed_tag(text, at, final)
         self._tag(match, found)
         return match.end()
+
+    def _unclosed_tag(self, text: bytes, at: int, final: bool) -> int:
+        if final:  # browsers drop all that follows
+            return self._enter(_NEVER, len(text), takes_end=False)
+        if len(text) - at > _LONGEST_TAG:  # an image inside an attribute, most likely
+            return self._enter(_TAG_END, at + 1, takes_end=True)
+        return -1
 
     def _enter(self, end: re.Pattern[bytes], at: int, *, takes_end: bool) -> int:
         self._until, self._takes_end = end, takes_end

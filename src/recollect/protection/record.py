@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -84,7 +85,10 @@ def replace_file(path: Path, content: bytes, like: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name[:48]}.recollect")
     try:
-        beside.write_bytes(content)
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         if like.exists():
             shutil.copymode(like, beside)
         beside.replace(path)
