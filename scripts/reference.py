@@ -21,16 +21,17 @@ from recollect.web.openapi import description
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 _MADE = "<!-- Made by scripts/reference.py (make reference). Do not edit. -->\n\n"
+_END = "\nThe terms are explained in the [glossary](../concepts.md#glossary).\n"
 
 
 def pages() -> dict[str, str]:
     """File name -> text of every generated page."""
     made = {"cli.md": _cli, "errors.md": _errors, "http.md": _http, "settings.md": _settings}
-    return {name: _MADE + "".join(make()) for name, make in made.items()}
+    return {name: _MADE + "".join(make()) + _END for name, make in made.items()}
 
 
 def _cli() -> Iterator[str]:
-    yield "# Commands\n\nExit codes: 0 done, 1 failed, 2 usage (a file that is not there included), 3 partial, 130 interrupted. Data goes to stdout, talk to stderr.\n\n"
+    yield "# Commands\n\nExit codes: 0 done, 1 failed, 2 wrong usage (also a file that does not exist), 3 partial, 130 interrupted. Data goes to stdout, messages to stderr.\n\n"
     yield "| command | what it does |\n| --- | --- |\n"
     for name in sorted(COMMANDS):
         yield f"| [`{name}`](#recollect-{name}) | {COMMANDS[name][2]} |\n"
