@@ -113,12 +113,17 @@ def _wayback_page(rows: tuple[Row, ...], resume: str, cursor: str, unread: int) 
 
 async def _ask(client: Sender, archive: Archive, url: str) -> Response:
     response = await client.send(Request(archive, url, max_bytes=MAX_LISTING, partial=True))
-    if response.status == 404 and not response.body.lstrip().startswith(b"<"):
-        # Common Crawl's way to say that nothing matches; a page in HTML means that the address is wrong.
+    if response.status == 404 and nothing_matches(response.body):
         return replace(response, body=b"")
     if response.status >= 300:
         raise BadAnswer("the listing was refused", where=archive.id, why=f"status {response.status}")
     return response
+
+
+def nothing_matches(body: bytes) -> bool:
+    """Whether a 404 says that nothing matches, as Common Crawl's does (`No Captures found for: ...`), and not that the
+    address is wrong (a page in HTML, `Not Found`, or nothing at all)."""
+    return b"no captures" in body.lower()
 
 
 def listing_url(address: str, query: Query, cursor: str = "", *, limit: int | None = None) -> str:
@@ -166,13 +171,9 @@ def parse_listing(body: bytes) -> tuple[tuple[Row, ...], str, int]:
     values, resume = _array(text) if text.startswith("[") else _lines(text)
     rows, unread = [], 0
     for value in values:
-        if value is None:
+        if value is None or (row := _row(value)) is None:
             unread += 1
-        elif not _is_of_the_web(value.get("url")):
-            continue  # dns:, ftp:, a header: nothing that could be recovered
-        elif (row := _row(value)) is None:
-            unread += 1
-        else:
+        elif _is_of_the_web(value.get("url")):  # else dns: or ftp:, which is not a page
             rows.append(row)
     return tuple(rows), resume, unread
 
@@ -222,8 +223,8 @@ def _whole_items(text: str) -> Iterator[Any]:
         try:
             item, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
-            if text[position : position + 1] not in ("", "]"):
-                yield None
+            if text[position : position + 1] != "]":
+                yield None  # broken, or cut off: more may have followed
             return
         yield item
 
@@ -317,9 +318,9 @@ async def _common_crawl_page(client: Sender, archive: Archive, query: Query, cur
         index, page, pages, later = json.loads(cursor)
     else:
         indexes = await _common_crawl_indexes(client, archive)
-        index, page, pages, later = (indexes[0] if indexes else ""), 0, -1, indexes[1:]
-        if not index:
-            return Page(())
+        if not indexes:
+            raise BadAnswer("the list of indexes is empty", where=archive.cdx)
+        index, page, pages, later = indexes[0], 0, -1, indexes[1:]
     if pages < 0:
         pages = await _page_count(client, archive, index, query)
     rows: tuple[Row, ...] = ()

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from recollect.archives.listing import Query, listing_url, parse_listing
+from recollect.archives.listing import Query, listing_url, nothing_matches, parse_listing
 from recollect.archives.transport import Request, Response, Sender
 from recollect.errors import ArchiveError, BadAnswer
 from recollect.formats.timemap import parse_link_header, parse_timemap
@@ -59,7 +59,7 @@ async def _by_timemap(client: Sender, archive: Archive, uri: str) -> bool:
 async def _by_listing(client: Sender, archive: Archive, uri: str) -> bool:
     url = listing_url(archive.cdx, Query(uri, "exact")) + "&limit=1"
     response = await client.send(Request(archive, url, max_bytes=_ENOUGH, partial=True))
-    if response.status == 404 and not response.body.lstrip().startswith(b"<"):
+    if response.status == 404 and nothing_matches(response.body):
         return False
     _refuse_failure(archive, response)
     rows, _, unread = parse_listing(response.body)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, emit_table, json_option, lines_of, progress_bar, talk
+from recollect.cli.console import emit_json, emit_table, json_option, numbered_lines, progress_bar, talk
 from recollect.cli.types import SHARE
 from recollect.errors import BadURI, UsageError
 
@@ -31,6 +31,7 @@ Examples:
 Every answer is kept in RUN/journal.jsonl. The same command goes on where it stopped; nothing is asked twice.
 """
 
+_SHOWN = 5
 _Job = Callable[["ArchiveClient", "Archive", "Journal", "ProgressCallback"], Awaitable["Tally"]]
 
 
@@ -79,17 +80,39 @@ def uris_command(
     """Ask ARCHIVE about a sample of known URLs."""
     from recollect.sampling.uris import draw, sample_uris
 
-    drawn = draw(lines_of(source), probes, seed=seed, stratify="tld" if stratify else "")
+    reading = _Reading(source)
+    drawn = draw(reading.lines(), probes, seed=seed, stratify="tld" if stratify else "", on_bad=reading.bad)
     if not drawn.chosen:
-        raise UsageError("no URL to ask about", where=source, why=f"{drawn.bad} lines are not URLs")
-    if drawn.bad:
-        talk(f"{source}: {drawn.bad:,} lines are not URLs and are left out")
+        why = reading.problems[0] if drawn.bad else "the file is empty"
+        raise UsageError("no URL to ask about", where=source, why=why)
+    for problem in reading.problems:
+        talk(f"left out: {problem}")
+    if drawn.bad > len(reading.problems):
+        talk(f"left out: {drawn.bad:,} lines of {source} in all")
 
     async def job(client: ArchiveClient, asked: Archive, journal: Journal, progress: ProgressCallback) -> Tally:
         at_once = asked.concurrency or 4
         return await sample_uris(client, asked, drawn, journal, source=source, at_once=at_once, progress=progress)
 
     return _run(archive, archives, run, as_json, job)
+
+
+class _Reading:
+    """A list of URLs as it is read, and the first of its lines that are not URLs."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._number = 0
+        self.problems: list[str] = []
+
+    def lines(self) -> Iterator[str]:
+        for number, line in numbered_lines(self._source):
+            self._number = number
+            yield line
+
+    def bad(self, error: BadURI) -> None:
+        if len(self.problems) < _SHOWN:
+            self.problems.append(f"{self._source}:{self._number}: {error}")
 
 
 @sample.command(
@@ -105,11 +128,15 @@ def prefixes_command(archive: str, archives: str | None, run: str, as_json: bool
     from recollect.sampling.prefixes import prefix_of, sample_prefixes
 
     prefixes = []
-    for number, line in enumerate(lines_of(source), 1):
+    for number, line in numbered_lines(source):
         try:
             prefixes.append(prefix_of(line.strip()))
-        except BadURI as error:
-            raise UsageError("not a domain, key or prefix", where=f"{source}:{number}", why=str(error)) from error
+        except (BadURI, UsageError) as error:
+            raise UsageError(
+                "not a domain, key or URL prefix", where=f"{source}:{number}", why=str(error), hint=error.hint
+            ) from error
+    if not prefixes:
+        raise UsageError("no key to list", where=source, why="the file is empty")
 
     async def job(client: ArchiveClient, asked: Archive, journal: Journal, progress: ProgressCallback) -> Tally:
         return await sample_prefixes(client, asked, prefixes, journal, progress=progress)
@@ -146,7 +173,7 @@ def search_command(
     """Search ARCHIVE's full text; words of the results become the next queries."""
     from recollect.sampling.search import sample_search
 
-    terms = list(lines_of(source))
+    terms = _terms(source)
 
     async def job(client: ArchiveClient, asked: Archive, journal: Journal, progress: ProgressCallback) -> Tally:
         return await sample_search(
@@ -154,6 +181,19 @@ def search_command(
         )
 
     return _run(archive, archives, run, as_json, job)
+
+
+def _terms(source: str) -> list[str]:
+    terms = []
+    for number, line in numbered_lines(source):
+        if any("\udc80" <= char <= "\udcff" or char == "\0" for char in line):
+            raise UsageError(
+                "not text in UTF-8", where=f"{source}:{number}", hint="convert it: iconv -f LATIN1 -t UTF-8 (or UTF-16)"
+            )
+        terms.append(line)
+    if not terms:
+        raise UsageError("no term to search for", where=source, why="the file is empty")
+    return terms
 
 
 @sample.command("map", epilog=_example("map run/ -o maps/arquivo.ukvs --target-recall 95%"))

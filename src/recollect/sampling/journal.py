@@ -1,7 +1,8 @@
 """The journal of a sampling run: every answer of the archive, appended as it comes, so that a run can go on.
 
 Hides: the file. `RUN/journal.jsonl` holds one JSON object per line; the first names the archive. A line is written
-whole before the next question is asked. A last line without its newline was cut off by a crash and is dropped.
+whole before the next question is asked. A last line without its newline was cut off by a crash and is dropped. One
+process at a time may write: a second one would ask the same questions.
 
     {"archive": "arquivo", "version": 1}
     {"kind": "uri", "uri": "http://...", "key": "com,example)/", "outcome": "held" | "absent" | "error", "why": ""}
@@ -19,11 +20,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from recollect.errors import FormatError, UsageError
+from recollect.errors import FormatError, ResourceError, UsageError
 
 VERSION = 1
 NAME = "journal.jsonl"
@@ -69,20 +71,32 @@ class Journal:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self.archive = archive
         self.entries: list[Entry] = []
-        if self._path.exists():
-            owner, self.entries, whole = _read(self._path)
-            if owner != archive:
-                raise UsageError(
-                    "this run is about another archive",
-                    where=str(self._path),
-                    why=f"it is about {owner!r}",
-                    hint="give another folder: -o RUN",
-                )
-            with self._path.open("r+b") as file:
-                file.truncate(whole)
         self._file = self._path.open("ab")
-        if self._path.stat().st_size == 0:
-            self._append({"archive": archive, "version": VERSION})
+        try:
+            self._go_on()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _go_on(self) -> None:
+        """Take up what earlier runs wrote."""
+        try:
+            flock(self._file, LOCK_EX | LOCK_NB)
+        except BlockingIOError as error:
+            raise ResourceError(
+                "another command writes this run", where=str(self._path), hint="wait for it, or give another -o RUN"
+            ) from error
+        owner, self.entries, whole = _read(self._path)
+        if whole and owner != self.archive:
+            raise UsageError(
+                "this run is about another archive",
+                where=str(self._path),
+                why=f"it is about {owner!r}",
+                hint="give another folder: -o RUN",
+            )
+        self._file.truncate(whole)
+        if not whole:
+            self._append({"archive": self.archive, "version": VERSION})
 
     def write(self, kind: Kind, outcome: Outcome | None = None, **data: Any) -> Entry:
         """Append one answer."""

@@ -3,7 +3,8 @@
 Hides: how a key becomes a question (`com,example,*` a domain, `com,example)/*` a host, `com,example)/a/*` a prefix,
 `com,example)/a` one URI) and the pages of a listing, which continue where an earlier run stopped.
 
-A listing counts as complete only if nothing suggests that more follows; only a complete listing that is empty says no.
+A listing is complete only if nothing suggests that more follows or that the archive answered another question: every
+row can be read, has a key, and lies below the prefix. Only a complete listing that is empty says no.
 """
 
 from __future__ import annotations
@@ -35,39 +36,54 @@ class Prefix:
 
 def prefix_of(text: str) -> Prefix:
     """The prefix of a line: a key or wildcard of a map, a domain (`example.com`), or a URI with or without `*`."""
+    if len(text.split()) != 1:
+        raise BadURI("not a domain, key or URL", where=repr(text[:80]))
     wild = text.endswith("*")
-    if text == "*" or "," in text.partition(")")[0] or is_surt(text.rstrip("*")):
-        return _of_key(text.encode())
+    if text == "*" or "," in text.partition(")")[0].partition("/")[0] or is_surt(text.rstrip("*")):
+        return _of_key(text.encode("utf-8", "surrogateescape"))
     bare = text.removesuffix("*").removesuffix(",")
     rest = bare.partition("://")[2] or bare
     host, slash, _ = rest.partition("/")
     if "://" not in bare and not slash:
         key = key_of_uri(f"http://{host.removeprefix('*.')}/").removesuffix(b")/")
         return _of_key(key + b",*")
-    key = key_of_uri(bare if "://" in bare else f"http://{bare}")
+    uri = bare if "://" in bare else f"http://{bare}"
+    key = key_of_uri(uri)
     if not wild:
-        return _of_key(key)
+        return Prefix(key, uri, "exact")
     return _of_key(key.rstrip(b"/") + b"/*")
 
 
-def _of_key(key: bytes) -> Prefix:
-    if key == b"*" or (key.endswith(b",*") and b"," not in key[:-2]):
-        raise UsageError("too wide to list", where=key.decode(), hint="list domains: com,example,*")
-    exact = key.removesuffix(b"/*").removesuffix(b",*")
-    if b")" not in exact:
-        exact += b")/"
-    hosts, path = segments(uri_key(exact))
+def _of_key(text: bytes) -> Prefix:
+    mark = b"/*" if text.endswith(b"/*") else b",*" if text.endswith(b",*") else b""
+    exact = text.removesuffix(mark)
+    if exact.endswith(b"*"):
+        if exact == b"*":
+            raise _too_wide(text)
+        raise BadURI("not a wildcard", where=repr(text.decode("utf-8", "replace")[:80]), why="it ends in /* or ,*")
+    closed = uri_key(exact if b")" in exact else exact + b")/")
+    hosts, path = segments(closed)
+    if mark == b",*":
+        key = closed.partition(b")")[0] + mark
+        if len(hosts) == 1 and b"," not in hosts[0] and not hosts[0].startswith(b"["):
+            raise _too_wide(key)
+    else:
+        key = closed.rstrip(b"/") + mark if mark else closed
     port = hosts[-1].decode() if hosts[-1].startswith(b":") else ""
     names = [one.decode() for one in hosts if not one.startswith(b":")]
-    host = ".".join(reversed(names[0].split(",") if len(names) == 1 else names)) + port
+    host = ".".join(part for name in reversed(names) for part in reversed(name.split(","))) + port
     address = "/".join(segment.decode() for segment in path)
-    if key.endswith(b",*"):
+    if mark == b",*":
         return Prefix(key, host, "domain")
-    if key.endswith(b")/*"):
+    if mark and not path:
         return Prefix(key, host, "host")
-    if key.endswith(b"/*"):
+    if mark:
         return Prefix(key, f"{host}/{address}", "prefix")
     return Prefix(key, f"http://{host}/{address}", "exact")
+
+
+def _too_wide(key: bytes) -> UsageError:
+    return UsageError("too wide to list", where=key.decode("utf-8", "replace"), hint="list domains: com,example,*")
 
 
 async def sample_prefixes(
@@ -105,16 +121,20 @@ async def sample_prefixes(
 
 def _write(journal: Journal, prefix: Prefix, page: Page) -> None:
     keys: Counter[str] = Counter()
+    strays = 0
     for row in page.rows:
         try:
             key = key_of_uri(row.uri)
         except BadURI:
+            strays += 1
             continue
         if covers(prefix.key, key):
             keys[key.decode()] += 1
-    whole = not page.cut and not page.unread
-    outcome = Outcome.PAGE if page.cursor else Outcome.COMPLETE if whole else Outcome.CUT
+        elif not _same_letters(prefix, key):
+            strays += 1
     why = page.cut or (f"{page.unread} rows could not be read" if page.unread else "")
+    why = why or (f"{strays} rows are not below {prefix.key.decode()}" if strays else "")
+    outcome = Outcome.PAGE if page.cursor else Outcome.CUT if why else Outcome.COMPLETE
     journal.write(
         Kind.PREFIX,
         outcome,
@@ -124,3 +144,8 @@ def _write(journal: Journal, prefix: Prefix, page: Page) -> None:
         keys=keys,
         why=why,
     )
+
+
+def _same_letters(prefix: Prefix, key: bytes) -> bool:
+    """Whether a key is beside a path prefix, such as `/ab` beside `/a/*`: servers compare letters, not segments."""
+    return prefix.match == "prefix" and key.startswith(prefix.key.removesuffix(b"/*"))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,8 +40,15 @@ class Draw:
     bad: int
 
 
-def draw(uris: Iterable[str], probes: int, *, seed: int = 1, stratify: Stratify = "") -> Draw:
-    """Choose `probes` URIs of a list; lines that are not URIs are counted."""
+def draw(
+    uris: Iterable[str],
+    probes: int,
+    *,
+    seed: int = 1,
+    stratify: Stratify = "",
+    on_bad: Callable[[BadURI], None] | None = None,
+) -> Draw:
+    """Choose `probes` URIs of a list; lines that are not URIs are counted, and reported as they are read."""
     heaps: dict[bytes, list[tuple[int, bytes, str]]] = {}
     sizes: dict[bytes, int] = {}
     kept: dict[bytes, set[bytes]] = {}
@@ -51,11 +58,13 @@ def draw(uris: Iterable[str], probes: int, *, seed: int = 1, stratify: Stratify 
             if len(uri.split()) != 1:
                 raise BadURI("not a URI", where=uri[:80])
             key = key_of_uri(uri)
-        except BadURI:
+        except BadURI as error:
             bad += 1
+            if on_bad is not None:
+                on_bad(error)
             continue
         stratum = key.partition(b")")[0].partition(b",")[0] if stratify else b""
-        place = int.from_bytes(hashlib.blake2b(key, digest_size=8, salt=b"%d" % seed).digest(), "big")
+        place = int.from_bytes(hashlib.blake2b(key, digest_size=8, salt=b"%d" % (seed % 10**15)).digest(), "big")
         heap, known = heaps.setdefault(stratum, []), kept.setdefault(stratum, set())
         if key in known:
             continue
@@ -88,8 +97,8 @@ async def sample_uris(
     """Ask about every chosen URI that was not answered before."""
     answered = {e.data["key"] for e in journal.entries if e.kind is Kind.URI and e.outcome is not Outcome.ERROR}
     todo = [(key, uri) for key, uri in drawn.chosen.items() if key.decode() not in answered]
-    frames = [entry for entry in journal.entries if entry.kind is Kind.FRAME]
-    if not frames or frames[-1].data.get("source") != source or frames[-1].data.get("uris") != drawn.uris:
+    frames = [entry.data for entry in journal.entries if entry.kind is Kind.FRAME]
+    if not frames or frames[-1] != {"source": source, "uris": drawn.uris, "strata": drawn.strata}:
         journal.write(Kind.FRAME, source=source, uris=drawn.uris, strata=drawn.strata)
 
     async def ask(question: tuple[bytes, str]) -> None:

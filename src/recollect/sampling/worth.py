@@ -97,7 +97,7 @@ def worth_of(archive: str, entries: Sequence[Entry], targets: Iterable[float] = 
     """The map of a run, and its figures."""
     observed = Observed()
     _observe_uris(entries, observed)
-    _observe_listings(entries, observed)
+    listings = _observe_listings(entries, observed)
     times = _observe_queries(entries, observed)
     probes = observed.as_probes()
     sample = sample_of(probes)
@@ -108,8 +108,8 @@ def worth_of(archive: str, entries: Sequence[Entry], targets: Iterable[float] = 
         probes=answered,
         held=sample.total[1],
         errors=len(asked_uris) - answered,
-        listings=len(observed.listings),
-        empty_listings=sum(1 for one in observed.listings.values() if one.complete and not one.captures),
+        listings=len(listings),
+        empty_listings=sum(1 for one in listings if one.complete and not one.captures),
         queries=sum(1 for e in entries if e.kind is Kind.QUERY and e.outcome is Outcome.DONE),
         seen=len(observed.seen | {key for key, held in observed.probes.items() if held}),
         share_held=_share(entries, probes) if probes else None,
@@ -126,7 +126,8 @@ def _observe_uris(entries: Iterable[Entry], observed: Observed) -> None:
             observed.probes[key] = observed.probes.get(key, False) or entry.outcome is Outcome.HELD
 
 
-def _observe_listings(entries: Iterable[Entry], observed: Observed) -> None:
+def _observe_listings(entries: Iterable[Entry], observed: Observed) -> list[Listed]:
+    """Add what was listed; all listings are returned, those of single URIs included."""
     uris: dict[bytes, set[str]] = defaultdict(set)
     ended: set[bytes] = set()
     for entry in entries:
@@ -143,11 +144,12 @@ def _observe_listings(entries: Iterable[Entry], observed: Observed) -> None:
         listing.uri_rs = len(uris[wildcard])
         listing.complete &= wildcard in ended
         observed.seen |= {key.encode() for key in uris[wildcard]}
+    every = list(observed.listings.values())
     for wildcard in [key for key in observed.listings if not key.endswith(b"*")]:
-        # One URI: its listing is an answer about it, and only a complete one that is empty says no.
-        listing = observed.listings[wildcard]
-        if listing.captures or not listing.complete:
-            del observed.listings[wildcard]
+        # A listing of one URI does not show the URIs with a query that share its key: if it is empty, the key stays
+        # unknown; if not, the key was seen.
+        del observed.listings[wildcard]
+    return every
 
 
 def _observe_queries(entries: Iterable[Entry], observed: Observed) -> Counter[bytes]:

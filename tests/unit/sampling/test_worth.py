@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 
 import pytest
 
-from recollect.archives.registry import SearchDialect
+from recollect.archives.http1 import Headers
+from recollect.archives.registry import Archive, SearchDialect
+from recollect.archives.transport import Request, Response
 from recollect.errors import FormatError, UsageError
 from recollect.sampling.journal import NAME, Journal, Kind, Outcome, read_journal
 from recollect.sampling.prefixes import prefix_of
 from recollect.sampling.search import Found, Vocabulary, parse_results, words_of
-from recollect.sampling.uris import draw
+from recollect.sampling.uris import draw, sample_uris
 from recollect.sampling.worth import chao1, wilson, worth_of
 
 URIS = [f"http://site{number}.{tld}/" for tld, count in (("com", 400), ("pt", 20)) for number in range(count)]
@@ -70,6 +73,9 @@ def test_a_damaged_journal_names_its_line(tmp_path: Path) -> None:
         ("com,example)/*", b"com,example)/*", "example.com", "host"),
         ("com,example)/a/*", b"com,example)/a/*", "example.com/a", "prefix"),
         ("http://example.com/a/*", b"com,example)/a/*", "example.com/a", "prefix"),
+        ("COM,Example,*", b"com,example,*", "example.com", "domain"),
+        ("http://example.com/A?q=1", b"com,example)/a", "http://example.com/A?q=1", "exact"),
+        ("[::1]", b"[::1],*", "[::1]", "domain"),
         ("http://example.com/a", b"com,example)/a", "http://example.com/a", "exact"),
         ("com,example:8080)/*", b"com,example:8080)/*", "example.com:8080", "host"),
         ("4,3,2,1)/*", b"4,3,2,1)/*", "1.2.3.4", "host"),
@@ -151,3 +157,31 @@ def test_a_listing_that_was_cut_says_no_to_nothing(tmp_path: Path) -> None:
         journal.write(Kind.PREFIX, Outcome.PAGE, key="com,more,*", why="", **{**page, "cursor": "x"})
     voids = [record.key for record in worth_of(*read_journal(tmp_path)).records if record.frequency.is_void]
     assert voids == [b"com,gone,*"]
+
+
+def test_a_change_of_strata_is_noted_so_that_the_share_is_weighted_by_them(tmp_path: Path) -> None:
+    async def ask(stratify: str) -> None:
+        with Journal(tmp_path, "a") as journal:
+            await sample_uris(
+                Absent(), Archive("a", timemap="http://a.test/"), draw(URIS, 5, stratify=stratify), journal
+            )  # type: ignore[arg-type]
+
+    asyncio.run(ask(""))
+    asyncio.run(ask("tld"))
+    asyncio.run(ask("tld"))
+    frames = [entry.data["strata"] for entry in read_journal(tmp_path)[1] if entry.kind is Kind.FRAME]
+    assert frames == [{"": 420}, {"com": 400, "pt": 20}]
+
+
+class Absent:
+    """An archive that holds nothing."""
+
+    async def send(self, request: Request) -> Response:
+        return Response(404, Headers(b""), b"", request.url, 0.0)
+
+
+def test_a_journal_whose_first_line_is_torn_begins_again(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(b'{"archive": "a", "ver')
+    with Journal(tmp_path, "a") as journal:
+        journal.write(Kind.URI, Outcome.ABSENT, uri="http://y.example/", key="example,y)/")
+    assert [entry.outcome for entry in read_journal(tmp_path)[1]] == [Outcome.ABSENT]

@@ -4,9 +4,10 @@ Hides: how a URI becomes the keys to try, the containers of a map (plain, BGZF, 
 filter) and the choice among hits. `open_map` opens any of them; `MementoMap.lookup` answers for one URI,
 `lookup_many` for streams.
 
-Meaning (docs/design.md): the most specific key decides. No key: `no`, or `unknown` in a map of voids. A void: `no`.
-`/`: `unknown`. Anything else: `yes`. A URI has one normal key, but indexes may spell it otherwise (`uris.spellings`);
-a spelling that holds something wins over one that does not, as nothing held may be missed.
+Meaning (docs/design.md): the most specific key decides. No key: `no`, or `unknown` in a map of voids or of a sample. A
+void: `no`; in a map of a sample a void `com,example,*` does not speak for ports. `/`: `unknown`. Anything else: `yes`.
+A URI has one normal key, but indexes may spell it otherwise (`uris.spellings`); a spelling that holds something wins
+over one that does not, as nothing held may be missed.
 
 Threads and tasks may share a map: it is never written, and each search has its own state. A file that is replaced by
 renaming stays readable through a map opened before; `MapSet.refresh` swaps such maps while readers of the old ones
@@ -84,6 +85,7 @@ class MementoMap:
         self.text: MapText = text
         self._policy = "" if self.header.policy == "HxPx" else self.header.policy
         self._nothing: Answer = "no" if self.header.is_complete else "unknown"
+        self._sampled = self.header.meta.get("scope") == "sample"
         self._known_sets: dict[bytes, list[HashedSet]] = {}
         self._columns = self.header.keys == ("surt",) and self.header.values == ("frequency",)
         if self.header.keys[0] != "surt":
@@ -92,8 +94,9 @@ class MementoMap:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it has a key and a frequency per line and keys of the usual policy, as most maps do."""
-        return self._columns and not self._policy
+        """Whether it has a key and a frequency per line, keys of the usual policy, and lines that speak for all that
+        their keys cover, as most maps do."""
+        return self._columns and not self._policy and not self._sampled
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> MementoMap:
@@ -169,6 +172,8 @@ class MementoMap:
             records = [parse_line(line, self.header) for line in lines]
             frequency = self._in_period(records, at) if at is not None else whole_of(records)
         held = frequency.held
+        if held is False and self._sampled and key.endswith(b",*") and _port_of(asked) != _port_of(key):
+            held = None  # the domain listings of archives, which such a void comes from, do not show other ports
         by_set = False
         if held is not False and key.endswith(b"*") and self.is_simple and len(lines) == 1 and has_set(lines[0]):
             sets = self._sets(key, lines[0])
@@ -196,6 +201,12 @@ class MementoMap:
         if not records:
             return VOID
         return _sum([_cut_to(record, at) for record in records])
+
+
+def _port_of(key: bytes) -> bytes:
+    """The port of a key or wildcard; empty if it has none."""
+    host = key.partition(b")")[0].removesuffix(b",*")
+    return host[host.rfind(b"]") + 1 :].partition(b":")[2]
 
 
 def keys_of(uri: str, policy: str = "") -> list[bytes]:
