@@ -27,7 +27,7 @@ from recollect.formats.ukvs import Header, MapFile, Record, Writer
 from recollect.profiles.maps.lookup import MementoMap
 from recollect.profiles.maps.merge import merge_maps
 from recollect.sampling.journal import Journal, read_journal
-from recollect.sampling.prefixes import prefix_of, sample_prefixes
+from recollect.sampling.prefixes import Prefix, prefix_of, sample_prefixes
 from recollect.sampling.uris import draw, sample_uris
 from recollect.sampling.worth import worth_of
 from recollect.uris import covers, key_of_uri, surt
@@ -107,6 +107,11 @@ def lines_of(path: Path) -> list[tuple[bytes, str]]:
         return [(record.key, str(record.frequency)) for record in file.records()]
 
 
+def shows(prefix: Prefix, uri: str) -> bool:
+    """Whether a listing has a URI that lies below its key."""
+    return listed(uri, prefix.uri, prefix.match) and covers(prefix.key, key_of_uri(uri))
+
+
 @dataclass(frozen=True)
 class Scenario:
     held: frozenset[str]
@@ -137,8 +142,7 @@ def sampled(folder: Path, scenario: Scenario) -> tuple[str, set[str]]:
     with Writer(path, worth.header(0.9)) as writer:
         for record in worth.records:
             writer.write(record)
-    held = [key_of_uri(uri) for uri in scenario.held]
-    empty = [one for one in prefixes if not any(covers(one.key, key) for key in held)]
+    empty = [one for one in prefixes if not any(shows(one, uri) for uri in scenario.held)]
     return str(path), {uri for uri in URIS for one in empty if listed(uri, one.uri, one.match)}
 
 
