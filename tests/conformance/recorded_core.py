@@ -168,7 +168,7 @@ def outputs(folder: Path) -> Iterator[tuple[str, bytes]]:
         yield target, (folder / target).read_bytes() if target.endswith(".ukvs") else b""
     for name, command in COMMANDS.items():
         text = _run(*command)
-        yield name, _judgement(text) if name == "evaluate" else text
+        yield name, _RECORDED_PARTS.get(name, bytes)(text)
 
 
 def _judgement(text: bytes) -> bytes:
@@ -177,6 +177,18 @@ def _judgement(text: bytes) -> bytes:
     maps = json.loads(text)["maps"]
     found = [[one["keys"], *(one[by][name] for by in ("weighted", "unweighted") for name in counted)] for one in maps]
     return json.dumps(found).encode()
+
+
+def _curves(text: bytes) -> bytes:
+    """The curves in keys; bytes depend on the version of zstd, and what else is told of a tradeoff may grow."""
+    found = json.loads(text)
+    del found["sets"]
+    for point in (*found["budget"], *found["weights"], *filter(None, [found["knee"]])):
+        del point["bytes"]
+    return json.dumps(found, indent=2).encode() + b"\n"
+
+
+_RECORDED_PARTS = {"evaluate": _judgement, "tradeoff": _curves}
 
 
 def _run(*command: str) -> bytes:

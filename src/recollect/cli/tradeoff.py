@@ -19,10 +19,13 @@ Examples:
   recollect tradeoff map.ukvs --lookups access.log.gz -o tradeoff.html       picture and table
   recollect tradeoff map.ukvs --lookups urls.txt -o tradeoff.json
   recollect tradeoff map.ukvs --lookups urls.txt --json | jq .knee
+  recollect tradeoff map.ukvs --json | jq '.sets[] | [.bytes, .accuracy]'    maps with hashed sets, by bytes
 
 \b
-The line is compaction by budget at many sizes, the diamonds are the 36 pairs of weights of the MementoMap paper. With
-a log, maps learn from one half of it and are judged by the other. MAP must not have been compacted before.
+The first panel has keys per URI-R as its axis: the line is compaction by budget at many sizes, the diamonds are the 36
+pairs of weights of the MementoMap paper. The second panel has the bytes of the compressed file as its axis and adds
+maps with hashed sets (compact --sets). With a log, maps learn from one half of it and are judged by the other. MAP must
+not have been compacted before.
 """
 
 

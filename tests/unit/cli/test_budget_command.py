@@ -114,6 +114,42 @@ def test_a_tradeoff_is_a_picture_a_page_or_numbers(site: Path, capsys: Capture) 
     assert json.loads(capsys.readouterr().out)["accuracy_is"] == "a guess"
 
 
+def test_a_tradeoff_has_a_curve_with_sets_and_an_axis_in_bytes(site: Path) -> None:
+    keys = sorted(f"com,site{n % 7})/d{n % 11}/p{n}" for n in range(3000))
+    (site / "wide.ukvs").write_text("".join(f"{key} 1\n" for key in keys))
+    for name in ("t.svg", "t.html", "t.json"):
+        assert run(["tradeoff", str(site / "wide.ukvs"), "--sizes", "8", "-o", str(site / name), "-q"]) == 0
+    numbers = json.loads((site / "t.json").read_text())
+    assert numbers["sets"] and all(point["bytes"] > 0 for point in (*numbers["budget"], *numbers["weights"]))
+    for point in numbers["sets"]:
+        smaller = [one["accuracy"] for one in numbers["budget"] if one["bytes"] <= point["bytes"]]
+        assert point["accuracy"] > max(smaller, default=0.0)
+    shapes = "{http://www.w3.org/2000/svg}"
+    panel = ElementTree.parse(site / "t.svg").getroot().find(f"{shapes}g")
+    assert panel is not None
+    assert len(panel.findall(f"{shapes}rect[@class='square']")) == len(numbers["sets"]) + 1  # and one in the legend
+    assert "bytes of the compressed map" in {text.text for text in panel.findall(f"{shapes}text")}
+    page = (site / "t.html").read_text()
+    assert page.count("<td>sets<td>") == len(numbers["sets"])
+    assert f"<td>{numbers['sets'][0]['bytes']:,}<td>" in page
+
+
+def test_the_bytes_of_a_tradeoff_are_those_of_the_map_that_is_written(site: Path, capsys: Capture) -> None:
+    """At the accuracy and size that the curve shows there is such a map."""
+    keys = sorted(f"com,site{n % 7})/d{n % 11}/p{n}" for n in range(3000))
+    source, small = str(site / "wide.ukvs"), site / "small.ukvs.zst"
+    (site / "wide.ukvs").write_text("".join(f"{key} 1\n" for key in keys))
+    assert run(["tradeoff", source, "--sizes", "8", "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["sets"]
+    for point in points[:: max(1, len(points) // 3)]:
+        limit = int(point["bytes"] * 1.02) + 200  # the header of a compacted map says how it was made
+        command = ["compact", source, "-o", str(small), "--max-bytes", str(limit), "--sets", "--json"]
+        assert run(command) == 0
+        made = json.loads(capsys.readouterr().out)
+        assert small.stat().st_size <= limit
+        assert made["expected_wrong"] <= 1 - point["accuracy"] + 0.02
+
+
 def test_a_tradeoff_of_another_kind_is_usage(site: Path, capsys: Capture) -> None:
     assert run(["tradeoff", str(site / "map.ukvs"), "-o", "t.png"]) == 2
     assert ".svg, .html or .json" in capsys.readouterr().err

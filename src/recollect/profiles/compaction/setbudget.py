@@ -11,6 +11,7 @@ Hides: the search for the price, the members of each set, and writing them.
 from __future__ import annotations
 
 import os
+import random
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,7 @@ from recollect.profiles.compaction.optimum import Costs, Stakes
 from recollect.profiles.maps.sets import block_of
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 
 # Bytes of a member's bit in the file: base64 has 6 bits a byte, which compression takes back; parts have a directory,
@@ -128,6 +130,14 @@ class SetOptimiser:
             price = self._between(high, low, limit)
         return high
 
+    def prices_between(self, least: float, most: float, count: int) -> Floats:
+        """Prices of maps from one that costs about `least` to one that costs about `most`, in rising size."""
+        ends = [self.within(least * 1.02), self.within(max(most, least * 1.1))]
+        stake = float(self.stakes.leave.sum() + self.stakes.own.sum()) or 1.0
+        high = ends[0].price if ends[0] else stake
+        low = min(ends[1].price if ends[1] else high, high)
+        return np.geomspace(high, max(low, stake * 1e-15), count)
+
     @staticmethod
     def _between(high: SetSolution, low: SetSolution, limit: float) -> float:
         """A price between two, as if cost were a power of price."""
@@ -184,18 +194,21 @@ def _encoded(branches: Branches, solution: SetSolution, anchors: Ints, threads: 
     def encode(number: int) -> str:
         mine = slice(int(starts[number]), int(ends[number]))
         if not threads:
-            return _drafted(bits[mine], value[mine])
+            return _drafted(bits[mine], value[mine], number)
         parts, data = encode_set(branches.data, at[mine], length[mine], suffix[mine], bits[mine], value[mine])
         return block_of(parts, data, int(solution.bits_out[anchors[number]]))
 
-    with ThreadPoolExecutor(max(1, threads), "recollect-sets") as pool:
+    if not threads:
+        return dict(zip(anchors.tolist(), map(encode, range(len(anchors))), strict=True))
+    with ThreadPoolExecutor(threads, "recollect-sets") as pool:
         return dict(zip(anchors.tolist(), pool.map(encode, range(len(anchors))), strict=True))
 
 
-def _drafted(bits: Bytes, value: NDArray[np.int8]) -> str:
+def _drafted(bits: Bytes, value: NDArray[np.int8], seed: int) -> str:
+    """A block of the size of a set's. The seed makes trials, and so the map that they lead to, repeatable."""
     equations = int(bits.sum(dtype=np.int64)) + VALUE_BITS * int((value >= 0).sum())
     parts = max(1, (equations + PART_EQUATIONS // 2) // PART_EQUATIONS)
-    return block_of(parts, os.urandom(2 * parts + int(equations * SOLVED / 8) + 1), 1)
+    return block_of(parts, random.Random(seed).randbytes(2 * parts + int(equations * SOLVED / 8) + 1), 1)
 
 
 def _members(branches: Branches, solution: SetSolution) -> tuple[Ints, Ints, Ints, Bytes, Bytes, NDArray[np.int8]]:

@@ -1,7 +1,8 @@
-"""Cost against accuracy: what a map would answer right at many sizes, by budget and by weights.
+"""Cost against accuracy: what a map would answer right at many sizes, by budget, with hashed sets and by weights.
 
-Hides: how that is computed without writing a map. One scan gives the branches; each size is one search over prices,
-each pair of weights one pass over the branches.
+Hides: how that is computed. One scan gives the branches; each size is one search over prices, each pair of weights one
+pass over the branches. Keys are counted from decisions alone; bytes are those of a file (`.zst`) that is written,
+measured and removed.
 
 Accuracy. With a log: the share of its lookups answered right. Maps by budget learn from one half of the log and are
 judged by the other, and the other way round, so a log does not praise itself; weights learn nothing and are judged
@@ -14,14 +15,16 @@ and counts as held.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.formats.containers import OnProblem
+from recollect.formats.containers import OnProblem, atomic_output
 from recollect.formats.logs import LogEntry
 from recollect.kernels import budget as kernels
 from recollect.kernels import walk
@@ -30,32 +33,41 @@ from recollect.model import Progress, ProgressCallback
 from recollect.profiles.compaction import forecast
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.budget import Case, opened
+from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.demand import Tally
 from recollect.profiles.compaction.forecast import Forecaster, Smoothing
 from recollect.profiles.compaction.optimum import Optimiser, Solution, Stakes
+from recollect.profiles.compaction.setbudget import SetOptimiser, SetSolution, lines_with_sets
 from recollect.profiles.compaction.weights import Weights
+from recollect.profiles.compaction.withsets import wrong_in_log
 
 # The weights of the paper's Figure 9, for hosts and for paths.
 FIGURE_9 = (4.0, 2.0, 1.0, 0.5, 0.25, 0.0)
 SIZES = 40
 SMALLEST = 0.001  # the cost down to which maps are shown, if they can be that small
 FIT_AT = 0.01  # the cost at which the smoothing of a log is fitted
+# Top-level domains have no wildcards in maps with sets if without them a map can be this small, as a part of the whole.
+_SPARED = 0.05
+_LARGEST_WITH_SETS = 0.15  # part of the whole map up to which maps with sets are shown: eight bits a key and more
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One map: its size, relative cost (keys per URI-R) and accuracy; weights for hosts and paths if made by them."""
+    """One map: its size, relative cost (keys per URI-R) and accuracy; weights for hosts and paths if made by them.
+    `bytes` are those of its compressed file, header included."""
 
     keys: int
     cost: float
     accuracy: float
     host_weight: float | None = None
     path_weight: float | None = None
+    bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tradeoff:
-    """Maps by budget and by weights, both by cost; `knee` is the budget beyond which more keys help little."""
+    """Maps by budget and by weights, both by cost, and maps with hashed sets, by bytes; `knee` is the budget beyond
+    which more keys help little."""
 
     label: str
     keys: int
@@ -65,6 +77,7 @@ class Tradeoff:
     budget: tuple[Point, ...]
     weights: tuple[Point, ...]
     knee: Point | None
+    sets: tuple[Point, ...] = ()
 
 
 def tradeoff(
@@ -77,22 +90,25 @@ def tradeoff(
     progress: ProgressCallback | None = None,
 ) -> Tradeoff:
     """Accuracy at many sizes of a map."""
-    with opened(source, threads, on_problem) as (plain, branches):
+    with opened(source, threads, on_problem) as (plain, branches), TemporaryDirectory(prefix="recollect-") as folder:
         case = Case.of(branches, lookups, plain.header.policy)
-        steps = 2 * sizes + len(FIGURE_9) ** 2
+        halves = 1 if case.demand is None else 2
+        steps, done = 2 * halves * sizes + len(FIGURE_9) ** 2, count(1)
 
-        def tell(done: int) -> None:
+        def tell() -> None:
             if progress is not None:
-                progress(Progress("measuring", done, steps, "maps"))
+                progress(Progress("measuring", min(next(done), steps), steps, "maps"))
 
-        judges = _judges(case)
-        budget = _by_budget(case, judges, sizes, tell)
+        scale = _FileScale(Path(folder) / "trial.ukvs.zst", plain.header.encode())
+        trials = _trials(case)
+        budget = _by_budget(case, trials, sizes, scale, tell)
+        sets = _with_sets(case, trials, sizes, scale, tell)
         weights = []
         everything = _judge_of_all(case)
         for host in FIGURE_9:
             for path in FIGURE_9:
-                weights.append(by_weights(case, everything, Weights(host, path)))
-                tell(2 * sizes + len(weights))
+                weights.append(by_weights(case, everything, Weights(host, path), scale))
+                tell()
         demand = case.demand
         return Tradeoff(
             Path(plain.label).name,
@@ -103,7 +119,31 @@ def tradeoff(
             tuple(budget),
             tuple(sorted(weights, key=lambda point: (point.cost, point.accuracy))),
             knee_of(budget),
+            tuple(_paying(sets, budget)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _FileScale:
+    """Measures how large the file of a map is, by writing it."""
+
+    path: Path
+    head: bytes
+
+    def weigh(self, pieces: Iterator[bytes]) -> tuple[int, int]:
+        """The keys of a map and the bytes of its file."""
+        keys = 0
+        with atomic_output(self.path) as out:
+            out.write(self.head)
+            for piece in pieces:
+                out.write(piece)
+                keys += piece.count(b"\n")
+        return keys, self.path.stat().st_size
+
+    def bytes_of(self, case: Case, solution: Solution) -> int:
+        """The bytes of a map in clear."""
+        absent = case.demand.absent if case.demand is not None else None
+        return self.weigh(lines_of(case.branches, absent, solution, case.up))[1]
 
 
 # Says what share of lookups a solution answers wrongly.
@@ -120,15 +160,35 @@ def _judge_of_all(case: Case) -> Judge:
     return lambda solution: _share(forecast.wrong_answers(demand, tally, solution, case.up), int(tally.passing[0]))
 
 
-def _share(wrong: int, of: int) -> float:
+def _share(wrong: float, of: int) -> float:
     return wrong / of if of else 0.0
 
 
-def _judges(case: Case) -> list[tuple[Stakes, Judge]]:
-    """What maps by budget are made from, each with its judge: each half of the log with the other half."""
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What maps by budget are made from, and the part of the log that judges them; None: the prior does."""
+
+    case: Case
+    stakes: Stakes
+    unseen: Tally | None
+
+    def wrong(self, solution: Solution | SetSolution) -> float:
+        """The share of lookups that a solution answers wrongly."""
+        demand = self.case.demand
+        if self.unseen is None or demand is None:
+            return solution.loss
+        if isinstance(solution, SetSolution):
+            wrong = wrong_in_log(demand, solution, self.unseen)
+        else:
+            wrong = forecast.wrong_answers(demand, self.unseen, solution, self.case.up)
+        return _share(wrong, int(self.unseen.passing[0]))
+
+
+def _trials(case: Case) -> list[_Trial]:
+    """Each half of the log with the other half as its judge; without a log the prior."""
     demand = case.demand
     if demand is None:
-        return [(case.stakes(Smoothing()), lambda solution: solution.loss)]
+        return [_Trial(case, case.stakes(Smoothing()), None)]
     optimiser = Optimiser(case.stakes(Smoothing()), case.costs("keys"), case.may_roll(2))
     limit = max(optimiser.cheapest.cost, int(FIT_AT * case.branches.uri_rs))
 
@@ -139,44 +199,81 @@ def _judges(case: Case) -> list[tuple[Stakes, Judge]]:
 
     smoothing = forecast.CrossValidation(demand).fit(solve).smoothing
     halves = [demand.tally((0,)), demand.tally((1,))]
-    judges: list[tuple[Stakes, Judge]] = []
-    for known, unknown in (halves, halves[::-1]):
-
-        def judge(solution: Solution, tally: Tally = unknown) -> float:
-            return _share(forecast.wrong_answers(demand, tally, solution, case.up), int(tally.passing[0]))
-
-        judges.append((Forecaster(demand, known).stakes(smoothing), judge))
-    return judges
+    return [
+        _Trial(case, Forecaster(demand, known).stakes(smoothing), unseen) for known, unseen in (halves, halves[::-1])
+    ]
 
 
-def _by_budget(case: Case, judges: list[tuple[Stakes, Judge]], sizes: int, tell: Callable[[int], None]) -> list[Point]:
+def _by_budget(
+    case: Case, trials: list[_Trial], sizes: int, scale: _FileScale, tell: Callable[[], None]
+) -> list[Point]:
     """Points at sizes spread evenly over the orders of magnitude, from a small map to the whole one."""
     costs, uri_rs = case.costs("keys"), case.branches.uri_rs
     curves = []
-    for number, (stakes, judge) in enumerate(judges):
-        spared = Optimiser(stakes, costs, case.may_roll(2))
-        rolled = Optimiser(stakes, costs, case.may_roll(1), spared)
+    for trial in trials:
+        spared = Optimiser(trial.stakes, costs, case.may_roll(2))
+        rolled = Optimiser(trial.stakes, costs, case.may_roll(1), spared)
         # Where nearly every domain holds one page, maps get small only by rolling up top-level domains.
         smallest = min(spared.cheapest.cost, max(rolled.cheapest.cost, int(SMALLEST * uri_rs)))
         largest = max(1, int(case.branches.keys.sum()))
         targets = np.unique(np.geomspace(max(1, smallest), max(1, smallest, largest), sizes).round().astype(int))
         price, curve = 0.0, []
-        for step, target in enumerate(targets.tolist()):
+        for target in targets.tolist():
             found = [spared.within(target, near=price, spend=False)]
             price = found[0].price if found[0] else 0.0
             if case.demand is not None or found[0] is None:
                 found.append(rolled.within(target, spend=False))
-            curve.append(min(((judge(one), one.cost) for one in found if one), default=(0.0, 0)))
-            tell(number * sizes + step + 1)
+            wrong, cost, number = min(
+                ((trial.wrong(one), one.cost, place) for place, one in enumerate(found) if one), default=(0.0, 0, -1)
+            )
+            best = found[number] if number >= 0 else None
+            curve.append((wrong, cost, scale.bytes_of(case, best) if best else 0))
+            tell()
         curves.append(curve)
     points = {}
     for parts in zip(*curves, strict=True):
-        keys = int(np.mean([cost for _, cost in parts]))
-        points[keys] = Point(keys, keys / uri_rs, 1 - float(np.mean([wrong for wrong, _ in parts])))
+        wrong, keys, size = (float(number) for number in np.mean(parts, axis=0))
+        points[int(keys)] = Point(int(keys), int(keys) / uri_rs, 1 - wrong, bytes=int(size))
     return sorted(points.values(), key=lambda point: point.keys)
 
 
-def by_weights(case: Case, judge: Judge, weights: Weights) -> Point:
+def _with_sets(
+    case: Case, trials: list[_Trial], sizes: int, scale: _FileScale, tell: Callable[[], None]
+) -> list[Point]:
+    """Points of maps with hashed sets, at prices spread evenly over the orders of magnitude."""
+    costs, uri_rs = case.costs("novel"), case.branches.uri_rs
+    whole = max(1, int(costs.listed.sum()))
+    plain = Optimiser(trials[0].stakes, costs, case.may_roll(2))
+    top = 2 if plain.cheapest.cost <= _SPARED * whole else 1
+    absent = case.demand.absent if case.demand is not None else None
+    curves, prices = [], np.empty(0)
+    for trial in trials:
+        optimiser = SetOptimiser(case.branches, trial.stakes, costs, case.may_roll(top), unit="novel")
+        if not len(prices):
+            prices = optimiser.prices_between(plain.cheapest.cost, whole * _LARGEST_WITH_SETS, sizes)
+        curve = []
+        for price in prices.tolist():
+            found = optimiser.at_price(price)
+            curve.append((trial.wrong(found), *scale.weigh(lines_with_sets(case.branches, absent, found, draft=True))))
+            tell()
+        curves.append(curve)
+    points = {}
+    for parts in zip(*curves, strict=True):
+        wrong, keys, size = (float(number) for number in np.mean(parts, axis=0))
+        points[int(size)] = Point(int(keys), int(keys) / uri_rs, 1 - wrong, bytes=int(size))
+    return sorted(points.values(), key=lambda point: point.bytes or 0)
+
+
+def _paying(sets: list[Point], budget: list[Point]) -> list[Point]:
+    """The maps with sets that no map in clear of at most their bytes equals; these begin where sets pay."""
+
+    def equalled(one: Point) -> bool:
+        return any((other.bytes or 0) <= (one.bytes or 0) and other.accuracy >= one.accuracy for other in budget)
+
+    return [one for one in sets if not equalled(one)]
+
+
+def by_weights(case: Case, judge: Judge, weights: Weights, scale: _FileScale | None = None) -> Point:
     """The map that `compact_by_weights` would make, from its branches alone."""
     branches = case.branches
     rolled = _rolled(branches, weights)
@@ -192,7 +289,8 @@ def by_weights(case: Case, judge: Judge, weights: Weights) -> Point:
     zero = ((branches.flags & ABSENT) != 0) & (state == 0)
     keys = int(_weigh(case, Stakes(case.up, *_nothing(len(case.up))), solution)[0] + kept.sum() + zero.sum())
     cost = keys / branches.uri_rs
-    return Point(keys, cost, 1 - judge(solution), weights.host_weight, weights.path_weight)
+    size = scale.bytes_of(case, solution) if scale is not None else None
+    return Point(keys, cost, 1 - judge(solution), weights.host_weight, weights.path_weight, size)
 
 
 def _nothing(count: int) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:

@@ -24,7 +24,7 @@ from recollect.profiles.compaction.budget import (
     key_limit,
     set_header,
 )
-from recollect.profiles.compaction.demand import Demand
+from recollect.profiles.compaction.demand import Demand, Tally
 from recollect.profiles.compaction.forecast import perhaps_held
 from recollect.profiles.compaction.setbudget import (
     SetOptimiser,
@@ -108,19 +108,23 @@ def _reaching(case: Case, optimiser: SetOptimiser, accuracy: float, clear: Choic
     return best
 
 
-def wrong_in_log(demand: Demand, solution: SetSolution) -> float:
-    """How many lookups of a log are expected to be answered yes although nothing is held; chance decides in sets."""
-    tally = demand.tally()
+def wrong_in_log(demand: Demand, solution: SetSolution, tally: Tally | None = None) -> float:
+    """How many lookups of a log, or of a part of it, are expected to be answered yes although nothing is held; in sets
+    chance decides."""
+    tally = tally or demand.tally()
     count = len(demand.branches)
     chance = np.zeros(len(solution.state))
     stop = (solution.put & kernels.PUT_STOP) != 0
     chance[(solution.state == kernels.SAYS_YES) & ((solution.put & kernels.PUT_ZERO) == 0)] = 1.0
     inside = (solution.state == kernels.ASKS_SET) | stop
     chance[inside] = np.ldexp(1.0, -solution.bits_in[inside].astype(int))
-    absent = ~perhaps_held(demand.branches)
-    own = float((chance[:count] * tally.stop)[absent].sum())
+    gone = np.concatenate((~perhaps_held(demand.branches), np.ones(len(chance) - count, np.bool_)))
     # Below an absence all is absent: what it passes is answered as the absence itself.
-    return own + float((chance[count:] * tally.absence).sum())
+    wrong = float((chance * np.concatenate((tally.stop, tally.absence)))[gone].sum())
+    # Of two spellings, neither of which is held, one that is answered yes is enough.
+    first, second = demand.also.first, demand.also.second
+    both = tally.also * (gone[first] & gone[second])
+    return wrong + float((both * (1 - chance[first]) * chance[second]).sum())
 
 
 def _write(

@@ -14,11 +14,12 @@ from html import escape
 
 from recollect.datetimes import format_day
 from recollect.profiles.compaction.tradeoff import Point, Tradeoff
-from recollect.profiles.statistics.charts import Axis, Series, curves, percent, ranked, stacked
+from recollect.profiles.statistics.charts import Axis, Series, curves, number, percent, ranked, stacked
 from recollect.profiles.statistics.overlap import Overlap
 from recollect.profiles.statistics.stats import Overview, Stats
 
 _KINDS = 7
+_LEAST_WRONG = 1e-4  # share of lookups at which a logarithmic axis of wrong answers ends
 _STATUSES = ("2xx", "3xx", "4xx", "5xx", "none")
 
 
@@ -308,21 +309,56 @@ def prices(found: Tradeoff | None) -> tuple[str, str] | None:
     judged = (
         f"{found.lookups:,} lookups of the log"
         if found.lookups
-        else "lookups as the built-in guess expects them (give --accesses)"
+        else "the lookups that are expected without a log (give --accesses)"
     )
     say = f"Size and accuracy of smaller maps, judged by {judged}. Nothing held is missed by any of them."
     if found.knee is not None:
         cost, right = _shares(found.knee)
         say += f" A good compromise: {found.knee.keys:,} keys ({cost}), {right} right."
         series.append(Series("knee", [(found.knee.cost, found.knee.accuracy)], marks=True))
-    rows = [
-        ("budget" if point.host_weight is None else f"weights {_weights(point)}", point.keys, *_shares(point))
-        for point in points
-    ]
-    chart = curves(series, x, y, title="Relative cost against accuracy", height=340)
+    named = [("budget", point) for point in found.budget] + [("sets", point) for point in found.sets]
+    named += [(f"weights {_weights(point)}", point) for point in found.weights]
+    rows = [(name, point.keys, *_shares(point), _size(point)) for name, point in named]
+    chart = curves(series, x, y, title="Relative cost against accuracy", height=340) + _by_bytes(found)
     return "The price of a smaller map", f'<p class="say">{say}</p>{chart}' + _table(
-        ("map", "keys", "cost", "right"), rows, "The points as a table"
+        ("map", "keys", "cost", "right", "compressed"), rows, "The points as a table"
     )
+
+
+def _by_bytes(found: Tradeoff) -> str:
+    """The same maps by the bytes of their compressed files, and beside them maps with hashed sets."""
+    if not found.sets:
+        return ""
+    kinds = (("by budget", found.budget), ("by weights, as published", found.weights), ("with hashed sets", found.sets))
+    most_wrong = max(_LEAST_WRONG * 10, *(1 - point.accuracy for _, points in kinds for point in points))
+    sizes = [point.bytes for _, points in kinds for point in points if point.bytes]
+    x = Axis(
+        "bytes of the compressed map, logarithmic",
+        10 ** math.floor(math.log10(min(sizes))),
+        10 ** math.ceil(math.log10(max(sizes))),
+        log=True,
+        words=lambda value: f"{number(value)}B",
+    )
+    highest = 10.0 ** math.ceil(math.log10(most_wrong))
+    y = Axis("lookups answered wrong, logarithmic", _LEAST_WRONG, highest, log=True, words=percent)
+    series = [
+        Series(
+            name,
+            [(point.bytes or 0, max(1 - point.accuracy, _LEAST_WRONG)) for point in points],
+            marks=points is found.weights,
+            titles=[f"{name}: {_size(point)} bytes, {point.accuracy:.3%} right" for point in points],
+        )
+        for name, points in kinds
+    ]
+    say = (
+        '<p class="say">By bytes instead of keys: a wildcard may carry a hashed set of what lies below it '
+        "(<code>recollect compact --sets</code>), which answers more lookups right for the same bytes.</p>"
+    )
+    return say + curves(series, x, y, title="Bytes against accuracy", height=340)
+
+
+def _size(point: Point) -> str:
+    return "" if point.bytes is None else f"{point.bytes:,}"
 
 
 def _weights(point: Point) -> str:
