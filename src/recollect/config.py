@@ -23,7 +23,7 @@ from recollect.service.settings import DeskSettings
 _PREFIX = "RECOLLECT_"
 _DESK_PREFIX = "RECOLLECT_DESK_"
 _WORDS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
-# Of the environment, but no settings: the file itself, and names other parts of the program use.
+# Variables of the environment that are not settings.
 _HINT = "`recollect config show` lists all settings"
 _OTHER_VARIABLES = frozenset({"RECOLLECT_CONFIG", "RECOLLECT_JOBS_DESK"})
 
@@ -36,62 +36,72 @@ def _setting(default: Any, kind: str, meaning: str, *, secret: bool = False) -> 
 class Settings:
     """Everything an operator can set. Durations are seconds, sizes bytes."""
 
-    archives: str | None = _setting(None, "text", "list of archives (TOML or JSON); the public ones that ship if unset")
+    archives: str | None = _setting(
+        None, "text", "list of archives (TOML or JSON); the built-in list of public archives if unset"
+    )
     maps: str | None = _setting(None, "text", "directory with one map or filter per archive, named by its id")
     host: str = _setting("127.0.0.1", "text", "address to listen on")
     port: int = _setting(1208, "port", "port to listen on; 0 lets the system choose")
-    base_url: str = _setting("", "text", "public address, when it is not the one clients call")
-    workers: int = _setting(1, "count", "processes that serve")
-    deadline: float = _setting(30.0, "duration", "time for a whole answer; archives that are late are named as missing")
+    base_url: str = _setting("", "text", "public address, if it differs from the address that clients call")
+    workers: int = _setting(1, "count", "number of server processes")
+    deadline: float = _setting(
+        30.0, "duration", "time limit for a response; archives that are late are reported as missing"
+    )
     connect_timeout: float = _setting(5.0, "duration", "time to connect to an archive")
-    concurrency: int = _setting(100, "count", "requests at a time to an archive that sets no limit itself")
+    concurrency: int = _setting(100, "count", "concurrent requests to an archive without a limit in the list")
     in_flight: int | None = _setting(
-        None, "count", "requests out at a time over all archives, beyond an equal share for each; no bound if unset"
+        None, "count", "concurrent requests to all archives together, beyond an equal share for each; no limit if unset"
     )
     patience: float = _setting(
-        3.0, "duration", "how long a request waits for its turn at an archive (rates, free places)"
+        3.0, "duration", "how long a request waits for its turn at an archive (rate and concurrency limits)"
     )
-    top_k: int | None = _setting(None, "count", "ask at most so many archives, those expected to hold most first")
-    budget: int | None = _setting(None, "count", "requests for one lookup: the most promising archives, then pages")
+    top_k: int | None = _setting(None, "count", "ask at most N archives, the most promising first")
+    budget: int | None = _setting(
+        None, "count", "at most N requests per lookup: the most promising archives first, then pages"
+    )
     max_pages: int = _setting(100, "count", "requests per archive and lookup: a TimeMap and its pages")
-    max_answer: int = _setting(64 * 10**6, "size", "largest answer read from an archive")
-    page_size: int = _setting(1000, "count", "mementos a page, when a page is asked for")
+    max_answer: int = _setting(64 * 10**6, "size", "largest response read from an archive")
+    page_size: int = _setting(1000, "count", "mementos per page of a TimeMap")
     cache: str = _setting("memory", "text", "`memory`, `none`, a file, or redis://host:port/db")
-    cache_size: int = _setting(256 * 10**6, "size", "largest cache in memory, and largest cache file")
-    fresh: float = _setting(86400.0, "duration", "how long an archive's mementos are answered from the cache")
-    stale: float = _setting(7 * 86400.0, "duration", "how much longer they are, while they are asked for anew")
-    negative: float = _setting(600.0, "duration", "how long an archive's `none` is answered from the cache")
-    learn: bool = _setting(True, "switch", "learn from answers which archives without a map hold what")
-    explore: float = _setting(0.05, "share", "share of lookups that ask an archive learned to hold none")
+    cache_size: int = _setting(256 * 10**6, "size", "size limit of the cache in memory, and of the cache file")
+    fresh: float = _setting(86400.0, "duration", "how long an archive's mementos are served from the cache")
+    stale: float = _setting(7 * 86400.0, "duration", "stale-while-revalidate window")
+    negative: float = _setting(600.0, "duration", "how long an archive's `none` is served from the cache")
+    learn: bool = _setting(True, "switch", "learn from outcomes what archives without a map hold")
+    explore: float = _setting(0.05, "share", "share of lookups that ask an archive although the learned model says no")
     target_recall: float | None = _setting(
         None,
         "share",
-        "ask archives in order of chance until this share of what is held is expected to be found; if unset, all"
-        " but those that what was learned makes unlikely (95% of each archive's holdings are asked for)",
+        "ask archives by probability until this share of the holdings is expected to be found; if unset, ask all"
+        " but those that the learned model makes unlikely (recall of each archive at least 95%)",
     )
     near: float | None = _setting(
         None, "duration", "a TimeGate skips archives whose maps show captures only further away than this, like 2y"
     )
-    state: str | None = _setting(None, "text", "directory where the cache and what was learned survive a restart")
-    user_agent: str = _setting("", "text", "how we name ourselves to archives")
+    state: str | None = _setting(None, "text", "directory where the cache and the learned model survive a restart")
+    user_agent: str = _setting("", "text", "User-Agent header for archives")
     contact: str = _setting("", "text", "mail or web address added to the user agent")
     access_log: str | None = _setting(None, "text", "file for the access log (JSON lines); - is standard output")
     trusted_proxies: str = _setting(
         "", "text", "addresses of proxies (a,b) whose X-Forwarded-For names the client in the access log"
     )
     monitor: bool = _setting(True, "switch", "serve /monitor, events of every lookup")
-    admin_token: str = _setting("", "text", "token for what only an operator may see or do", secret=True)
-    admin_port: int | None = _setting(None, "port", "a port of its own for that, on the loopback interface")
-    drain: float = _setting(10.0, "duration", "time that requests under way have to end when the server stops")
-    refresh: float = _setting(0.0, "duration", "look for changed maps and archives so often; 0 only on SIGHUP")
-    discover: float = _setting(0.0, "duration", "fetch the maps that archives publish so often, into `maps`; 0 never")
-    desk: str = _setting("", "text", "address of a recovery desk, which the pages link (get this site back)")
+    admin_token: str = _setting("", "text", "token for the operator's endpoints", secret=True)
+    admin_port: int | None = _setting(
+        None, "port", "separate port for the operator's endpoints, on the loopback interface"
+    )
+    drain: float = _setting(10.0, "duration", "time for running requests to finish when the server stops")
+    refresh: float = _setting(0.0, "duration", "interval to look for changed maps and archives; 0: only on SIGHUP")
+    discover: float = _setting(
+        0.0, "duration", "interval to fetch the maps that archives publish into `maps`; 0: never"
+    )
+    desk: str = _setting("", "text", "address of a recovery desk, for the links to get a site back")
     publish: str | None = _setting(None, "text", "directory of published maps to serve at /.well-known/mementomap")
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings, and for each the place its value came from."""
+    """Settings, and the source of each value."""
 
     settings: Settings
     sources: Mapping[str, str]
@@ -109,13 +119,13 @@ def load_settings(
     values, sources = _merged(Settings, _PREFIX, flags, _config_file(config, env), own)
     settings = Settings(**values)
     if settings.discover and not settings.maps:
-        raise UsageError("nowhere to keep discovered maps", hint="give a directory: --maps DIR")
+        raise UsageError("missing --maps DIR", why="discovered maps are stored there", hint="add --maps DIR")
     return Loaded(settings, sources)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedDesk:
-    """Settings of the desk, and for each the place its value came from."""
+    """Settings of the desk, and the source of each value."""
 
     settings: DeskSettings
     sources: Mapping[str, str]

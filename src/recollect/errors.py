@@ -1,6 +1,6 @@
 """The one tree of errors.
 
-Hides nothing; every error a caller may want to answer descends from `RecollectError`. A message says
+Every error that a caller may want to handle descends from `RecollectError`. A message says
 what, where and why; `hint` names the next step, usually a command. The command line prints
 "what: where: why" and the hint, and exits with `exit_code`.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 class RecollectError(Exception):
-    """Something a caller can be told about in plain words."""
+    """An error with a message for users; the base of all others."""
 
     exit_code = 1
 
@@ -33,13 +33,13 @@ def _rebuild(kind: type[RecollectError], what: str, where: str, why: str, hint: 
 
 
 class UsageError(RecollectError):
-    """The caller asked for something that cannot be meant."""
+    """The caller gave arguments that make no sense."""
 
     exit_code = 2
 
 
 class BadURI(RecollectError):
-    """A string that is no URI, or of which no key can be made."""
+    """A string that is not a URI, or that has no key."""
 
 
 class FormatError(RecollectError):
@@ -51,11 +51,11 @@ class NotSorted(FormatError):
 
 
 class ResourceError(RecollectError):
-    """The machine lacks room: disk, memory, file handles."""
+    """The machine lacks resources: disk space, memory, file handles."""
 
 
 class ArchiveError(RecollectError):
-    """A remote archive failed to answer (absence is not a failure, and never raises this)."""
+    """An archive failed to answer. Absence is not a failure and never raises this."""
 
     kind = "error"
 
@@ -67,7 +67,7 @@ class ArchiveTimeout(ArchiveError):
 
 
 class ArchiveUnreachable(ArchiveError):
-    """No connection: the name does not resolve, nobody listens, TLS fails, or the line broke before an answer."""
+    """No connection: the name does not resolve, the port is closed, TLS fails, or the connection broke early."""
 
     kind = "unreachable"
 
@@ -79,22 +79,22 @@ class ArchiveThrottled(ArchiveError):
 
 
 class AnswerTooBig(ArchiveError):
-    """The answer is larger than the caller allows."""
+    """The response is larger than the caller allows."""
 
     kind = "too big"
 
 
 class BadAnswer(ArchiveError):
-    """Bytes that are no HTTP answer, or a body cut short."""
+    """Not a valid HTTP response, or a body that is cut short."""
 
     kind = "bad answer"
 
 
 class AnswerCutShort(BadAnswer):
-    """The body ended before the length or the last chunk that was announced; another try may get all of it."""
+    """The body ended before its announced length or last chunk; another attempt may get all of it."""
 
 
 class RequestRefused(ArchiveError):
-    """We did not ask: the URL is not one of the archive's own hosts, or cannot be sent safely."""
+    """The request was not sent: the URL is not on a host of the archive, or cannot be sent safely."""
 
     kind = "refused"

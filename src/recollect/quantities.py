@@ -90,3 +90,8 @@ def parse_share(text: str | float, *, zero: bool = False) -> float:
         why = f"not {'from' if zero else 'above'} 0% and up to 100%"
         raise UsageError("not a share", where=repr(text), why=why, hint=_SHARE_HINT)
     return share
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 lookup`, `1,200 lookups`, `0 entries`: a number with its noun."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -28,6 +28,7 @@ from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.errors import ArchiveError, BadAnswer, FormatError
 from recollect.formats.cdx import REVISIT, clean_media_type, clean_status, clean_timestamp
 from recollect.formats.timemap import parse_timemap
+from recollect.quantities import counted
 
 if TYPE_CHECKING:
     from recollect.archives.registry import Archive
@@ -99,7 +100,7 @@ async def list_captures(client: Sender, archive: Archive, query: Query, cursor: 
     if dialect == "wayback":
         return _wayback_page(rows, resume, cursor, unread)
     if len(rows) >= _SUSPICIOUS and len(rows) % _SUSPICIOUS == 0:
-        return Page(rows, cut=f"it ends after exactly {len(rows):,} captures", unread=unread)
+        return Page(rows, cut=f"it ends after exactly {counted(len(rows), 'capture')}", unread=unread)
     return Page(rows, unread=unread)
 
 
@@ -107,7 +108,7 @@ def _wayback_page(rows: tuple[Row, ...], resume: str, cursor: str, unread: int) 
     if resume and (resume == cursor or not rows):
         return Page(rows, cut="the archive repeats itself", unread=unread)
     if not resume and len(rows) + unread >= PAGE_ROWS:
-        return Page(rows, cut=f"it ends after {len(rows):,} captures without a key to go on", unread=unread)
+        return Page(rows, cut=f"it ends after {counted(len(rows), 'capture')} without a key to go on", unread=unread)
     return Page(rows, cursor=resume, unread=unread)
 
 

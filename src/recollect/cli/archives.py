@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  recollect archives list                               the public archives that ship with Recollect
-  recollect archives list --archives archives.json      those of a list of your own (or MemGator's)
-  recollect archives check                              ask each for a page that all of them know
+  recollect archives list                               the built-in list of public archives
+  recollect archives list --archives archives.json      your own list (or MemGator's)
+  recollect archives check                              ask each for a page that all of them hold
   recollect archives check ia arquivo --json
 """
 CHECK_EPILOG = """\b
@@ -30,8 +30,8 @@ Examples:
   recollect archives check --archives archives.toml --timeout 10 --json
 
 \b
-Every archive gets one request for the TimeMap of one URI (more if it is paged). A page of HTML in its place, a
-challenge for browsers, or no answer in time is a failure; "none" is an answer.
+Each archive gets one request for the TimeMap of one URI (more if it has pages). An HTML page instead of a TimeMap, a
+browser challenge, or a timeout is a failure; "none" is not.
 Exit code: 0 all answered, 3 some failed, 1 all failed, 2 wrong usage.
 """
 
@@ -39,20 +39,20 @@ archives_option = click.option(
     "--archives",
     "registry",
     metavar="FILE|URL",
-    help="List of archives: MemGator's archives.json, or TOML/JSON of our own.  [default: the public archives]",
+    help="List of archives (MemGator's archives.json, or TOML or JSON).  [default: public archives]",
 )
 
 
 @click.group(epilog=EPILOG)
 def archives() -> None:
-    """Show the archives that are asked, and whether they answer."""
+    """List archives, and check whether they answer."""
 
 
 @archives.command("list", epilog=EPILOG)
 @archives_option
 @json_option
 def list_archives(registry: str | None, as_json: bool) -> int:
-    """Show every archive of a list: what it offers, and how often it may be asked."""
+    """List the archives with their interfaces and rate limits."""
     from recollect.archives.registry import load_archives
 
     known = load_archives(registry)
@@ -102,13 +102,17 @@ def _described(archive: Archive) -> dict[str, Any]:
 @archives.command("check", epilog=CHECK_EPILOG)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @archives_option
-@click.option("--uri", default="http://example.com/", show_default=True, help="The page to ask for.")
+@click.option("--uri", default="http://example.com/", show_default=True, help="URI to look up.")
 @click.option(
-    "--timeout", default=30.0, show_default=True, type=click.FloatRange(min=0.01), help="Seconds to wait for each."
+    "--timeout",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(min=0.01),
+    help="Time limit in seconds for each archive.",
 )
 @json_option
 def check(ids: tuple[str, ...], registry: str | None, uri: str, timeout: float, as_json: bool) -> int:
-    """Ask each archive (those with ID, or all that are usually asked) for one page, and show who answers."""
+    """Ask each archive (those with ID, or all of the list) for one page, and show which of them answer."""
     from recollect.archives.registry import choose, load_archives
 
     chosen = choose(load_archives(registry), ",".join(ids))

@@ -1,4 +1,4 @@
-"""The budget half of `recollect compact`: its options, and what it says."""
+"""The options of `recollect compact` by budget, and its summary."""
 
 from __future__ import annotations
 
@@ -11,29 +11,26 @@ from recollect.cli.console import talk
 from recollect.cli.forms import say_notes
 from recollect.cli.types import SHARE, SIZE
 from recollect.errors import UsageError
+from recollect.quantities import counted
 
 if TYPE_CHECKING:
     from recollect.profiles.compaction.budget import Budget
 
 BUDGET_OPTIONS: tuple[Callable[..., Any], ...] = (
-    click.option("--max-cost", type=SHARE, metavar="1%", help="At most so many keys per URI-R."),
-    click.option("--max-keys", type=click.IntRange(1), metavar="N", help="At most so many keys."),
+    click.option("--max-cost", type=SHARE, metavar="1%", help="At most this many keys per URI-R, as a share."),
+    click.option("--max-keys", type=click.IntRange(1), metavar="N", help="At most N keys."),
+    click.option("--max-bytes", type=SIZE, metavar="10MB", help="At most this size on disk, compressed if FILE is."),
     click.option(
-        "--max-bytes", type=SIZE, metavar="10MB", help="At most so many bytes on disk, compressed if FILE is."
-    ),
-    click.option(
-        "--min-accuracy", type=SHARE, metavar="90%", help="As few keys as answer so many of the lookups right."
+        "--min-accuracy", type=SHARE, metavar="90%", help="The fewest keys that answer this share of lookups correctly."
     ),
     click.option(
         "--lookups",
         multiple=True,
         metavar="LOG",
-        help="What people ask for: URLs, SURTs, access or MemGator logs; repeatable.  [default: a built-in guess]",
+        help="Log of lookups: URLs, SURTs, access or MemGator logs. Repeatable.  [default: a built-in prior]",
     ),
 )
-SETS_OPTION = click.option(
-    "--sets", is_flag=True, help="Let wildcards carry hashed sets of what lies below: more right answers per byte."
-)
+SETS_OPTION = click.option("--sets", is_flag=True, help="Add hashed sets to wildcards: more correct answers per byte.")
 BUDGET_NAMES = ("max_cost", "max_keys", "max_bytes", "min_accuracy", "lookups")
 
 
@@ -55,19 +52,21 @@ def budget_of(options: dict[str, Any]) -> Budget:
 def summarise_budget(report: dict[str, Any]) -> None:
     """What a compaction by budget did, for people."""
     talk(
-        f"{report['cost']:.3%} of {report['uri_rs']:,} URI-Rs; "
+        f"{report['cost']:.3%} of {counted(report['uri_rs'], 'URI-R')}; "
         f"wildcards among the keys: {report['wildcards']:,}, voids: {report['voids']:,}"
         + (f", hashed sets: {report['sets']:,}" if report["sets"] else "")
     )
     if report["lookups"]:
         talk(
-            f"expected to answer {1 - report['expected_wrong']:.2%} of lookups like these right "
-            f"(of the {report['lookups']:,} in the log itself {1 - report['wrong_in_log']:.2%})"
+            f"expected to answer {1 - report['expected_wrong']:.2%} of similar lookups correctly "
+            f"({1 - report['wrong_in_log']:.2%} of the {counted(report['lookups'], 'lookup')} in the log)"
         )
     say_notes(report["notes"])
     if report["unusable_lookups"]:
-        talk(f"{report['unusable_lookups']:,} lookups are no URIs of the web and were left out")
+        talk(f"ignored {counted(report['unusable_lookups'], 'lookup')} that are not web URIs")
     if report["rolled_up"]:
-        what = "top-level domains roll up" if report["rolled_up"] == "tlds" else "everything may become one `*`"
-        why = "the log shows that it pays" if report["rolled_up_by_log"] else "the budget cannot be met otherwise"
-        talk(f"note: {what}, as {why}")
+        what = "top-level domains are rolled up" if report["rolled_up"] == "tlds" else "everything may become one `*`"
+        why = (
+            "the log shows that this is better" if report["rolled_up_by_log"] else "the budget cannot be met otherwise"
+        )
+        talk(f"note: {what}, because {why}")

@@ -1,4 +1,4 @@
-"""`recollect compact`: a smaller map that misses nothing; by weights as published, or by budget."""
+"""`recollect compact`: a smaller map without false negatives, by weights as published or by budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recollect.cli.engines import Compacting, Engine, engine_options, taken_engi
 from recollect.cli.forms import asked_of, form_options, lookups_of
 from recollect.errors import FormatError, UsageError
 from recollect.model import Problem
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.compaction.weights import Weights
@@ -34,8 +34,8 @@ Examples:
 
 \b
 By weights: a node rolls up into one wildcard when it has more than weight * a * depth^-k children. Smaller weights,
-smaller maps. By budget: the map that answers the fewest lookups wrongly for its size, found exactly; what people ask
-for comes from --lookups, or from a built-in guess.
+smaller maps. By budget: the map with the fewest wrong answers for its size, found exactly. The expected lookups
+come from --lookups, or from a built-in prior.
 """
 
 # How each option of compaction by weights is called in `Weights`.
@@ -49,7 +49,7 @@ _WEIGHTS = (
     click.option("--path-a", type=float, metavar="A", help="a for paths.  [default: 24.546]"),
     click.option("--path-k", type=float, metavar="K", help="k for paths.  [default: 1.429]"),
     click.option(
-        "--fit", is_flag=True, help="Fit a and k to this map's own tree instead of taking the published ones."
+        "--fit", is_flag=True, help="Fit a and k to the tree of this map instead of using the published values."
     ),
     click.option("--max-host-depth", type=click.IntRange(1), metavar="N", help="Deepest host segment.  [default: 8]"),
     click.option("--max-path-depth", type=click.IntRange(1), metavar="N", help="Deepest path segment.  [default: 9]"),
@@ -82,16 +82,16 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @SETS_OPTION
 @form_options("lookups")
 @click.option("--rollup-tlds", is_flag=True, help="Let top-level domains roll up too (com,*).")
-@click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: the cores there are]")
-@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: all cores]")
+@click.option("--strict", is_flag=True, help="Stop at the first unreadable line.")
 @engine_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def compact(source: str, output: str, **options: Any) -> int:
-    """Make a map smaller by rolling up what has many children into wildcards. Nothing held is ever missed.
+    """Make a map smaller: replace keys with many siblings by wildcards. No held URI is ever missed.
 
-    MAP is a map, plain or compressed, compacted before or not; - is stdin. Totals are kept, voids are kept where they
-    still decide something, JSON blocks are merged.
+    MAP is a map, plain or compressed, compacted before or not; - is stdin. Totals are kept. Voids are kept where they
+    still change an answer. JSON blocks are merged.
     """
     if options["as_json"] and output == "-":
         raise UsageError("the map and the JSON report cannot both go to stdout", hint="give -o FILE")
@@ -148,7 +148,7 @@ def _by_budget(engine: Engine, job: Compacting, options: dict[str, Any]) -> dict
     mixed = [name for name in _WEIGHT_NAMES if options[name] is not None and options[name] is not False]
     if mixed:
         raise UsageError(
-            "a budget and weights are two ways", why=f"--{mixed[0].replace('_', '-')}", hint="give one or the other"
+            "a budget and weights cannot be combined", why=f"--{mixed[0].replace('_', '-')}", hint="use one of them"
         )
     budget = budget_of(options)
     lookups = lookups_of(options["lookups"], options["asked"], job.on_problem)
@@ -162,22 +162,22 @@ _HOW_COST = " (--max-cost 1 is one key per URI-R; one key per 100 URI-Rs is 1%)"
 def _summarise(report: dict[str, Any], output: str, max_cost: float | None) -> None:
     kept = report["keys_out"] / report["keys_in"] if report["keys_in"] else 1.0
     talk(
-        f"{report['keys_in']:,} keys became {report['keys_out']:,} ({kept:.2%}), "
+        f"{counted(report['keys_in'], 'key')} became {report['keys_out']:,} ({kept:.2%}), "
         f"{format_size(report['bytes_in'])} became {format_size(report['bytes_out'])} of text"
         + (f", in {output}" if output != "-" else "")
     )
     if report["by"] == "weights":
         weights = report["weights"]
         talk(
-            f"{report['rollups']:,} wildcards made; weights {weights['host_weight']} for hosts "
+            f"{counted(report['rollups'], 'wildcard')} made; weights {weights['host_weight']} for hosts "
             f"(a {weights['host_a']:.3f}, k {weights['host_k']:.3f}) and {weights['path_weight']} for paths "
             f"(a {weights['path_a']:.3f}, k {weights['path_k']:.3f})"
         )
     else:
         summarise_budget(report)
         if report["keys_out"] == report["keys_in"]:
-            talk(f"nothing was done: the map is within the budget as it is{_HOW_COST if max_cost == 1 else ''}")
+            talk(f"nothing to do: the map already fits the budget{_HOW_COST if max_cost == 1 else ''}")
     for problem in report["problems"][:5]:
         talk(f"skipped: {problem}")
     if report["skipped"]:
-        talk(f"{report['skipped']:,} lines could not be read and were left out; see `recollect validate`")
+        talk(f"{counted(report['skipped'], 'line')} could not be read and left out; see `recollect validate`")

@@ -16,7 +16,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a script that completes commands, options and file names in your SHELL."""
+    """Print a script that completes commands, options and file names in SHELL."""
     from click.shell_completion import get_completion_class
 
     from recollect.cli.main import cli

@@ -20,14 +20,12 @@ from recollect.errors import UsageError
 from recollect.model import Progress, ProgressCallback
 from recollect.quantities import format_size
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON for programs instead of text for people."
-)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 temp_dir_option = click.option(
     "--temp-dir",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, writable=True),
-    help="Where to sort what memory cannot hold.  [default: the system's]",
+    help="Folder for temporary sort files.  [default: the system's temporary folder]",
 )
 
 
@@ -72,7 +70,7 @@ def emit_table(
     right: Sequence[int] = (),
     file: TextIO | None = None,
 ) -> None:
-    """A table for people; columns whose index is in `right` are flush right. Remarks nobody made have no column."""
+    """A table for people; columns whose index is in `right` are aligned right. A column without remarks is left out."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -119,7 +117,7 @@ def lines_of(source: str) -> Iterator[str]:
 def numbered_lines(source: str) -> Iterator[tuple[int, str]]:
     """Number and text of the non-empty lines of a file (compressed or not), or of stdin for `-`.
 
-    Bytes that are no UTF-8 are kept as surrogates. Lines of a pipe are given as they come, and what has been written
+    Bytes that are not UTF-8 are kept as surrogates. Lines of a pipe are given as they come, and what has been written
     to stdout is flushed before waiting for more.
     """
     if source == "-" and not _is_compressed(sys.stdin):

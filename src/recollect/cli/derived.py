@@ -1,4 +1,4 @@
-"""`recollect voids` and `recollect filter`: what an archive does not have, and what it has in hashed form."""
+"""`recollect voids` (known-absent keys) and `recollect filter` (hashes of keys)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from recollect.cli.types import DATE
 from recollect.datetimes import format_iso
 from recollect.errors import FormatError, UsageError
 from recollect.model import Problem
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 VOIDS_EPILOG = """\b
 Examples:
   recollect voids access.log --map map.ukvs -o voids.ukvs
   recollect voids logs/*.gz --map map.ukvs -o voids.ukvs --min-requests 10
-  recollect merge small.ukvs voids.ukvs -o better.ukvs          a compacted map that knows what is absent
+  recollect merge small.ukvs voids.ukvs -o better.ukvs          add the voids to a compacted map
 
 \b
 LOG is an access log of the archive (with its answers), a MemGator log, or a list of URIs. MAP should be the complete
-map: below the wildcards of a compacted one nobody knows what is held, and nothing is stated.
+map. Below the wildcards of a compacted map it is unknown what is held, so no voids are written there.
 """
 FILTER_EPILOG = """\b
 Examples:
@@ -37,7 +37,7 @@ Examples:
 
 
 class Problems:
-    """Lines that could not be read, counted and named, or the first of them raised."""
+    """Unreadable lines: counted and reported, or the first one raised as an error."""
 
     def __init__(self, strict: bool) -> None:
         self._strict = strict
@@ -58,7 +58,7 @@ class Problems:
         for example in self.examples[:5]:
             talk(f"skipped: {example}")
         if self.count > 5:
-            talk(f"... {self.count:,} lines could not be read")
+            talk(f"... {counted(self.count, 'line')} could not be read")
 
     def as_dict(self) -> dict[str, Any]:
         return {"skipped": self.count, "problems": self.examples}
@@ -75,29 +75,29 @@ class Problems:
     type=click.IntRange(1),
     default=3,
     show_default=True,
-    help="Requests in vain that make a void.",
+    help="Requests without a capture that make a void.",
 )
 @click.option(
     "--min-branches",
     type=click.IntRange(1),
     default=2,
     show_default=True,
-    help="Absent branches that make a wildcard of an empty subtree.",
+    help="Absent branches that make one wildcard for an empty subtree.",
 )
 @click.option(
     "--trust-log",
     is_flag=True,
-    help="Believe a 404 even where MAP has a wildcard. Another query of the same path may be held and hidden.",
+    help="Trust a 404 even where MAP has a wildcard. This may hide another query of the same path.",
 )
 @click.option("--updated-at", type=DATE, metavar="TIME", help="The time for the header.  [default: now]")
-@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@click.option("--strict", is_flag=True, help="Stop at the first unreadable line.")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: Any) -> int:
-    """State what people ask for and the archive does not have as 0, so that nobody asks again.
+    """Publish known-absent URLs from a request log, as keys with frequency 0.
 
-    A key becomes a void when it was requested often enough and never found (404, or no answer told and no map has it).
-    Where a whole subtree is empty it is stated as one wildcard. Never covers a held URI.
+    A key becomes a void when it was requested often enough and never found (404, or no status in the log and no map has
+    it). An empty subtree becomes one wildcard. A void never covers a held URI.
     """
     from recollect.formats.detect import expect_map
     from recollect.profiles.compaction.voids import make_voids
@@ -124,12 +124,13 @@ def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: 
         emit_json({**asdict(result), **problems.as_dict()})
     elif not options["quiet"]:
         talk(
-            f"{result.voids:,} voids, {result.wildcards:,} of them wildcards, for {result.covered_requests:,} of "
-            f"{result.requests:,} requests in vain ({result.requested_keys:,} different keys)"
+            f"{counted(result.voids, 'void')} ({counted(result.wildcards, 'wildcard')}) for "
+            f"{result.covered_requests:,} of {counted(result.requests, 'request')} without a capture "
+            f"({counted(result.requested_keys, 'distinct key')})"
         )
         if result.unsure:
             talk(
-                f"{result.unsure:,} keys were left out because a wildcard of the map may hold them "
+                f"left out {counted(result.unsure, 'key')} that a wildcard of the map may hold "
                 "(give the complete map, or --trust-log)"
             )
         say_notes(result.notes)
@@ -144,15 +145,17 @@ def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: 
 @click.option(
     "--bits", type=click.Choice(["8", "16"]), default="8", show_default=True, help="Bits of a key's fingerprint."
 )
-@click.option("--salt", default="", metavar="TEXT", help="Makes the hashes differ from those of other archives.")
-@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@click.option(
+    "--salt", default="", metavar="TEXT", help="Salt that makes the hashes differ from those of other archives."
+)
+@click.option("--strict", is_flag=True, help="Stop at the first unreadable line.")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def filter_command(inputs: tuple[str, ...], output: str, **options: Any) -> int:
-    """A profile of hashed keys (a binary fuse filter), for archives that may not publish URLs in the clear.
+    """Write hashes of keys (a binary fuse filter), for archives that may not publish their URLs.
 
-    It answers lookups like a map, without frequencies: nothing held is missed, and of what is absent a small part is
-    taken for held. Who guesses a URL can test it; who does not cannot read the list.
+    A filter answers lookups like a map, without frequencies. It has no false negatives and few false positives.
+    A reader can test a known URL, but cannot list the URLs.
     """
     from recollect.profiles.maps.filters import make_filter
 
@@ -175,10 +178,11 @@ def filter_command(inputs: tuple[str, ...], output: str, **options: Any) -> int:
         emit_json({**asdict(result), "bits_per_key": result.bits_per_key, "seconds": seconds, **problems.as_dict()})
     elif not options["quiet"]:
         talk(
-            f"{result.keys:,} keys of policy {result.policy} in {format_size(result.bytes)}, "
-            f"{result.bits_per_key:.1f} bits per key" + (f", {result.voids:,} voids left out" if result.voids else "")
+            f"{counted(result.keys, 'key')} of policy {result.policy} in {format_size(result.bytes)}, "
+            f"{result.bits_per_key:.1f} bits per key"
+            + (f", {counted(result.voids, 'void')} left out" if result.voids else "")
         )
         if any(result.wildcards.values()):
-            talk("the map has wildcards, so a lookup tries several keys and each may be a false positive")
+            talk("the map has wildcards: a lookup tries several keys, and each of them may be a false positive")
         problems.tell()
     return 3 if problems.count else 0

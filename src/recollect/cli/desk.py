@@ -11,6 +11,7 @@ import click
 
 from recollect.cli.console import talk
 from recollect.errors import UsageError
+from recollect.quantities import counted
 
 _DESK_EPILOG = """\b
 Examples:
@@ -23,7 +24,7 @@ Examples:
 \b
 Every flag is also a setting: in a TOML file (--config) or in the environment (RECOLLECT_DESK_PORT=8080).
 In the folder: desk.sqlite, results/, listings/, outbox/, worker.token, operator.token, admin.password.
-SIGTERM ends: workers give their jobs back. The tutorial is docs/tutorials/desk.md.
+SIGTERM stops the desk; workers return their jobs to the queue. The tutorial is docs/tutorials/desk.md.
 """
 
 
@@ -33,19 +34,19 @@ SIGTERM ends: workers give their jobs back. The tutorial is docs/tutorials/desk.
 @click.option("--archives", help="List of archives: MemGator's archives.json, or TOML.  [the public archives]")
 @click.option("--host", help="Address to listen on.  [127.0.0.1]")
 @click.option("--port", type=int, help="Port to listen on, 0 for a free one.  [1209]")
-@click.option("--base-url", help="Public address of the desk, as it stands in mails.")
+@click.option("--base-url", help="Public address of the desk, for links in mails.")
 @click.option("--database", help="postgresql://… instead of SQLite in the folder.")
-@click.option("--workers", type=int, help="Recoveries at a time on this machine; 0 leaves all to others.  [1]")
+@click.option("--workers", type=int, help="Concurrent recoveries on this machine; 0 leaves all to other workers.  [1]")
 @click.option("--smtp", metavar="HOST:PORT", help="Mail server; without one, mails are files in the folder outbox.")
 @click.option("--from-address", help="Sender of the mails.")
 @click.option("--operator-address", help="Where mails about failures and takedowns go.")
 @click.option("--preview-url", help="Address of a separate origin for browsable previews.")
 @click.option("--preview-port", type=int, help="Port that serves them.")
-@click.option("--contact", help="Mail or web address that archives can reach you by.")
-@click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
+@click.option("--contact", help="Your mail or web address, for the archives (User-Agent).")
+@click.option("-v", "--verbose", is_flag=True, help="Print more messages on stderr.")
 @click.pass_context
 def desk(context: click.Context, /, verbose: bool, config: str | None, **given: Any) -> int | None:
-    """Run a recovery service: lost websites back, for people who have never seen a terminal."""
+    """Run a recovery service for people who do not use a terminal."""
     context.obj = (config, given)
     if context.invoked_subcommand is not None:
         return None
@@ -76,11 +77,11 @@ def desk(context: click.Context, /, verbose: bool, config: str | None, **given: 
 @desk.command("backup", epilog=_DESK_EPILOG)
 @click.option("--data", help="Folder of the desk.  [desk]")
 @click.option("--config", type=click.Path(dir_okay=False), help="File of settings (TOML).")
-@click.option("--no-results", is_flag=True, help="Without the files that people can still download.")
+@click.option("--no-results", is_flag=True, help="Leave out the results that users can still download.")
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="File to write (tar.gz).")
 @click.pass_context
 def backup(context: click.Context, output: str, no_results: bool, data: str | None, config: str | None) -> int:
-    """Copy everything a desk needs to start again, while it runs; of PostgreSQL, all tables as JSON."""
+    """Back up a running desk; from PostgreSQL, all tables as JSON."""
     from recollect.config import load_desk_settings
     from recollect.service.backup import write_backup
 
@@ -88,7 +89,7 @@ def backup(context: click.Context, output: str, no_results: bool, data: str | No
     given = {**outer, "data": data or outer.get("data")}
     settings = load_desk_settings(given, config=config or outer_config).settings
     count = write_backup(settings, Path(output), results=not no_results)
-    talk(f"{output}: {count:,} files")
+    talk(f"{output}: {counted(count, 'file')}")
     return 0
 
 
@@ -98,20 +99,20 @@ Examples:
   recollect worker --desk http://127.0.0.1:1209 --token-file desk/worker.token --work /var/tmp/recoveries
 
 \b
-The operator makes tokens on the admin page "Workers". A worker speaks only HTTP with the desk; SIGTERM gives its job
-back. All workers behind one public address should have one --egress name: archives count requests by address.
+The operator makes tokens on the admin page "Workers". A worker uses only HTTP to the desk; SIGTERM returns its job
+to the queue. Workers that share one public address should share one --egress name: archives count requests by address.
 """
 
 
 @click.command("worker", epilog=_WORKER_EPILOG)
 @click.option("--desk", "address", required=True, metavar="URL", help="Address of the desk.")
 @click.option("--token-file", required=True, type=click.Path(exists=True, dir_okay=False), help="File with the token.")
-@click.option("--work", type=click.Path(file_okay=False), default="work", show_default=True, help="Folder to work in.")
+@click.option("--work", type=click.Path(file_okay=False), default="work", show_default=True, help="Working folder.")
 @click.option("--name", help="Name of this worker.  [host and process id]")
-@click.option("--egress", default="", help="Name of the public address this machine asks archives from.")
+@click.option("--egress", default="", help="Name of the public address that archives see.")
 @click.option("--once", is_flag=True, help="End after one job.")
 @click.option("--with-parent", is_flag=True, hidden=True, help="End when standard input ends.")
-@click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
+@click.option("-v", "--verbose", is_flag=True, help="Print more messages on stderr.")
 def worker(
     address: str,
     token_file: str,
@@ -122,7 +123,7 @@ def worker(
     with_parent: bool,
     verbose: bool,
 ) -> int:
-    """Recover sites for a desk, on this machine."""
+    """Run recoveries for a desk on this machine."""
     import asyncio
     import os
     import signal

@@ -22,11 +22,11 @@ EPILOG = """\b
 Examples:
   recollect discover https://archive.example/ --maps maps/
   recollect discover ia arquivo --archives archives.toml --maps maps/
-  recollect discover --archives archives.toml --maps maps/     every archive of the list
+  recollect discover --archives archives.toml --maps maps/     all archives of the list
 
 \b
-A map is looked for in the Link header and the HTML of the archive's pages (rel="mementomap"), then at
-/.well-known/mementomap. It is fetched only if it changed, checked to the last line, and installed as
+The command searches the Link header and the HTML of the archive's pages (rel="mementomap"), then
+/.well-known/mementomap. It downloads a map only if it has changed, checks every line, and installs it as
 MAPS/<id>.ukvs.zst, where `recollect serve --maps MAPS` finds it.
 """
 
@@ -37,10 +37,10 @@ MAPS/<id>.ukvs.zst, where `recollect serve --maps MAPS` finds it.
     "--archives", "registry", type=click.Path(exists=True, dir_okay=False), help="List of archives to take ids from."
 )
 @click.option(
-    "--maps", "folder", default="maps", show_default=True, type=click.Path(file_okay=False), help="Where to install."
+    "--maps", "folder", default="maps", show_default=True, type=click.Path(file_okay=False), help="Folder for the maps."
 )
 @click.option("--max-bytes", default="10GB", show_default=True, type=SIZE, metavar="SIZE", help="Largest download.")
-@click.option("--any-id", is_flag=True, help="Take a map even if it says it is about another archive.")
+@click.option("--any-id", is_flag=True, help="Accept a map even if it names another archive.")
 @json_option
 def discover(
     archives: tuple[str, ...], registry: str | None, folder: str, max_bytes: int, any_id: bool, as_json: bool

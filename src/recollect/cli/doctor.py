@@ -22,7 +22,7 @@ import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
 from recollect.errors import RecollectError
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
     from recollect.archives.registry import Archive
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  recollect doctor                                          settings of the environment, port, archives, clock
-  recollect doctor --config recollect.toml --ask            and whether the archives answer
+  recollect doctor                                          settings from the environment, port, archives, clock
+  recollect doctor --config recollect.toml --ask            also ask the archives
   recollect doctor --public /srv/www --data /var/lib/recollect/keep
   recollect doctor --json | jq '.findings[] | select(.level != "ok")'
 
 \b
-Exit code: 0 nothing stops it (there may be warnings), 1 something does, 2 wrong usage.
+Exit code: 0 no errors (there may be warnings), 1 errors, 2 wrong usage.
 """
 _LEAST_FREE = 10**9
 _LEAST_SHARE = 0.05
@@ -71,7 +71,7 @@ class Finding:
 @click.option("--ask", is_flag=True, help="Ask each archive for one page.")
 @json_option
 def doctor(**options: Any) -> int:
-    """Look at settings, permissions, ports, archives, maps, disk and clock; say what to do."""
+    """Check settings, permissions, ports, archives, maps, disk and clock; suggest what to do."""
     with progress_bar(quiet=options["as_json"]):
         findings = list(_examine(options))
     failures = sum(finding.level is Level.FAILURE for finding in findings)
@@ -84,7 +84,7 @@ def doctor(**options: Any) -> int:
     for finding in findings:
         if finding.todo:
             talk(f"{finding.level}: {finding.subject}: {finding.todo}")
-    talk(f"{failures:,} failures, {warnings:,} warnings, {len(findings):,} checks")
+    talk(f"{counted(failures, 'failure')}, {counted(warnings, 'warning')}, {counted(len(findings), 'check')}")
     return 1 if failures else 0
 
 
@@ -267,7 +267,7 @@ def _published(folder: Path) -> Iterator[Finding]:
             Level.FAILURE, f"published {folder}", f"{wrong[0]} is not what the index says", "publish it again"
         )
     else:
-        yield Finding(Level.OK, subject, f"{said.get('keys', 0):,} keys of {said.get('updated_at')}")
+        yield Finding(Level.OK, subject, f"{counted(said.get('keys', 0), 'key')} of {said.get('updated_at')}")
     status = folder / "status.json"
     if not status.is_file():
         return

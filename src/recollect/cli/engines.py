@@ -34,12 +34,12 @@ _OPTIONS = (
         type=click.Choice(["embedded", "spark"]),
         default="embedded",
         show_default=True,
-        help="Run on this machine, or on Spark; what comes out is the same.",
+        help="Run on this machine or on Spark; the results are equal.",
     ),
     click.option(
         "--master", metavar="URL", help="Spark's master: local[2], yarn, spark://host:7077.  [default: local[*]]"
     ),
-    click.option("--conf", multiple=True, metavar="K=V", help="A setting for Spark. Repeatable."),
+    click.option("--conf", multiple=True, metavar="K=V", help="A Spark setting. Repeatable."),
 )
 _PARTS = click.option(
     "--parts",

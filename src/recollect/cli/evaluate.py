@@ -1,4 +1,4 @@
-"""`recollect evaluate`: how well maps answer the lookups that people make."""
+"""`recollect evaluate`: how correctly maps answer lookups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recollect.cli.console import emit_json, emit_table, json_option, progress_b
 from recollect.cli.derived import Problems
 from recollect.cli.engines import taken_engine, where_options
 from recollect.cli.forms import asked_of, form_options, say_notes
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.statistics.evaluate import Confusion, Evaluation, Report, Share
@@ -24,8 +24,8 @@ Examples:
   recollect evaluate small.ukvs --holdings hdfs:///cdx/ --lookups access.log --engine spark --master yarn
 
 \b
-Shares are of lookups: right (answered rightly), precision (of what would be asked for, what is there), recall (of
-what is there, what would be asked for), specificity (of what is absent, what would not be asked for), saved (requests
+Shares of lookups: right (answered correctly), precision (share of the lookups answered yes that are held), recall
+(share of the held ones answered yes), specificity (share of the absent ones answered no), saved (requests
 not made). Cost is keys of the map per URI-R of the holdings. Intervals are 95%.
 Exit code: 0, 1 if a map misses anything that is held, 3 if lines could not be read.
 """
@@ -40,16 +40,16 @@ Exit code: 0, 1 if a map misses anything that is held, 3 if lines could not be r
     metavar="INDEX",
     help="What is held: indexes, or the map before compaction.",
 )
-@click.option("--lookups", multiple=True, required=True, metavar="LOG", help="What people ask for: a list or a log.")
+@click.option("--lookups", multiple=True, required=True, metavar="LOG", help="Log or list of lookups.")
 @form_options("lookups")
 @click.option(
     "--truth",
     type=click.Choice(["key", "uri"]),
     default="key",
     show_default=True,
-    help="Held means: the URI's key is in the holdings, or the very URI with its query.",
+    help="When a lookup counts as held: its key is in the holdings, or the exact URI with its query.",
 )
-@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@click.option("--strict", is_flag=True, help="Stop at the first unreadable line.")
 @where_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -60,7 +60,7 @@ def evaluate(
     truth: Literal["key", "uri"],
     **options: Any,
 ) -> int:
-    """Measure maps and filters against what is held and what people look up.
+    """Compare the answers of maps and filters to a log of lookups with what is held.
 
     Give --holdings and --lookups more than once for several files; a folder or a glob works too.
     """
@@ -89,7 +89,7 @@ def evaluate(
         say_notes(report.notes)
         problems.tell()
     if report.missed:
-        talk(f"{report.missed:,} false negatives: what is held must never be missed")
+        talk(f"{counted(report.missed, 'false negative')}: a held URI must never be missed")
         for one in report.maps:
             for uri in one.missed[:5]:
                 talk(f"  {one.path} misses {uri}")
@@ -100,8 +100,8 @@ def evaluate(
 def _show(report: Report) -> None:
     what = "key" if report.truth == "key" else "URI"
     talk(
-        f"{report.lookups:,} different URIs in {report.requests:,} lookups; {report.held:,} of them held "
-        f"(by {what}); holdings of {report.holdings_keys:,} keys, {report.uri_rs:,} URI-Rs"
+        f"{report.lookups:,} different URIs in {counted(report.requests, 'lookup')}; {report.held:,} of them held "
+        f"(by {what}); holdings of {counted(report.holdings_keys, 'key')}, {counted(report.uri_rs, 'URI-R')}"
     )
     emit_table(
         ["map", "keys", "cost", "bytes", "compressed"],

@@ -1,4 +1,4 @@
-"""`--format` and `--columns`: what files are, where their content does not tell; and what they were taken for."""
+"""`--format` and `--columns`: the format of files where it cannot be detected, and the detected one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from recollect.formats.logs import Lookups
     from recollect.model import Problem
 
-_COLUMNS = "Columns of a table of URLs, like time,url or url,count; - for others.  [default: the file tells]"
+_COLUMNS = "Columns of a table of URLs, like time,url or url,count; - for columns to ignore.  [default: detected]"
 
 
 def form_options(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """--format and --columns, for a command that reads `what` (inputs, lookups)."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        formats = "list, log, table, tsv, csv, words (by blanks)" + (
+        formats = "list, log, table, tsv, csv, words (separated by spaces)" + (
             "" if what != "inputs" else ", cdx, cdxj, warc, ..."
         )
         command = click.option("--columns", default="", metavar="NAMES", help=_COLUMNS)(command)
@@ -30,14 +30,14 @@ def form_options(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             "input_format",
             default="",
             metavar="FORMAT",
-            help=f"What the {what} are: {formats}.  [default: each file tells]",
+            help=f"What the {what} are: {formats}.  [default: detected]",
         )(command)
 
     return decorate
 
 
 def asked_of(options: dict[str, Any]) -> Asked:
-    """Take what was said out of a command's options."""
+    """Take the two options out of a command's options."""
     from recollect.formats.forms import Asked
 
     return Asked.of(options.pop("input_format"), options.pop("columns"))
@@ -51,6 +51,6 @@ def lookups_of(paths: Sequence[str], asked: Asked, on_problem: Callable[[Problem
 
 
 def say_notes(notes: Sequence[str]) -> None:
-    """The form each log was taken for, and what is odd about it (see `Lookups.notes`)."""
+    """The detected format of each log, and warnings about it (see `Lookups.notes`)."""
     for note in notes:
         talk(note if note.startswith("warning") else f"lookups: {note}")

@@ -8,7 +8,7 @@ import click
 
 from recollect.cli.console import emit_json, json_option
 from recollect.cli.forms import asked_of, form_options
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.indexes.inspection import Inspection
@@ -17,12 +17,12 @@ _EXAMPLES = """\b
 Examples:
   recollect inspect index.cdx.gz
   recollect inspect indexes/                             every file of a folder
-  recollect inspect clicks.tsv                           which column is what
-  recollect inspect clicks.tsv --columns time,url        and how it would be read then
+  recollect inspect clicks.tsv                           the detected columns
+  recollect inspect clicks.tsv --columns time,url        how it is read with these columns
   recollect inspect indexes/ --json | jq -r '.[] | [.file, .kind] | @tsv'
 
 \b
-Order and fields are those of the first 10,000 lines. Exit code: 0, 1 if no file can be used.
+Order and fields are detected from the first 10,000 lines. Exit code: 0, 1 if no file can be used.
 """
 
 
@@ -30,11 +30,11 @@ Order and fields are those of the first 10,000 lines. Exit code: 0, 1 if no file
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @form_options("inputs")
 @click.option(
-    "--records", default=3, show_default=True, type=click.IntRange(0, 1000), help="Records to show, as understood."
+    "--records", default=3, show_default=True, type=click.IntRange(0, 1000), help="Records to show, as they are read."
 )
 @json_option
 def inspect(files: tuple[str, ...], records: int, as_json: bool, **options: Any) -> int:
-    """Show what each FILE is taken for: kind, dialect, columns, order, compression, first records.
+    """Show the detected format of each FILE: kind, dialect, columns, order, compression, first records.
 
     FILE is what `recollect profile` reads: files, folders, globs, or - for stdin. Nothing is written.
     """
@@ -63,7 +63,7 @@ def _show(one: Inspection, *, first: bool) -> None:
         ("order", _order(one)),
     ]
     if one.keys_disagree:
-        rows.append(("warning", f"{one.keys_disagree:,} keys are not those of the URLs beside them"))
+        rows.append(("warning", f"{counted(one.keys_disagree, 'key')} are not those of the URLs beside them"))
     rows += [("problem", problem) for problem in one.problems]
     rows += [("record", _record(record)) for record in one.records]
     for name, value in rows:
@@ -74,7 +74,7 @@ def _show(one: Inspection, *, first: bool) -> None:
 def _order(one: Inspection) -> str:
     if one.sorted is None:
         return ""
-    span = f"all {one.lines:,} lines" if one.whole else f"the first {one.lines:,} lines"
+    span = f"all {counted(one.lines, 'line')}" if one.whole else f"the first {counted(one.lines, 'line')}"
     return f"{'sorted' if one.sorted else 'not sorted'} ({span})"
 
 

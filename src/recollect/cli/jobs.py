@@ -158,19 +158,25 @@ def _job(client: _Client, name: str) -> str:
 
 @click.group("jobs", epilog=_EPILOG)
 def jobs() -> None:
-    """Submit recoveries to a desk, watch and fetch them; for its operator: the queue, workers, history."""
+    """Submit recoveries to a desk, follow and download them; for its operator: queue, workers, history."""
 
 
 @jobs.command("submit", epilog=_EPILOG)
 @click.argument("uri")
-@click.option("--email", required=True, help="Where the mails go.")
+@click.option("--email", required=True, help="Your e-mail address.")
 @click.option("--name", default="", help="Your name.")
-@click.option("--scope", type=click.Choice(["site", "page"]), default="site", show_default=True, help="How much of it.")
+@click.option(
+    "--scope",
+    type=click.Choice(["site", "page"]),
+    default="site",
+    show_default=True,
+    help="The whole site, or one page.",
+)
 @click.option("--archives", default="", metavar="IDS", help="Only these archives (ia,arquivo).")
-@click.option("--at", metavar="DATE", help="Copies nearest to this date.")
-@click.option("--from", "since", metavar="DATE", help="No copies before this date.")
-@click.option("--to", "until", metavar="DATE", help="No copies after this date.")
-@click.option("--windows-names", is_flag=True, help="The download is explained for Windows.")
+@click.option("--at", metavar="DATE", help="Captures nearest to this date.")
+@click.option("--from", "since", metavar="DATE", help="No captures before this date.")
+@click.option("--to", "until", metavar="DATE", help="No captures after this date.")
+@click.option("--windows-names", is_flag=True, help="Add instructions for Windows to the download.")
 @_desk_options
 def submit(
     uri: str,
@@ -187,7 +193,7 @@ def submit(
     data: str | None,
     as_json: bool,
 ) -> int:
-    """Ask for a recovery. It begins when the link in the mail is confirmed; the operator's own begin at once."""
+    """Submit a recovery. It starts when the user confirms the link in the mail; an operator's job starts at once."""
     client = _client(desk, token_file, data, known=False)
     wanted = [part.strip() for part in archives.split(",") if part.strip()]
     body = {
@@ -216,7 +222,7 @@ def submit(
 @click.option("--limit", default=200, show_default=True, help="At most N jobs.")
 @_desk_options
 def list_jobs(state: str, limit: int, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
-    """All jobs of the desk (operator)."""
+    """List all jobs of the desk (operator)."""
     told = _client(desk, token_file, data).call("GET", f"/api/jobs?{urlencode({'state': state, 'limit': limit})}")
     if as_json:
         emit_json(told)
@@ -242,7 +248,7 @@ def list_jobs(state: str, limit: int, desk: str | None, token_file: str | None, 
 @click.argument("job")
 @_desk_options
 def show(job: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
-    """The state of one job."""
+    """Show the state of one job."""
     client = _client(desk, token_file, data)
     told = client.call("GET", _job(client, job))
     if as_json:
@@ -318,7 +324,7 @@ def _sse(stream: IO[bytes]) -> Iterator[dict[str, Any]]:
 def fetch(
     job: str, output: str | None, desk: str | None, token_file: str | None, data: str | None, as_json: bool
 ) -> int:
-    """Download a result; an interrupted download goes on where it stopped. Its checksum is checked."""
+    """Download a result; an interrupted download continues where it stopped. Its checksum is checked."""
     client = _client(desk, token_file, data)
     path = _job(client, job)
     output = output or f"{urlsplit(client.call('GET', path)['uri']).hostname or 'site'}.zip"
@@ -367,7 +373,7 @@ def _change(action: str, help_text: str) -> None:
         return 0
 
 
-_change("cancel", "End a job, or leave one that others want, too.")
+_change("cancel", "Cancel a job; a job that other users also requested continues for them.")
 _change("retry", "Queue a job again that failed, was cancelled or found nothing (operator).")
 
 
@@ -376,7 +382,7 @@ _change("retry", "Queue a job again that failed, was cancelled or found nothing 
 @click.argument("rank", type=click.IntRange(1))
 @_desk_options
 def move(job: str, rank: int, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
-    """Give a queued job another rank; 1 is next (operator)."""
+    """Change the rank of a queued job; 1 is next (operator)."""
     client = _client(desk, token_file, data)
     told = client.call("POST", f"/api/jobs/{quote(job)}/move", {"rank": rank})
     emit_json(told) if as_json else talk(f"{told['id']}: rank {told['rank']}")
@@ -386,7 +392,7 @@ def move(job: str, rank: int, desk: str | None, token_file: str | None, data: st
 @jobs.command("workers", epilog=_EPILOG)
 @_desk_options
 def workers(desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
-    """The workers of the desk (operator)."""
+    """List the workers of the desk (operator)."""
     told = _client(desk, token_file, data).call("GET", "/api/workers")
     if as_json:
         emit_json(told)
@@ -402,11 +408,11 @@ def workers(desk: str | None, token_file: str | None, data: str | None, as_json:
 @jobs.command("history", epilog=_EPILOG)
 @click.option("--job", default="", help="Only of this job.")
 @click.option(
-    "--format", "kind", type=click.Choice(["table", "csv", "xml", "json"]), default="table", help="How to print it."
+    "--format", "kind", type=click.Choice(["table", "csv", "xml", "json"]), default="table", help="Output format."
 )
 @_desk_options
 def history(job: str, kind: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
-    """Everything that happened to jobs (operator)."""
+    """Show the history of jobs (operator)."""
     client = _client(desk, token_file, data)
     query = f"?{urlencode({'job': job})}" if job else ""
     if kind in ("csv", "xml"):

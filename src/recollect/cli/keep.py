@@ -12,7 +12,7 @@ import click
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.types import DURATION, SIZE
 from recollect.errors import RecollectError, UsageError
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.upkeep.status import Status
@@ -38,12 +38,12 @@ _SHOWN = 10
 )
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="The web root to publish into.")
 @click.option(
-    "--max-bytes", required=True, type=SIZE, metavar="10MB", help="The map, and every published file, at most."
+    "--max-bytes", required=True, type=SIZE, metavar="10MB", help="Size limit of the map and of every published file."
 )
 @click.option("--data", required=True, type=click.Path(file_okay=False), help="Folder for profiles and state, private.")
 @click.option("--lookups", multiple=True, metavar="LOG", help="What people ask for: the archive's access log.")
 @click.option(
-    "--every", type=DURATION, default=86400.0, metavar="24h", help="How long to wait between updates.  [default: 24h]"
+    "--every", type=DURATION, default=86400.0, metavar="24h", help="Interval between updates.  [default: 24h]"
 )
 @click.option("--once", is_flag=True, help="Update once and end, for cron.")
 @click.option("--no-sets", is_flag=True, help="Plain wildcards only, without hashed sets below them.")
@@ -51,20 +51,20 @@ _SHOWN = 10
     "--exclude-keys",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Keys, wildcards or pywb access rules (.aclj) of what must not be in the map.",
+    help="Keys, wildcards or pywb access rules (.aclj) to exclude from the map.",
 )
 @click.option("--name", default="", help="The archive's name, for the map and the status page.")
 @click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header of the map.")
-@click.option("--base-uri", default="", help="Where the web root is served, for an absolute Link header.")
+@click.option("--base-uri", default="", help="Public address of the web root, for an absolute Link header.")
 @click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: cores, up to 8]")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary; problems only.")
 def keep(**options: Any) -> int:
     """Keep an archive's published map current: profile what changed, merge, compact, verify, publish.
 
-    Index files may appear, grow, be replaced or vanish; only what is new or changed is read. Nothing is published
-    that misses a capture, and whatever ends an update leaves the last good map published. status.html, status.json
-    and status.prom in the published folder tell how it is.
+    Index files may appear, grow, be replaced or be deleted; only new or changed files are read. Nothing is published
+    that misses a capture, and an update that fails leaves the last good map published. status.html, status.json
+    and status.prom in the published folder show its state.
     """
     from recollect.profiles.upkeep.update import KeepOptions
 
@@ -152,12 +152,12 @@ def _report(options: KeepOptions, done: Update, seconds: float, *, quiet: bool) 
     if quiet:
         return
     files = f"{done.files:,} index files ({done.new_files:,} new, {done.changed_files:,} changed, "
-    talk(f"{files}{done.removed_files:,} gone), {done.captures:,} captures")
+    talk(f"{files}{done.removed_files:,} gone), {counted(done.captures, 'capture')}")
     if done.way == "unchanged":
-        talk(f"nothing changed; {done.keys:,} keys, {format_size(done.bytes)}, of {done.updated_at} stay published")
+        talk(f"nothing changed; {counted(done.keys, 'key')} of {done.updated_at}, {format_size(done.bytes)}")
         return
     talk(
-        f"{done.way} in {seconds:.1f} s: {done.keys:,} keys, {format_size(done.bytes)}; {done.added_keys:,} added, "
-        f"{done.changed_keys:,} changed, {done.removed_keys:,} removed"
+        f"{done.way} in {seconds:.1f} s: {counted(done.keys, 'key')}, {format_size(done.bytes)}; "
+        f"{done.added_keys:,} added, {done.changed_keys:,} changed, {done.removed_keys:,} removed"
     )
-    talk(f"verified: {done.verified:,} captures, all found; published in {options.to}")
+    talk(f"verified: {counted(done.verified, 'capture')}, all found; published in {options.to}")

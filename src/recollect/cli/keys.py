@@ -8,6 +8,7 @@ import click
 
 from recollect.cli.console import emit_json_line, emit_line, json_option, numbered_lines, talk
 from recollect.errors import BadURI, UsageError
+from recollect.quantities import counted
 from recollect.uris import is_surt, parse_policy, policy_key, surt, uri_key
 
 EPILOG = """\b
@@ -31,12 +32,12 @@ Examples:
 def surt_command(
     uris: tuple[str, ...], sources: tuple[str, ...], as_key: bool, policy: str | None, as_json: bool
 ) -> int:
-    """Print the SURT of each URI: the sort-friendly form that archives' indexes have.
+    """Print the SURT of each URI: the sort-friendly form in the indexes of archives.
 
     With --key or --policy SURTs are taken as well as URIs. A URI without a key is reported with its reason on stderr,
     and the others are still printed. With --json every URI gives one line, the bad ones with "error".
 
-    Exit code: 0 all have one, 3 some have not, 1 none has.
+    Exit code: 0 all URIs have one, 3 some have not, 1 none has.
     """
     if not uris and not sources:
         raise UsageError("no URI given", hint="recollect surt URI..., or recollect surt --from FILE (- for stdin)")
@@ -57,7 +58,7 @@ def surt_command(
         done += 1
         emit_line(line) if isinstance(line, str) else emit_json_line(line)
     if bad and done + bad > 1:
-        talk(f"recollect: {bad:,} of {done + bad:,} URIs have no {'key' if rule else 'SURT'}")
+        talk(f"recollect: {bad:,} of {counted(done + bad, 'URI')} have no {'key' if rule else 'SURT'}")
     return 0 if not bad else 3 if done else 1
 
 

@@ -1,4 +1,4 @@
-"""`recollect lookup`: what maps say of URIs."""
+"""`recollect lookup`: look up URIs in maps."""
 
 from __future__ import annotations
 
@@ -28,21 +28,24 @@ Examples:
 
 \b
 MAP is a map (plain, or compressed by recollect: .gz, .zst), a folder of parts, or a filter. Arguments that are files or
-folders are maps, the others URIs (or SURTs); put -- between them if a URI is also a file's name.
-Answers: yes, no, unknown (a map of voids that says nothing of the URI, or a frequency of /).
+folders are maps, the others are URIs (or SURTs); put -- between them if a URI is also the name of a file.
+Answers: yes, no, unknown (a map of voids without a key for the URI, or a frequency of /).
 """
 
 
 @click.command(epilog=LOOKUP_EPILOG)
 @click.argument("arguments", nargs=-1, required=True, metavar="MAP... [URI...]")
-@click.option("--from", "source", metavar="FILE", help="Look up the lines of a file, or of stdin for -.")
+@click.option("--from", "source", metavar="FILE", help="Look up the lines of a file; - is stdin.")
 @click.option(
-    "--datetime", "moment", metavar="TIME", help="Count only this time, where a map knows times: 2014, 2014-06:2016."
+    "--datetime",
+    "moment",
+    metavar="TIME",
+    help="Count only captures of this period, in maps with times: 2014, 2014-06:2016.",
 )
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, as_json: bool, quiet: bool) -> int:
-    """What maps say of URIs: the deciding key, its frequency, and yes, no or unknown."""
+    """Look up URIs in maps: the deciding key, its frequency, and the answer yes, no or unknown."""
     from recollect.formats.detect import expect_map
     from recollect.profiles.maps.lookup import open_map
 
@@ -64,7 +67,7 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
     for line, why in tally.bad[:5]:
         talk(f"not a URI: {line!r}: {why}")
     if len(tally.bad) > 5:
-        talk(f"... and {len(tally.bad) - 5:,} more that are no URIs")
+        talk(f"... and {len(tally.bad) - 5:,} more that are not URIs")
     if tally.bad and len(tally.bad) == tally.total:
         return 1
     return 3 if tally.bad else 0
@@ -91,7 +94,7 @@ class Tally:
         return ", ".join(f"{count:,} {answer}" for answer, count in self.answers.most_common())
 
 
-# A URI has a scheme, a SURT a parenthesis; a host of such a name there is none.
+# A URI has a scheme, a SURT a parenthesis; no host has such a name.
 _MAP_NAME = re.compile(r"[^:)]+\.(?:ukvs|filter)(?:\.(?:gz|bgz|zst|zstd|bz2))?")
 
 
@@ -123,7 +126,7 @@ def _chained(uris: Iterable[str], lines: Iterator[str]) -> Iterator[str]:
 
 
 def _in_bulk(maps: dict[str, Holdings], source: str, tally: Tally) -> bool:
-    """The fast way for one plain map: text to text. False if this is no such case."""
+    """The fast path for one plain map: text to text. False if it does not apply."""
     from recollect.formats.containers import open_input, whole_lines
     from recollect.profiles.maps.bulk import PIECE, bulk_lookup, can_answer
     from recollect.profiles.maps.lookup import MementoMap
@@ -162,7 +165,7 @@ def _answer(
 def _verdicts(
     maps: dict[str, Holdings], uris: Iterable[str], at: Period | None, tally: Tally
 ) -> Iterator[tuple[str, dict[str, Lookup] | str]]:
-    """What all maps say of each URI, or why it is none."""
+    """The answers of all maps for each URI, or why it is not a URI."""
     for uri in uris:
         tally.total += 1
         try:

@@ -30,51 +30,51 @@ if TYPE_CHECKING:
 # Command -> (module, attribute, what it does). Help is kept here so that listing imports nothing.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # one line per command, in the order of the alphabet
-    "archives": ("recollect.cli.archives", "archives", "show the archives that are asked, and whether they answer"),
-    "compact": ("recollect.cli.compact", "compact", "make a map smaller; nothing held is missed"),
-    "completion": ("recollect.cli.completion", "completion", "print a script that completes commands in your shell"),
-    "config": ("recollect.cli.serve", "config", "show the server's settings and where each comes from"),
+    "archives": ("recollect.cli.archives", "archives", "list archives, and check whether they answer"),
+    "compact": ("recollect.cli.compact", "compact", "make a map smaller without false negatives"),
+    "completion": ("recollect.cli.completion", "completion", "print a completion script for your shell"),
+    "config": ("recollect.cli.serve", "config", "show the server's settings and the source of each value"),
     "desk": ("recollect.cli.desk", "desk", "run a recovery service: a form, a queue, mails, workers"),
-    "diff": ("recollect.cli.maps", "diff", "what changed between two maps"),
+    "diff": ("recollect.cli.maps", "diff", "show what changed between two maps"),
     "discover": ("recollect.cli.discover", "discover", "find and install the maps that archives publish"),
     "doctor": ("recollect.cli.doctor", "doctor", "check settings, folders, port, archives, maps, disk and clock"),
-    "evaluate": ("recollect.cli.evaluate", "evaluate", "how well maps answer the lookups people make"),
+    "evaluate": ("recollect.cli.evaluate", "evaluate", "measure how correctly maps answer lookups"),
     "filter": (
         "recollect.cli.derived",
         "filter_command",
-        "a profile of hashed keys instead of URLs",
+        "publish hashes of keys instead of URLs",
     ),
-    "inspect": ("recollect.cli.inspect", "inspect", "show what files are taken for, without doing anything"),
-    "jobs": ("recollect.cli.jobs", "jobs", "submit, watch and fetch recoveries of a desk; manage its queue"),
+    "inspect": ("recollect.cli.inspect", "inspect", "show the detected format of files, without writing anything"),
+    "jobs": ("recollect.cli.jobs", "jobs", "submit, follow and download recoveries of a desk; manage its queue"),
     "keep": ("recollect.cli.keep", "keep", "keep an archive's published map current, from its index files"),
-    "lookup": ("recollect.cli.lookup", "lookup", "what maps say of URIs, and which archives to ask"),
-    "measure": ("recollect.cli.measure", "measure", "how much of a lost website came back"),
-    "memento": ("recollect.cli.memento", "memento", "find the capture of a page closest to a date, or get it"),
-    "merge": ("recollect.cli.maps", "merge", "make one map of several"),
-    "overlap": ("recollect.cli.stats", "overlap", "what is archived against what is asked for"),
-    "preview": ("recollect.cli.recovered", "preview", "look at a recovered website under its own addresses"),
-    "profile": ("recollect.cli.profile", "profile", "say what an archive holds: its indexes to a map"),
-    "protect": ("recollect.cli.protect", "protect", "carry a server's files in its pages, before the site is lost"),
+    "lookup": ("recollect.cli.lookup", "lookup", "look up URIs in maps, and show which archives to ask"),
+    "measure": ("recollect.cli.measure", "measure", "measure how much of a lost website was recovered"),
+    "memento": ("recollect.cli.memento", "memento", "find or download the capture of a page closest to a date"),
+    "merge": ("recollect.cli.maps", "merge", "merge several maps into one"),
+    "overlap": ("recollect.cli.stats", "overlap", "compare what is archived with what is requested"),
+    "preview": ("recollect.cli.recovered", "preview", "serve a recovered website on this machine, to look at it"),
+    "profile": ("recollect.cli.profile", "profile", "make a map of what an archive holds from its indexes"),
+    "protect": ("recollect.cli.protect", "protect", "put a server's files into its pages, before the site is lost"),
     "publish": ("recollect.cli.publish", "publish", "write a map as static files for any web server"),
-    "reclaim": ("recollect.cli.reclaim", "reclaim", "get protected files back from pages and archives"),
+    "reclaim": ("recollect.cli.reclaim", "reclaim", "restore protected files from pages and archives"),
     "recover": ("recollect.cli.recover", "recover", "get a lost website back from the archives"),
-    "replay": ("recollect.cli.serve", "replay", "what each way of routing would have cost and found for a log"),
-    "report": ("recollect.cli.report", "report", "an archive's holdings on one page, with figures"),
-    "review": ("recollect.cli.recovered", "review", "take or drop the doubtful pages of a recovered website"),
-    "route": ("recollect.cli.serve", "route", "explain which archives a lookup would ask"),
-    "sample": ("recollect.cli.sample", "sample", "profile an archive from outside, by asking about samples"),
-    "serve": ("recollect.cli.serve", "serve", "Memento for all archives, asking only those that can answer"),
-    "stats": ("recollect.cli.stats", "stats", "describe an archive: the papers' tables from your own indexes"),
-    "surt": ("recollect.cli.keys", "surt_command", "the sort-friendly keys of URIs"),
+    "replay": ("recollect.cli.serve", "replay", "simulate routing over a log: requests, recall and latency"),
+    "report": ("recollect.cli.report", "report", "write a page about an archive's holdings, with charts"),
+    "review": ("recollect.cli.recovered", "review", "accept or reject the doubtful pages of a recovered website"),
+    "route": ("recollect.cli.serve", "route", "explain which archives a lookup asks, and why"),
+    "sample": ("recollect.cli.sample", "sample", "make a map of an archive from samples, without its index"),
+    "serve": ("recollect.cli.serve", "serve", "run the Memento aggregator server"),
+    "stats": ("recollect.cli.stats", "stats", "show statistics of an archive from its indexes"),
+    "surt": ("recollect.cli.keys", "surt_command", "print the SURTs or keys of URIs"),
     "survey": ("recollect.cli.recover", "survey", "show what archives hold of a lost website"),
     "timegate": ("recollect.cli.memento", "timegate", "find the memento closest to a datetime"),
     "timemap": ("recollect.cli.memento", "timemap", "list the mementos of a page in all archives"),
-    "tradeoff": ("recollect.cli.tradeoff", "tradeoff", "picture cost against accuracy for every size of a map"),
-    "validate": ("recollect.cli.maps", "validate", "name every fault of a map"),
-    "verify": ("recollect.cli.profile", "verify", "prove that a map holds everything in the indexes"),
-    "voids": ("recollect.cli.derived", "voids", "state what is asked for and not held, so that nobody asks"),
-    "watch": ("recollect.cli.watch", "watch", "notice when a live site is in danger or lost"),
-    "worker": ("recollect.cli.desk", "worker", "recover sites for a desk, on this machine"),
+    "tradeoff": ("recollect.cli.tradeoff", "tradeoff", "plot accuracy against cost for many sizes of a map"),
+    "validate": ("recollect.cli.maps", "validate", "report every error in a map"),
+    "verify": ("recollect.cli.profile", "verify", "check that a map holds everything in the indexes"),
+    "voids": ("recollect.cli.derived", "voids", "publish known-absent URLs from a request log"),
+    "watch": ("recollect.cli.watch", "watch", "watch live sites, and report when one is in danger or lost"),
+    "worker": ("recollect.cli.desk", "worker", "run recoveries for a desk on this machine"),
 }
 
 EPILOG = """\b
@@ -87,7 +87,7 @@ Examples:
 
 
 class ReaderGone(Exception):
-    """Whoever read our output has stopped, as `head` does. click would make it a failure; it is none."""
+    """The reader of stdout has stopped, as `head` does. click would report a failure; it is not one."""
 
 
 class LazyGroup(click.Group):
@@ -144,7 +144,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="recollect")
 def cli() -> None:
-    """Know which web archive holds what, ask only those that can answer, get lost websites back."""
+    """Find out which web archive holds what, and get lost websites back."""
 
 
 def main(args: list[str] | None = None) -> None:
@@ -188,7 +188,7 @@ def run(args: list[str] | None = None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         _abandon_stdout()
-        _complain("interrupted", "nothing half-written was left behind")
+        _complain("interrupted", "no incomplete output was left")
         return 130
     except ReaderGone:
         _abandon_stdout()
@@ -199,11 +199,11 @@ def run(args: list[str] | None = None) -> int:
         # A name on the command line that means nothing.
         return 2 if isinstance(error, FileNotFoundError) else 1
     except MemoryError:
-        _complain("out of memory", "give it a smaller part of the input, or run it on a bigger machine")
+        _complain("out of memory", "use a smaller input, or a machine with more memory")
         return 1
     except Exception as error:
         traceback.print_exc()
-        _complain(f"unexpected {type(error).__name__}", "this is a fault in recollect: please report the lines above")
+        _complain(f"unexpected {type(error).__name__}", "this is a bug in recollect: please report the lines above")
         return 1
     return result if isinstance(result, int) else 0
 
@@ -216,16 +216,16 @@ def _words_for(error: OSError) -> tuple[str, str]:
     if isinstance(error, FileNotFoundError):
         return f"no such file: {error.filename or reason}", "check the spelling, or use - for standard input"
     if isinstance(error, PermissionError):
-        hint = "check who may read and write there (ls -l)"
+        hint = "check the permissions (ls -l)"
     elif error.errno == 28:  # ENOSPC
         hint = "free some space, or write elsewhere"
-    return f"{_FAILURES.get(type(error), 'cannot go on')}: {place}{reason}", hint
+    return f"{_FAILURES.get(type(error), 'cannot continue')}: {place}{reason}", hint
 
 
 _FAILURES: dict[type[OSError], str] = {
     IsADirectoryError: "cannot open",
     NotADirectoryError: "cannot open",
-    PermissionError: "not allowed",
+    PermissionError: "permission denied",
 }
 
 

@@ -26,6 +26,7 @@ from recollect.formats.ukvs import Fault, Header, Record
 from recollect.formats.ukvs import validate as faults_of
 from recollect.formats.ukvs.records import format_line, shown
 from recollect.model import Problem, ProgressCallback
+from recollect.quantities import counted
 
 if TYPE_CHECKING:
     from recollect.profiles.maps.diff import Change
@@ -34,23 +35,25 @@ if TYPE_CHECKING:
 VALIDATE_EPILOG = """\b
 Examples:
   recollect validate map.ukvs
-  recollect validate maps/*.ukvs.gz --limit 0      every fault of every map
+  recollect validate maps/*.ukvs.gz --limit 0      every error of every map
   zcat map.ukvs.gz | recollect validate -
   recollect validate map.ukvs --json | jq .files[].counts
 
 \b
-Errors break the format, or hide records from readers and searches; notes harm nobody.
+Errors break the format, or hide records from readers and searches. Notes have no effect on readers.
 Exit code: 0 no errors, 1 errors (or a file that cannot be read), 2 wrong usage or a file that is not there.
 """
 
 
 @click.command(epilog=VALIDATE_EPILOG)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--limit", default=100, show_default=True, help="Print at most so many faults per file; 0 prints all.")
+@click.option(
+    "--limit", default=100, show_default=True, help="Print at most N errors and notes per file; 0 prints all."
+)
 @click.option("--strict", is_flag=True, help="Stop at the first error.")
 @json_option
 def validate(files: tuple[str, ...], limit: int, strict: bool, as_json: bool) -> int:
-    """Name every fault of maps (UKVS files, plain or compressed; - is stdin) with its line and reason."""
+    """Report every error in maps (UKVS files, plain or compressed; - is stdin) with line and reason."""
     reports = []
     for file in files:
         report = _report(file, limit, strict, quiet=as_json)
@@ -114,13 +117,16 @@ def _sentence(file: str, fault: Fault) -> str:
 
 def _summarise(report: dict[str, Any], unprinted: int) -> None:
     if unprinted > 0:
-        talk(f"{report['file']}: {unprinted:,} more faults are not printed; see them with --limit 0")
+        talk(f"{report['file']}: {unprinted:,} more are not printed; show them with --limit 0")
     if not report["counts"]:
         talk(f"{report['file']}: clean")
         return
     kinds = ", ".join(f"{count:,} {code}" for code, count in report["counts"].items())
     verdict = "not clean" if report["errors"] else "clean, with notes"
-    talk(f"{report['file']}: {verdict}: {report['errors']:,} errors, {report['notes']:,} notes ({kinds})")
+    talk(
+        f"{report['file']}: {verdict}: "
+        f"{counted(report['errors'], 'error')}, {counted(report['notes'], 'note')} ({kinds})"
+    )
 
 
 MERGE_EPILOG = """\b
@@ -150,21 +156,23 @@ _SHOWN_PROBLEMS = 10
     metavar="FILE",
     help="The map; .gz and .zst are compressed.  [default: stdout]",
 )
-@click.option("--disjoint", is_flag=True, help="No URI-R is in two of the maps: their URI-R counts add up.")
-@click.option("--spread", is_flag=True, help="Say in how many profiles each key was (kept anyway where maps have it).")
+@click.option("--disjoint", is_flag=True, help="The maps have no URI-R in common: add their URI-R counts.")
+@click.option(
+    "--spread", is_flag=True, help="Add the number of profiles that have each key (kept anyway where maps have it)."
+)
 @click.option("--id", "archive", default="", metavar="URI", help="The archive's URI, if the maps name different ones.")
 @click.option(
     "--output-format",
     type=click.Choice(["ukvs", "cdxj"]),
     help="UKVS, or the older CDXJ profile.  [default: as the maps are]",
 )
-@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@click.option("--strict", is_flag=True, help="Stop at the first unreadable line.")
 @temp_dir_option
 @engine_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet: bool, **options: Any) -> int:
-    """Merge maps into one, which may take the place of one of them.
+    """Merge maps into one. The output may replace one of the inputs.
 
     Maps must have the same columns and the same policy. Unsorted maps are sorted first; - is stdin.
     """
@@ -199,7 +207,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
 
 
 class Problems:
-    """Lines that could not be read: the first are shown, all are counted; none is told of when it shall be an error."""
+    """Unreadable lines: the first ones are shown, all are counted; with --strict the first one is an error."""
 
     def __init__(self, strict: bool) -> None:
         self.count = 0
@@ -218,13 +226,16 @@ class Problems:
 def _say_merged(result: MergeResult, seconds: float, output: str) -> None:
     rate = f"{result.records / max(seconds, 0.001):,.0f} records/s"
     target = "" if output == "-" else f"{output}: "
-    talk(f"{target}{result.maps:,} maps, {result.records:,} records -> {result.keys:,} keys in {seconds:.1f} s, {rate}")
+    talk(
+        f"{target}{counted(result.maps, 'map')}, {counted(result.records, 'record')} -> "
+        f"{counted(result.keys, 'key')} in {seconds:.1f} s, {rate}"
+    )
     for name in result.sorted_first:
-        talk(f"{name} was not sorted and has been sorted here")
+        talk(f"{name} was not sorted; it was sorted first")
     if result.duplicates:
-        talk(f"{result.duplicates:,} records of keys that a map had more than once were added up")
+        talk(f"added up {counted(result.duplicates, 'record')} of keys that a map had more than once")
     if result.voids_dropped:
-        talk(f"{result.voids_dropped:,} voids were dropped, as another map may hold what they rule out")
+        talk(f"dropped {counted(result.voids_dropped, 'void')} because another map may hold what they exclude")
     if result.conflicts:
         talk(f"{result.conflicts:,} other values differed between maps; the first map's were kept")
 
@@ -245,13 +256,13 @@ Exit code, as of diff: 0 the same, 1 different (or failed), 2 wrong usage,
 @click.command(epilog=DIFF_EPILOG)
 @click.argument("old")
 @click.argument("new")
-@click.option("--limit", default=100, show_default=True, help="Print at most so many changes; 0 prints all.")
-@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@click.option("--limit", default=100, show_default=True, help="Print at most N changes; 0 prints all.")
+@click.option("--strict", is_flag=True, help="Stop at the first unreadable line.")
 @temp_dir_option
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing; the exit code tells.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; see the exit code.")
 def diff(old: str, new: str, limit: int, strict: bool, temp_dir: str | None, as_json: bool, quiet: bool) -> int:
-    """Say which keys were added, removed or changed between two maps.
+    """Show which keys were added, removed or changed between two maps.
 
     With --json each change is one line of JSON, all of them, and the last line is the summary.
     """
@@ -327,7 +338,7 @@ def _say_differences(
         emit_json_line({"summary": {kind: counts[kind] for kind in kinds}, "headers": headers})
         return
     if unprinted > 0:
-        talk(f"{unprinted:,} more changes are not printed; see them with --limit 0")
+        talk(f"{unprinted:,} more changes are not printed; show them with --limit 0")
     if headers:
         talk(f"headers differ in {', '.join(headers)}")
     if not counts:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  recollect measure backup/ site/                      a backup against the recovered site
+  recollect measure backup/ site/                      compare a backup with the recovered site
   recollect measure crawl.warc.gz site/ --json
   recollect measure http://127.0.0.1:8000/ site/ --diagram site.svg
 
 \b
-0 is best at every level (dissertation, Table 15):
+0 is best at every level (McCown 2007, Table 15):
   s1  changed, missing and added all count       s4  only missing counts
-  s2  added is forgiven                          s5  and what is known to be archived is forgiven
+  s2  added resources do not count                          s5  and resources known to be archived do not count
   s3  and text that shares 75% of its shingles
 """
 
@@ -30,10 +30,10 @@ Examples:
 @click.argument("lost")
 @click.argument("recovered")
 @click.option("--diagram", type=click.Path(dir_okay=False), help="Write the reconstruction diagram (SVG) here.")
-@click.option("--list", "listed", is_flag=True, help="Name every changed, missing and added resource.")
+@click.option("--list", "listed", is_flag=True, help="List every changed, missing and added resource.")
 @json_option
 def measure(lost: str, recovered: str, diagram: str | None, listed: bool, as_json: bool) -> int:
-    """Compare a LOST website with what was RECOVERED of it.
+    """Compare a LOST website with its RECOVERED version.
 
     Each is a folder (a recovery's own, or any copy), a WARC, a WACZ, or the URL of a site on loopback.
     """

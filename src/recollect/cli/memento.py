@@ -1,6 +1,6 @@
-"""`recollect timemap|timegate|memento`: Memento for all archives, from the command line.
+"""`recollect timemap|timegate|memento`: Memento requests from the command line.
 
-Data goes to stdout (a TimeMap, an address, a body); who was asked and what they said goes to stderr as a table.
+Data goes to stdout (a TimeMap, an address, a body); a table of the archives and their outcomes goes to stderr.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _CODES = """\b
 Exit code: 0 found and every archive asked has answered, 3 some archives failed (the table names them),
-1 nothing found or nobody answered, 2 wrong usage.
+1 nothing found or no archive answered, 2 wrong usage.
 """
 TIMEMAP_EPILOG = (
     """\b
 Examples:
   recollect timemap http://example.com/
   recollect timemap http://example.com/ --format json --from 2010 --to 2012 | jq '.mementos.list[].uri'
-  recollect timemap http://example.com/ --archives archives.json --maps maps/     ask only who may hold it
+  recollect timemap http://example.com/ --archives archives.json --maps maps/     ask only archives that may hold it
   recollect timemap http://example.com/ --ask ia,arquivo --quiet
 
 """
@@ -85,14 +85,18 @@ class Options:
 def _common(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         archives_option,
-        click.option("--maps", type=click.Path(exists=True, file_okay=False), help="Maps, one per archive, by its id."),
-        click.option("--top-k", type=click.IntRange(min=1), help="Ask at most so many archives, the likeliest first."),
+        click.option(
+            "--maps",
+            type=click.Path(exists=True, file_okay=False),
+            help="Folder of maps, one per archive, named by its id.",
+        ),
+        click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the likeliest first."),
         click.option(
             "--timeout",
             default=30.0,
             show_default=True,
             type=click.FloatRange(min=0.01),
-            help="Seconds for everything.",
+            help="Time limit in seconds.",
         ),
         click.option("--ask", default="", metavar="IDS", help="Only these archives (a,b), or all but these (!a)."),
         click.option("--quiet", "-q", is_flag=True, help="No table of the archives."),
@@ -103,11 +107,14 @@ def _common(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _format = click.option(
-    "--format", "kind", type=click.Choice(["link", "json", "cdxj"]), help="Describe the choice and its neighbours."
+    "--format",
+    "kind",
+    type=click.Choice(["link", "json", "cdxj"]),
+    help="Print the chosen memento and its neighbours in this format.",
 )
 _json = click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 _base = click.option(
-    "--base", default="http://localhost:1208", show_default=True, help="Address of the server that TimeMaps name."
+    "--base", default="http://localhost:1208", show_default=True, help="Base address for the links in TimeMaps."
 )
 
 
@@ -171,7 +178,7 @@ def timegate(uri: str, at: datetime | None, kind: str | None, as_json: bool, bas
 @click.command(epilog=MEMENTO_EPILOG)
 @click.argument("uri")
 @click.argument("at", type=DATE, metavar="DATETIME")
-@click.option("--raw", is_flag=True, help="Fetch it, unchanged by the archive's replay.")
+@click.option("--raw", is_flag=True, help="Download it, without the changes of the archive's replay.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Where to write the body.  [default: stdout]")
 @_format
 @_json
@@ -180,10 +187,10 @@ def timegate(uri: str, at: datetime | None, kind: str | None, as_json: bool, bas
 def memento(
     uri: str, at: datetime, raw: bool, output: str | None, kind: str | None, as_json: bool, base: str, **common: Any
 ) -> int:
-    """Find the memento of URI closest to DATETIME; with --raw, get it."""
+    """Find the memento of URI closest to DATETIME; with --raw, download it."""
     kind = "json" if as_json else kind
     if raw and kind:
-        raise UsageError("--raw gives the body, --format a description", hint="leave one of them out")
+        raise UsageError("--raw and --format cannot be combined", hint="leave one of them out")
     if output and not raw:
         raise UsageError("-o is for the body", hint="add --raw")
     question = _Question(Options(**common), uri)
@@ -200,7 +207,7 @@ def memento(
 
 
 def _choose(question: _Question, at: datetime | None, kind: str | None, base: str) -> int:
-    """Show the closest memento. TimeGates tell it soonest; only TimeMaps tell its neighbours for certain."""
+    """Show the closest memento. TimeGates answer fastest; only TimeMaps give its neighbours with certainty."""
     from recollect.formats.timemap import Place, write_memento
 
     if kind is None:
@@ -241,7 +248,7 @@ class _Asking:
 
 
 class _Question:
-    """One URI, whom to ask for it, and how the asking is shown."""
+    """One URI, the archives to ask, and how progress is shown."""
 
     def __init__(self, options: Options, uri: str) -> None:
         from recollect.archives.registry import choose, load_archives
@@ -298,7 +305,7 @@ class _Question:
         return maps
 
     def finish(self, answer: Answer, found: int) -> int:
-        """Show who said what, and choose the exit code."""
+        """Show the outcome of each archive, and choose the exit code."""
         if not self.options.quiet:
             rows = [_row(decision, outcome) for decision, outcome in _by_archive(answer)]
             emit_table(["archive", "", "mementos", "time", "why"], rows, right=[2, 3], file=sys.stderr)
@@ -320,7 +327,7 @@ async def _tick(progress: ProgressCallback, answered: list[Outcome], total: int)
 
 def _by_archive(answer: Answer) -> list[tuple[Decision, Outcome | None]]:
     outcomes = {outcome.archive: outcome for outcome in answer.outcomes}
-    # Those the person left out need no row.
+    # Archives that the user excluded need no row.
     return [(d, outcomes.get(d.archive)) for d in answer.decisions if d.source != "choice"]
 
 

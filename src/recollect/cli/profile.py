@@ -1,4 +1,4 @@
-"""`recollect profile` and `recollect verify`: an archive's indexes to a map, and the proof that it holds them all."""
+"""`recollect profile` and `recollect verify`: make a map from indexes, and check that it holds them all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recollect.cli.forms import form_options
 from recollect.cli.types import DATE, SIZE
 from recollect.datetimes import format_day
 from recollect.errors import UsageError
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
     from recollect.model import Problem
@@ -65,11 +65,13 @@ _FILTERS = (
         "--where",
         default="",
         metavar="EXPR",
-        help='Keep captures for which this holds: "status == 200 and year > 2010", "not revisit". What it asks of a '
-        "revisit's type and missing status cannot be known, and drops none.",
+        help='Keep captures for which this holds: "status == 200 and year > 2010", "not revisit". Tests of the type or '
+        "missing status of a revisit are unknown and drop no capture.",
     ),
     click.option(
-        "--all-schemes", is_flag=True, help="Keep dns:, warcinfo:, urn:, metadata and others that are no web captures."
+        "--all-schemes",
+        is_flag=True,
+        help="Keep dns:, warcinfo:, urn:, metadata and other records that are not web captures.",
     ),
 )
 _RESOURCES = (
@@ -131,22 +133,24 @@ def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
 @click.option("--name", default="", help="The archive's name, for the header.")
 @click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header.")
 @click.option("--updated-at", type=DATE, metavar="TIME", help="The time for the header.  [default: now]")
-@click.option("--allow-empty", is_flag=True, help="Write a map even if no capture is left: it says no to everything.")
-@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@click.option(
+    "--allow-empty", is_flag=True, help="Write a map even if no capture is left; it answers no to every lookup."
+)
+@click.option("--strict", is_flag=True, help="Stop at the first unreadable line.")
 @resource_options
 @engine_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def profile(inputs: tuple[str, ...], **options: Any) -> int:
-    """Say what an archive holds: read its indexes, write a map.
+    """Make a map of what an archive holds from its indexes.
 
     INPUT is any number of files, folders, globs, or - for stdin: CDX, CDXJ, ZipNum, SURT and URL lists, WARC, ARC,
-    WACZ, Parquet, access logs, tables of URLs, TimeMaps, maps; plain, gzip, bzip2 or zstd; sorted or not. What a file
-    is is told by its content; `recollect inspect FILE` shows it, --format and --columns override it. Files that are
-    none of these are ignored, and named.
+    WACZ, Parquet, access logs, tables of URLs, TimeMaps, maps; plain, gzip, bzip2 or zstd; sorted or not. The
+    format is detected from the content; `recollect inspect FILE` shows it, --format and --columns override it. Other
+    files are ignored and reported.
 
-    Exit code 3 means that some input was damaged or could not be read; all of it is named. Exit code 1 means that
-    nothing was written, as for inputs without any capture.
+    Exit code 3 means that some input was damaged or could not be read; each is reported. Exit code 1 means that
+    nothing was written, for example because the inputs have no captures.
     """
     from recollect.profiles.indexes.options import ProfileOptions
 
@@ -169,13 +173,13 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
 def _summarize(result: ProfileResult, seconds: float) -> None:
     totals, tally = result.totals, result.tally
     size = sum(source.size or 0 for source in result.sources)
-    files = _some(len(result.sources), "file")
+    files = counted(len(result.sources), "file")
     gamma = "" if totals.gamma is None else f" (γ {totals.gamma:.2f})"
     span = f", {format_day(tally.first_time)} to {format_day(tally.last_time)}" if tally.first_time else ""
     target = "" if result.output in (None, "-") else f"{result.output}: "
-    held = _some(totals.captures, "capture")
-    held += "" if totals.known_uri_rs is None else f" of {_some(totals.known_uri_rs, 'URI-R')}"
-    talk(f"{target}{_some(totals.keys, 'key')}, {held}{gamma}{span}")
+    held = counted(totals.captures, "capture")
+    held += "" if totals.known_uri_rs is None else f" of {counted(totals.known_uri_rs, 'URI-R')}"
+    talk(f"{target}{counted(totals.keys, 'key')}, {held}{gamma}{span}")
     rate = f"{tally.lines / max(seconds, 0.001):,.0f} lines/s"
     how = "already sorted" if result.was_sorted else "sorted here"
     spilled = f", {format_size(result.spilled)} on disk" if result.spilled else ""
@@ -223,28 +227,24 @@ def _in_bytes(size: int) -> str:
     return f" ({format_size(size)})" if size else ""
 
 
-def _some(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 _VERIFY_EXAMPLES = """\b
 Examples:
   recollect verify map.ukvs indexes/
-  recollect verify small.ukvs *.cdxj.gz              a compacted map holds them all, too
-  recollect verify map.ukvs new.cdxj --partial       the map was made from more than this
+  recollect verify small.ukvs *.cdxj.gz              also for a compacted map
+  recollect verify map.ukvs new.cdxj --partial       the map covers more than this index
 """
 
 
 @click.command("verify", epilog=_VERIFY_EXAMPLES)
 @click.argument("map_path", metavar="MAP")
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
-@click.option("--partial", is_flag=True, help="The map may hold more than these inputs; its counts must not be less.")
-@click.option("--no-counts", is_flag=True, help="Only look up, do not compare counts.")
+@click.option("--partial", is_flag=True, help="The map may hold more than these inputs; its counts may be larger.")
+@click.option("--no-counts", is_flag=True, help="Do not compare counts.")
 @resource_options
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress, no output but misses.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress; print only what is missing.")
 def verify(map_path: str, inputs: tuple[str, ...], **options: Any) -> int:
-    """Prove that a map holds everything in the indexes, and that its counts are right.
+    """Check that a map holds everything in the indexes, and that its counts are correct.
 
     Every URI of INPUT (as far as it passes the filters the map was made with) is looked up in MAP, by its key in the
     index and by its original URL. Exit code 1 if one is not found or a count is wrong; each is named with file and
@@ -281,16 +281,18 @@ def _report(map_path: str, result: VerifyResult, quiet: bool) -> None:
         talk(f"ignored: {problem}")
     if quiet:
         return
-    looked = f"{_some(result.captures, 'capture')}: {result.uris:,} lookups by key, {result.urls:,} by URL"
+    looked = f"{counted(result.captures, 'capture')}: {counted(result.uris, 'lookup')} by key, {result.urls:,} by URL"
     found = "all found" if not result.missed else f"{result.missed:,} NOT found"
-    counts = f"{result.keys_compared:,} counts compared, "
+    counts = f"{counted(result.keys_compared, 'count')} compared, "
     counts += "all right" if not result.wrong else f"{result.wrong:,} WRONG"
-    counts += " (none too small: the map is of more than this input)" if result.at_least and not result.wrong else ""
+    counts += (
+        " (none is too small; the map covers more than this input)" if result.at_least and not result.wrong else ""
+    )
     if result.counts_skipped:
         counts = f"counts not compared: {result.counts_skipped}"
     talk(f"{map_path}: {looked}, {found}; {counts}")
     if result.other_keys:
         talk(
-            f"{result.other_keys:,} URLs have other keys than their lines in the index, under which the map does not "
-            "have them; see `recollect inspect`"
+            f"the keys of {counted(result.other_keys, 'URL')} differ from those of their index lines, "
+            "and the map does not have them; see `recollect inspect`"
         )

@@ -15,7 +15,7 @@ from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.types import DURATION, SIZE
 from recollect.errors import UsageError
 from recollect.model import Progress
-from recollect.quantities import parse_share
+from recollect.quantities import counted, parse_share
 
 if TYPE_CHECKING:
     from recollect.protection.age import Lock
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  recollect protect plan site/ --files app/ --files dump.sql       what it costs, and how safe it is
+  recollect protect plan site/ --files app/ --files dump.sql       cost and probability of restoring
   recollect protect keygen -o site.key                             once; keep a copy of both files elsewhere
   recollect protect apply site/ --files app/ --key site.key        put the blocks into the pages
   recollect protect verify site/
   recollect reclaim http://site.example/ -o app/                   after a loss
 
 \b
-Archives keep pages, not the programs and data that made them. These commands put the files, compressed and coded, into
-the pages: any sufficient part of the pages brings all files back. See docs/protect.md.
+Archives keep pages, but not the programs and data that made them. These commands put the files, coded, into
+the pages. A sufficient part of the pages restores all files. See docs/protect.md.
 """
 PLAN_EPILOG = """\b
 Examples:
@@ -52,9 +52,9 @@ Examples:
   recollect protect apply paths.txt --files app/ --key site.key -o site.blocks      for the middleware
 
 \b
-A folder with a slash at its end (app/) gives its contents, without (app) the folder itself. What is packed in different
-classes (code=, data=) is coded apart, so that a change of one leaves the other's blocks as they are.
-Run it again after every change: what did not change is left alone.
+A folder with a slash at its end (app/) gives its contents, without (app) the folder itself. Files in different
+classes (code=, data=) are coded separately, so that a change of one leaves the blocks of the other unchanged.
+Run it again after every change: unchanged files keep their blocks.
 Exit code: 0 done, 1 failed, 2 wrong usage, 3 some pages cannot carry blocks.
 """
 VERIFY_EPILOG = """\b
@@ -63,7 +63,7 @@ Examples:
   recollect protect verify site/ --trust site.pub --json
 
 \b
-Exit code: 0 everything comes back, 3 something is missing, outdated or refused, 1 no blocks, 2 wrong usage.
+Exit code: 0 everything can be restored, 3 something is missing, outdated or refused, 1 no blocks, 2 wrong usage.
 """
 REMOVE_EPILOG = """\b
 Examples:
@@ -76,7 +76,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.group(epilog=EPILOG)
 def protect() -> None:
-    """Protect a server's files by its own pages, before the site is lost."""
+    """Put a server's files into its pages as coded blocks, before the site is lost."""
 
 
 def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,7 +90,7 @@ def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="A file or folder to protect; repeatable. CLASS names what changes together (code, data).",
         ),
         click.option(
-            "--growth", type=SIZE, metavar="SIZE", help="No page grows by more; vault pages are added if needed."
+            "--growth", type=SIZE, metavar="SIZE", help="Largest growth of a page; vault pages are added if needed."
         ),
         click.option(
             "--recipient", "recipients", multiple=True, metavar="AGE1…", help="Encrypt for this age recipient."
@@ -111,7 +111,7 @@ def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["raptorq", "gf256"]),
             help="Erasure code.  [default: raptorq where it is installed]",
         ),
-        click.option("--exclude", multiple=True, metavar="PATTERN", help="Pages that carry nothing ('drafts/*')."),
+        click.option("--exclude", multiple=True, metavar="PATTERN", help="Pages without blocks ('drafts/*')."),
     ]
     for decorator in reversed(decorators):
         command = decorator(command)
@@ -121,14 +121,16 @@ def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @protect.command(epilog=PLAN_EPILOG)
 @click.argument("site", type=_SITE)
 @_packing_options
-@click.option("--coverage", metavar="URL", help="Ask archives how many of the site's pages they captured.")
+@click.option("--coverage", metavar="URL", help="Ask archives how many pages of this site they captured.")
 @archives_option
 @click.option("--use", metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia).")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the odds into this SVG file.")
+@click.option(
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Plot the probability into this SVG file."
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 @json_option
 def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_json: bool, **given: Any) -> int:
-    """Show what protection would cost and how safe it would be; nothing is written."""
+    """Show the cost of protection and the probability of restoring the files; writes nothing."""
     from recollect.cli import protecttalk
     from recollect.protection import keys, odds
     from recollect.protection.sealing import spread
@@ -179,9 +181,7 @@ def keygen(output: Path, as_json: bool) -> int:
         return 0
     talk(f"secret key: {output} (readable by you only)")
     talk(f"public key: {public}, fingerprint {keys.fingerprint(key.public)}")
-    talk(
-        "keep copies of both away from this server: without the public key nobody can tell your blocks from forged ones"
-    )
+    talk("keep copies of both away from this server: only the public key distinguishes your blocks from forged ones")
     return 0
 
 
@@ -190,10 +190,15 @@ def keygen(output: Path, as_json: bool) -> int:
 @_packing_options
 @click.option("--key", "key_file", type=_FILE, required=True, help="The secret key that signs (protect keygen).")
 @click.option(
-    "--need", metavar="N|N%", help="How many pages, or what share, must come back.  [default: 40%, or by --growth]"
+    "--need",
+    metavar="N|N%",
+    help="How many pages, or what share, are enough to restore all files.  [default: 40%, or by --growth]",
 )
 @click.option(
-    "--rotate", type=DURATION, metavar="PERIOD", help="New block numbers each period (90d): all captures count."
+    "--rotate",
+    type=DURATION,
+    metavar="PERIOD",
+    help="Use new block numbers each period (90d), so that later captures add blocks.",
 )
 @click.option(
     "--carrier",
@@ -262,7 +267,7 @@ def remove(site: Path, as_json: bool) -> int:
     if as_json:
         emit_json({"pages": changed, "vault_pages": vault})
     else:
-        talk(f"{changed:,} pages are as they were; {vault:,} vault pages deleted")
+        talk(f"{counted(changed, 'page')} are as they were; {vault:,} vault pages deleted")
     return 0
 
 

@@ -14,7 +14,7 @@ from recollect.protection import odds
 from recollect.protection.code import MARGIN, available
 from recollect.protection.keys import fingerprint
 from recollect.protection.secrets import Found, scan
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
     from recollect.protection.collect import Standing
@@ -73,7 +73,7 @@ def show_plan(plan: Plan) -> None:
         right=(1, 2, 3),
     )
     extra = f" and {plan.vault:,} vault pages" if plan.vault else ""
-    click.echo(f"\n{plan.pages:,} pages{extra} to carry {format_size(total)}")
+    click.echo(f"\n{counted(plan.pages, 'page')}{extra} to carry {format_size(total)}")
     if plan.coverage is not None:
         _show_coverage(plan.coverage)
     _show_table(plan)
@@ -82,7 +82,8 @@ def show_plan(plan: Plan) -> None:
         chosen = next(choice for choice in plan.table if choice.need == plan.need)
         click.echo(
             f"\nrecommended: --need {plan.need} "
-            f"(any {plan.need + MARGIN:,} of {chosen.pages:,} pages; each page grows by {format_size(chosen.growth)})"
+            f"(any {plan.need + MARGIN:,} of {counted(chosen.pages, 'page')}; "
+            f"each page grows by {format_size(chosen.growth)})"
         )
     else:
         click.echo("\ntoo few pages are captured to promise anything: have the site archived first, or use vault pages")
@@ -91,12 +92,12 @@ def show_plan(plan: Plan) -> None:
 
 def _show_coverage(found: SiteCoverage) -> None:
     click.echo(
-        f"{found.captured:,} of {found.pages:,} pages are captured by at least one archive",
+        f"{found.captured:,} of {counted(found.pages, 'page')} are captured by at least one archive",
     )
     if found.median_age_days is not None:
         click.echo(
             f"half of the newest captures are at most {found.median_age_days:,.0f} days old; "
-            f"{found.fresh:,} pages were captured in the last 90 days"
+            f"{counted(found.fresh, 'page')} were captured in the last 90 days"
         )
     for archive, why in found.failed:
         click.echo(f"unknown, not counted as absent: {archive}: {why}")
@@ -203,7 +204,7 @@ def show_applied(done: Applied, where: Path) -> None:
     for one in done.classes:
         state = "unchanged" if one.kept else "new"
         talk(
-            f"{one.version.name}: {count_of(len(one.packing.files), 'file')}, {format_size(one.packing.size)}, "
+            f"{one.version.name}: {counted(len(one.packing.files), 'file')}, {format_size(one.packing.size)}, "
             f"sealed {format_size(one.version.size)}{', encrypted' if one.encrypted else ''}; "
             f"version {one.version.at} ({state})"
         )
@@ -214,7 +215,7 @@ def show_applied(done: Applied, where: Path) -> None:
         f"any {min(need + MARGIN, done.spread.pages):,} of them bring everything back; "
         f"each grows by {format_size(done.growth)}"
     )
-    talk(f"{count_of(done.changed, 'file')} changed in {where}")
+    talk(f"{counted(done.changed, 'file')} changed in {where}")
     if done.changed:
         talk("hint: update lastmod in your sitemap, so that archives come again")
     _show_list([f"not copied: {name}: {why}" for name, why in done.not_copied])
@@ -249,11 +250,6 @@ def applied_json(done: Applied) -> dict[str, Any]:
     }
 
 
-def count_of(number: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def standing_rows(standings: Sequence[Standing], complete: Sequence[Any]) -> list[list[str]]:
     """Rows of the table of versions: class, version, blocks found of how many, needed, what is missing."""
     rows = []
@@ -285,14 +281,14 @@ STANDING_HEADERS = ["class", "version", "blocks found", "needed", "code", "state
 
 def show_checked(found: Checked) -> None:
     if not found.standings:
-        talk(f"no blocks in {found.pages:,} pages")
+        talk(f"no blocks in {counted(found.pages, 'page')}")
     else:
         newest: dict[str, Any] = {}
         for one in found.standings:
             newest.setdefault(one.version.name, one.version)
         complete = [version for name, version in newest.items() if name in found.restored]
         emit_table(STANDING_HEADERS, standing_rows(found.standings, complete), right=(2, 3))
-        talk(f"{found.carrying:,} of {found.pages:,} pages carry blocks")
+        talk(f"{found.carrying:,} of {counted(found.pages, 'page')} carry blocks")
     for key in found.keys:
         talk(f"signed by {fingerprint(key)}")
     if len(found.keys) > 1:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 EPILOG = """\b
 Examples:
@@ -16,7 +16,7 @@ Examples:
   recollect publish small.ukvs --to public/ --base-uri https://archive.example/
 
 \b
-Afterwards send the Link header of mementomap/link.txt with every answer of the site, for instance
+Then send the Link header in mementomap/link.txt with every response of the site, for example
   nginx:   add_header Link '</.well-known/mementomap>; rel="mementomap"';  gzip_static on;
   Apache:  Header add Link '</.well-known/mementomap>; rel="mementomap"'
 """
@@ -25,11 +25,11 @@ Afterwards send the Link header of mementomap/link.txt with every answer of the 
 @click.command(epilog=EPILOG)
 @click.argument("map_path", metavar="MAP", type=click.Path(exists=True))
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="The web root to write into.")
-@click.option("--base-uri", default="", help="Where that root is served, for an absolute Link header.")
-@click.option("--page-keys", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="Keys in a page.")
+@click.option("--base-uri", default="", help="Public address of the web root, for an absolute Link header.")
+@click.option("--page-keys", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="Keys per page.")
 @json_option
 def publish(map_path: str, folder: str, base_uri: str, page_keys: int, as_json: bool) -> int:
-    """Write MAP as a folder any web server can serve: well-known file, gzip and zstd, pages, index."""
+    """Write MAP as static files for any web server: well-known file, gzip and zstd, pages, index."""
     from recollect.datetimes import format_iso
     from recollect.formats.detect import expect_map
     from recollect.profiles.maps.publish import publish as write
@@ -45,11 +45,11 @@ def publish(map_path: str, folder: str, base_uri: str, page_keys: int, as_json: 
             progress=progress,
         )
     if not done.index["keys"]:
-        talk("warning: the map is empty: it says that this archive holds nothing, and nobody will ask it")
+        talk("warning: the map is empty: aggregators will not ask this archive")
     if as_json:
         emit_json(done.index)
         return 0
     rows = [(entry["path"], format_size(entry["bytes"])) for entry in done.index["files"]]
-    emit_table(["file", "size"], rows, right=[1], title=f"{done.index['keys']:,} keys published in {folder}")
-    talk(f"send this header with every answer:  Link: {done.link}")
+    emit_table(["file", "size"], rows, right=[1], title=f"{counted(done.index['keys'], 'key')} published in {folder}")
+    talk(f"send this header with every response:  Link: {done.link}")
     return 0

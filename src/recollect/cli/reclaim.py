@@ -16,6 +16,7 @@ from recollect.cli.types import END_DATE, SIZE
 from recollect.datetimes import format_timestamp
 from recollect.errors import RecollectError, UsageError
 from recollect.model import Problem, Progress
+from recollect.quantities import counted
 
 if TYPE_CHECKING:
     from recollect.model import ProgressCallback
@@ -30,9 +31,9 @@ Examples:
   recollect reclaim http://lost.example/ -o app/ --identity age.key --version 2025-06
 
 \b
-The newest complete version of each class comes back; an older one if the newest is incomplete. Without --trust, all
+The newest complete version of each class is restored; an older one if the newest is incomplete. Without --trust, all
 blocks must be signed by one key, whose fingerprint is shown.
-Exit code: 0 everything came back, 3 a part, 1 nothing, 2 wrong usage.
+Exit code: 0 everything restored, 3 a part, 1 nothing, 2 wrong usage.
 """
 
 
@@ -59,14 +60,14 @@ _HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.[a-z]{2,}(:\d+)?/", re.IGNORECASE)
 )
 @click.option("--version", "until", type=END_DATE, metavar="T", help="The newest version of this date or before.")
 @click.option(
-    "--max-size", type=SIZE, default="4GB", show_default=True, metavar="SIZE", help="Unpack no more than this."
+    "--max-size", type=SIZE, default="4GB", show_default=True, metavar="SIZE", help="Size limit of the unpacked files."
 )
 @archives_option
 @click.option("--use", metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia).")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors.")
 @json_option
 def reclaim(sources: tuple[str, ...], output: Path, quiet: bool, as_json: bool, **given: Any) -> int:
-    """Get protected files back. SOURCE: a URL (from the archives), a folder, a WARC, a WACZ, a recovery's folder."""
+    """Restore protected files. SOURCE: a URL (from the archives), a folder, a WARC, a WACZ, a recovery's folder."""
     from recollect.protection import keys
     from recollect.protection.collect import Collector
 
@@ -194,10 +195,10 @@ def _unpacked(collector: Collector, output: Path, opener: Opener, max_size: int,
 
 
 def _show(collector: Collector, result: dict[str, Any], output: Path, quiet: bool) -> None:
-    from recollect.cli.protecttalk import STANDING_HEADERS, count_of, standing_rows
+    from recollect.cli.protecttalk import STANDING_HEADERS, standing_rows
 
     if not quiet:
-        talk(f"{result['pages']:,} pages read, {result['carrying']:,} carry blocks")
+        talk(f"{counted(result['pages'], 'page')} read, {result['carrying']:,} carry blocks")
         standings = collector.standings()
         if standings:
             complete = [one.version for one in standings if collector.object_of(one.version) is not None]
@@ -205,12 +206,12 @@ def _show(collector: Collector, result: dict[str, Any], output: Path, quiet: boo
         for key in result["keys"]:
             talk(f"signed by {key}")
     for kind, count in Counter(result["refusals"]).items():
-        talk(f"refused: {count:,} blocks: {kind}")
+        talk(f"refused: {counted(count, 'block')}: {kind}")
     for one in result["refused"][:10]:
         talk(f"  {one['page']}: {one['reason']}")
     for one in result["other_versions"]:
         talk(
-            f"not mixed in: {count_of(one['blocks'], 'block')} of {one['class']} of version {one['version']}; "
+            f"not mixed in: {counted(one['blocks'], 'block')} of {one['class']} of version {one['version']}; "
             f"restored is version {one['restored']}"
         )
     for line in [*result["problems"], *result["unknown"]][:20]:
@@ -223,7 +224,7 @@ def _show(collector: Collector, result: dict[str, Any], output: Path, quiet: boo
     came = {one["class"] for one in result["restored"]}
     for one in result["restored"]:
         if not quiet:
-            talk(f"{one['class']}: {count_of(one['files'], 'file')} of version {one['version']} in {output}")
+            talk(f"{one['class']}: {counted(one['files'], 'file')} of version {one['version']} in {output}")
     for name in result["classes"]:
         if name not in came and not any(one["class"] == name for one in [*result["locked"], *result["failures"]]):
             talk(f"{name}: {_missing(collector, name, name in result['too_new'])}")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SURVEY_EPILOG = """\b
 Examples:
-  recollect survey http://lost.example/                       which public archives hold it, and how much
+  recollect survey http://lost.example/                       what the public archives hold
   recollect survey http://lost.example/~joe/ --json
   recollect survey lost.example --scope subdomains --archives archives.toml --maps maps/
 
@@ -30,20 +30,20 @@ Exit code: 0 done, 3 some archives did not answer or cut their listing off, 1 no
 """
 RECOVER_EPILOG = """\b
 Examples:
-  recollect recover http://lost.example/ -o site/             the newest good copy of everything that is linked
+  recollect recover http://lost.example/ -o site/             the newest good capture of every linked resource
   recollect recover http://lost.example/ -o site/ --at 2009-06-01
   recollect recover http://lost.example/ -o site/ --from 2004 --to 2008 --use ia,arquivo
   recollect recover http://lost.example/ -o site/ --policy exhaustive --quota ia=1000/day
-  recollect recover --resume site/                            go on after an interruption, or when a quota is full again
+  recollect recover --resume site/                            continue after an interruption or a used-up quota
 
 \b
 In the folder: the site by host (lost.example/index.html), recovered.warc.gz and recovered.wacz, rehost/ (a folder to
 upload, rules for web servers), report.html, report.json and summary.tsv. Files that are yours, or that you changed, are
 never replaced. Run it again later to fill gaps: what is there is not asked for again. Doubtful pages: recollect review.
-To look at the site: recollect preview. Coming from Warrick? docs/warrick.md has every switch.
+To look at the site: recollect preview. docs/warrick.md translates Warrick's options.
 
 \b
-Exit code: 0 done (what no archive holds is in the report), 3 something could still come (resume), 1 nothing came,
+Exit code: 0 done (the report lists what no archive holds), 3 more can be recovered (resume), 1 nothing recovered,
 2 wrong usage.
 """
 
@@ -54,7 +54,7 @@ def _archive_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--archives",
             "registry",
             type=click.Path(exists=True, dir_okay=False),
-            help="List of archives: MemGator's archives.json, or TOML/JSON of our own.  [default: the public archives]",
+            help="List of archives (MemGator's archives.json, or TOML or JSON).  [default: public archives]",
         ),
         click.option("--use", metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia)."),
         click.option(
@@ -81,7 +81,7 @@ def _archive_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--from", "since", type=DATE, metavar="DATE", help="No captures before this date (2004, 2004-02-01)."
         ),
         click.option("--to", "until", type=END_DATE, metavar="DATE", help="No captures after this date."),
-        click.option("--ignore-case", is_flag=True, help="The site's server did not tell a from A in paths."),
+        click.option("--ignore-case", is_flag=True, help="Paths that differ only in case are one resource."),
     ]
     for decorator in reversed(decorators):
         command = decorator(command)
@@ -95,7 +95,9 @@ def _guess_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--keep-scheme", is_flag=True, help="http and https are two sites."),
         click.option("--keep-index", is_flag=True, help="/ and /index.html are two pages."),
         click.option("--keep-sessions", is_flag=True, help="Do not take session ids out of URLs."),
-        click.option("--no-learn", is_flag=True, help="Let the listings decide nothing about slashes, case, index."),
+        click.option(
+            "--no-learn", is_flag=True, help="Do not learn equal URLs (slashes, case, index pages) from the listings."
+        ),
     ]
     for decorator in reversed(decorators):
         command = decorator(command)
@@ -109,7 +111,7 @@ def _guess_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 @json_option
 def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> int:
-    """Show what archives hold of a lost website: captures per year and type, dates, and what a recovery would cost."""
+    """Show what archives hold of a lost website: captures per year and type, dates, and the cost of a recovery."""
     options = _options(uris, given)
     from recollect.recovery.progress import Watch
     from recollect.recovery.recover import survey_site
@@ -132,7 +134,7 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 @click.command(epilog=RECOVER_EPILOG)
 @click.argument("uris", nargs=-1, metavar="[URI]...")
 @click.option("-o", "--output", type=click.Path(file_okay=False), help="Folder for the recovered site.")
-@click.option("--resume", type=click.Path(exists=True, file_okay=False), help="Go on with the recovery in this folder.")
+@click.option("--resume", type=click.Path(exists=True, file_okay=False), help="Continue the recovery in this folder.")
 @_archive_options
 @click.option(
     "--policy",
@@ -146,12 +148,14 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
     type=click.Choice(["scope", "domain", "anywhere"]),
     default="domain",
     show_default=True,
-    help="From where the pages' pictures, styles and scripts are taken: the site only, its domain, anywhere.",
+    help="Hosts from which images, styles and scripts are taken: the site only, its domain, anywhere.",
 )
 @click.option("--no-recursive", is_flag=True, help="Only the given URIs, no links.")
-@click.option("--most-recent", is_flag=True, help="The newest capture even if an archive has altered it.")
-@click.option("--keep-suspects", is_flag=True, help="Take captures that look like errors, parked domains, logins.")
-@click.option("--live-fallback", is_flag=True, help="Ask the live web for what no archive has; marked in the report.")
+@click.option("--most-recent", is_flag=True, help="Prefer the newest capture, even if an archive has altered it.")
+@click.option("--keep-suspects", is_flag=True, help="Take captures that look like errors, parked domains or logins.")
+@click.option(
+    "--live-fallback", is_flag=True, help="Fetch what no archive has from the live web; marked in the report."
+)
 @_guess_options
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N resources.")
 @click.option(
@@ -159,8 +163,8 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 )
 @click.option("--quota", multiple=True, metavar="[ID=]N[/PERIOD]", help="At most N requests per day (hour, min).")
 @click.option("--used", multiple=True, metavar="[ID=]N", help="Requests already made elsewhere in this period.")
-@click.option("--wait", is_flag=True, help="When requests run out, wait for the next period and go on.")
-@click.option("--pause", type=DURATION, metavar="TIME", help="At least so long between two requests.")
+@click.option("--wait", is_flag=True, help="When the quota is used up, wait for the next period and continue.")
+@click.option("--pause", type=DURATION, metavar="TIME", help="Shortest time between two requests.")
 @click.option(
     "--patience",
     type=DURATION,
@@ -171,11 +175,13 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 )
 @click.option("--stop-file", type=click.Path(dir_okay=False), help="Stop (resumable) as soon as this file exists.")
 @click.option("--summary", type=click.Path(dir_okay=False), help="Write the summary (TSV) here.")
-@click.option("--log", "log_file", type=click.Path(dir_okay=False), help="Write every step here, as lines of JSON.")
+@click.option(
+    "--log", "log_file", type=click.Path(dir_okay=False), help="Write every step to this file, as lines of JSON."
+)
 @click.option(
     "--missing",
     type=click.Choice(["neutral", "keep"]),
-    help="Links to pages that did not come back: to a local page that says so (neutral), or as they were (keep). "
+    help="Links to pages that were not recovered lead to a local notice (neutral) or stay unchanged (keep). "
     "What pages embed is never loaded from the live web.  [default: neutral]",
 )
 @click.option("--progress-json", is_flag=True, help="Print progress as lines of JSON for programs (docs/library.md).")
@@ -184,11 +190,11 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 @click.option("--no-wacz", is_flag=True, help="No recovered.wacz.")
 @click.option("--no-kit", is_flag=True, help="No re-hosting kit.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before a long run.")
-@click.option("--verbose", "-v", is_flag=True, help="Say what became of every resource.")
+@click.option("--verbose", "-v", is_flag=True, help="Print the result of every resource.")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors.")
 @json_option
 def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **given: Any) -> int:
-    """Get a lost website back from every archive that has a piece of it."""
+    """Recover a lost website from all archives that hold a part of it."""
     folder = _folder(uris, output, resume)
     from recollect.recovery.progress import Watch
     from recollect.recovery.recover import Run
@@ -218,7 +224,7 @@ def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **giv
                 run=Run(given["patience"], given["wait"], _used(given["used"])),
             )
         except KeyboardInterrupt:
-            talk(f"\nwhat came is kept; go on with: recollect recover --resume {folder}")
+            talk(f"\nwhat was recovered is kept; continue with: recollect recover --resume {folder}")
             raise
     return tell(result, folder, as_json=given["as_json"], quiet=given["quiet"], lines=lines)
 

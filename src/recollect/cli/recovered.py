@@ -22,13 +22,13 @@ Examples:
   recollect review site/ --accept 'http://lost.example/forum/*'
 
 \b
-A page is doubtful when every capture of it looks like an error page, a login, a parked domain or another trade. The
-best capture was kept. What you accept is an ordinary page; what you reject is missing, and is not taken again. The
+A page is doubtful when every capture of it looks like an error page, a login, a parked domain or another site. The
+best capture was kept. An accepted page becomes an ordinary page; a rejected page is missing and is not taken again. The
 files of the site, the kit and the report are written again.
 """
 PREVIEW_EPILOG = """\b
 Examples:
-  recollect preview site/                                  then open the address it prints
+  recollect preview site/                                  open the printed address
   recollect preview site/ --port 8080
 
 \b
@@ -40,12 +40,16 @@ for http sees the site under its own host name, as it was archived.
 
 @click.command(epilog=REVIEW_EPILOG)
 @click.argument("site", type=click.Path(exists=True, file_okay=False))
-@click.option("--accept", multiple=True, metavar="PAGE", help="Take these: number in the list, URL, glob, or all.")
-@click.option("--reject", multiple=True, metavar="PAGE", help="Drop these: number in the list, URL, glob, or all.")
+@click.option(
+    "--accept", multiple=True, metavar="PAGE", help="Accept these pages: number in the list, URL, glob, or all."
+)
+@click.option(
+    "--reject", multiple=True, metavar="PAGE", help="Reject these pages: number in the list, URL, glob, or all."
+)
 @click.option("--quiet", "-q", is_flag=True, help="Only errors.")
 @json_option
 def review(site: str, accept: tuple[str, ...], reject: tuple[str, ...], quiet: bool, as_json: bool) -> int:
-    """List the doubtful pages of a recovered SITE, and take or drop them."""
+    """List the doubtful pages of a recovered SITE, and accept or reject them."""
     from recollect.recovery.review import decide_suspects, suspects
 
     found = suspects(site)
@@ -106,7 +110,7 @@ def _show(found: tuple[Recovered, ...], site: str, *, decided: bool) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1.  [default: a free one]")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print requests.")
 def preview(site: str, port: int, quiet: bool) -> int:
-    """Serve a recovered SITE on this machine under its own addresses, to look at it."""
+    """Serve a recovered SITE on this machine under its original paths, to look at it."""
     from recollect.recovery.store import Store
 
     folder = Path(site)

@@ -15,7 +15,7 @@ import click
 
 from recollect.cli.console import emit_json, emit_table, talk
 from recollect.errors import UsageError
-from recollect.quantities import format_duration, format_size
+from recollect.quantities import counted, format_duration, format_size
 
 if TYPE_CHECKING:
     from recollect.recovery.progress import Event, Finished, Status
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from recollect.recovery.survey import Survey
 
 _STOPPED = {
-    "asked": "it was asked to stop",
-    "limit": "as many resources as wanted were recovered",
-    "declined": "it was not wanted",
+    "asked": "stopped on request",
+    "limit": "the limit of resources was reached",
+    "declined": "the user declined",
 }
 LONG_SECONDS = 900  # ask before a run that is estimated to last longer
 
@@ -37,12 +37,14 @@ def agree(found: Survey, yes: bool, quiet: bool) -> bool:
         show_survey(found, out=sys.stderr)
     if yes or found.seconds <= LONG_SECONDS:
         return True
-    words = f"about {found.requests:,} requests, {format_size(found.bytes)}, {format_duration(found.seconds)}"
+    words = f"about {counted(found.requests, 'request')}, {format_size(found.bytes)}, {format_duration(found.seconds)}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            "a long run", why=words, hint="add --yes to go on, or take less: --from, --to, --use, --include, --limit"
+            "a long run",
+            why=words,
+            hint="add --yes to continue, or recover less: --from, --to, --use, --include, --limit",
         )
-    return click.confirm(f"This may take {words}. Go on?", err=True)
+    return click.confirm(f"This may take {words}. Continue?", err=True)
 
 
 def show_survey(found: Survey, out: Any = None) -> None:
@@ -68,11 +70,11 @@ def show_survey(found: Survey, out: Any = None) -> None:
         write.write(f"types      {kinds}\n")
         write.write(f"dates      {_day(found.first)} to {_day(found.last)}, last good {_day(found.last_good)}\n")
         write.write(
-            f"recovery   at most {found.resources:,} resources, {found.requests:,} requests, "
+            f"recovery   at most {counted(found.resources, 'resource')}, {counted(found.requests, 'request')}, "
             f"about {format_size(found.bytes)}, {format_duration(found.seconds)}\n"
         )
     else:
-        write.write("\nNo archive lists anything of it.\n")
+        write.write("\nNo archive lists any capture of it.\n")
 
 
 def _timeline(years: dict[int, int]) -> str:
@@ -106,7 +108,9 @@ def listing_line(quiet: bool) -> Iterator[Callable[[str, int], None]]:
 
     def show(archive: str, captures: int) -> None:
         counts[archive] = captures
-        click.echo(f"\rlisting: {sum(counts.values()):,} captures in {len(counts)} archives\033[K", nl=False, err=True)
+        click.echo(
+            f"\rlisting: {counted(sum(counts.values()), 'capture')} in {len(counts)} archives\033[K", nl=False, err=True
+        )
 
     try:
         yield show
@@ -136,7 +140,7 @@ def status_words(status: Status) -> str:
     from recollect.recovery.verdicts import Stage
 
     if status.stage == Stage.LISTING:
-        return f"listing: {status.listed:,} captures"
+        return f"listing: {counted(status.listed, 'capture')}"
 
     def both(counts: Mapping[str, int]) -> str:
         return f"{counts.get('page', 0):,} + {counts.get('asset', 0):,}"
@@ -146,8 +150,8 @@ def status_words(status: Status) -> str:
     words[0] += f", missing {both(status.missing)}"
     if status.seconds_left is not None:
         words.append(f"{format_duration(status.seconds_left)} to go")
-    words += [f"{name} asks us to wait {format_duration(pause)}" for name, pause in status.paused.items()]
-    words.append(f"{sum(status.requests.values()):,} requests")
+    words += [f"{name} pauses for {format_duration(pause)}" for name, pause in status.paused.items()]
+    words.append(f"{counted(sum(status.requests.values()), 'request')}")
     words += [f"{name} {left:,} left" for name, left in status.budgets.items()]
     return " · ".join(words)
 
@@ -221,7 +225,7 @@ def tell(result: Recovery, folder: Path, *, as_json: bool, quiet: bool, lines: P
     code = 3 if report is None else 1 if not report.resources else 0 if result.finished.complete else 3
     lines.finished(result.finished, report, folder, code)
     if report is None:
-        talk("nothing was fetched; the listings are kept for later")
+        talk("nothing was fetched; the listings are kept for a later run")
     elif as_json:
         emit_json({**to_json(report), "complete": result.finished.complete, "seconds": result.finished.seconds})
     elif not quiet and not lines.on:
@@ -232,15 +236,17 @@ def tell(result: Recovery, folder: Path, *, as_json: bool, quiet: bool, lines: P
 def _show_report(report: Report, folder: Path, result: Recovery) -> None:
     pages = sum(resource.kind == "page" for resource in report.resources)
     assets = len(report.resources) - pages
-    talk(f"recovered {len(report.resources):,} resources ({pages:,} pages, {assets:,} assets)")
+    talk(
+        f"recovered {counted(len(report.resources), 'resource')} ({counted(pages, 'page')}, {counted(assets, 'asset')})"
+    )
     names = set(report.by_archive) | set(report.requests)
     order = sorted(names, key=lambda name: (-report.by_archive.get(name, 0), name))
     rows = [(name, f"{report.by_archive.get(name, 0):,}", f"{report.requests.get(name, 0):,}") for name in order]
     emit_table(["archive", "resources", "requests"], rows, right=(1, 2))
     if report.missing:
-        emit_table(["missing because", "resources"], [(r, f"{c:,}") for r, c in report.by_reason.items()], right=(1,))
+        emit_table(["reason", "resources"], [(r, f"{c:,}") for r, c in report.by_reason.items()], right=(1,))
     efficiency = f", {report.efficiency:.2f} resources per request" if report.efficiency else ""
-    talk(f"{report.total_requests:,} requests{efficiency}, {format_duration(result.finished.seconds)}")
+    talk(f"{counted(report.total_requests, 'request')}{efficiency}, {format_duration(result.finished.seconds)}")
     if result.finished.stopped is not None:
         talk(f"stopped early: {_STOPPED[result.finished.stopped]}")
     if report.known:
@@ -255,23 +261,27 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
         )
     if report.suspects:
         count = len(report.suspects)
-        some = "1 page looks doubtful and was kept" if count == 1 else f"{count:,} pages look doubtful and were kept"
-        talk(f"{some}, marked (login, error, another trade ...): recollect review {folder}")
+        some = (
+            "1 page looks doubtful and was kept"
+            if count == 1
+            else f"{counted(count, 'page')} look doubtful and were kept"
+        )
+        talk(f"{some}, marked (login, error, another site ...): recollect review {folder}")
     for name, new in report.kept.items():
         talk(f"kept your file {folder / name}; the new version is {folder / new}")
     if report.front:
         talk(f"site:   {folder / report.front}")
     talk(f"report: {folder / 'report.html'}")
     if not result.finished.complete:
-        talk(f"more may come: recollect recover --resume {folder}")
+        talk(f"more can be recovered: recollect recover --resume {folder}")
 
 
 def known_words(report: Report) -> str:
     """What is listed and was not fetched, and why."""
     count = f"{len(report.known):,} more are listed"
     if not report.complete:
-        return f"{count}, and were not reached before the end of this run; whether links lead there is not known yet"
-    return f"{count}, but no link leads there: --policy exhaustive takes them too"
+        return f"{count}, and were not reached in this run; whether links lead there is not known yet"
+    return f"{count}, but no link leads there: use --policy exhaustive to recover them too"
 
 
 def outside_words(report: Report) -> str:
@@ -280,4 +290,4 @@ def outside_words(report: Report) -> str:
     count = len(report.outside)
     some = "1 more resource" if count == 1 else f"{count:,} more resources"
     places = "1 other host" if hosts == 1 else f"{hosts:,} other hosts"
-    return f"the pages need {some} of {places}: --assets anywhere asks the archives for them too"
+    return f"the pages need {some} of {places}: use --assets anywhere to recover them too"

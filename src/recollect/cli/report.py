@@ -8,18 +8,18 @@ import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk, temp_dir_option
 from recollect.cli.forms import asked_of, form_options, say_notes
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 _EXAMPLES = """\b
 Examples:
   recollect report index.cdxj.gz -o report.html
   recollect report indexes/ -o report.html --name "My Archive" --replay https://archive.example/web/
-  recollect report indexes/ -o report.html --accesses access.log.gz       what is held against what is asked for
-  recollect report map.ukvs -o report.html                                fewer figures: a map has no times
+  recollect report indexes/ -o report.html --accesses access.log.gz       compare holdings with requests
+  recollect report map.ukvs -o report.html                                fewer charts: a map has no times
 
 \b
-The page needs neither scripts nor network: open it from disk, print it, or send it by mail. Figures and tables are
-those of the MementoMap paper (2019), drawn from your own archive.
+The page needs neither scripts nor network: open it from disk, print it, or send it by mail. Charts and tables are
+those of the MementoMap paper (Alam et al. 2019), for your archive.
 """
 
 
@@ -27,19 +27,21 @@ those of the MementoMap paper (2019), drawn from your own archive.
 @click.argument("inputs", nargs=-1, required=True, metavar="INDEX|MAP...")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The page (HTML).")
 @click.option("--name", default="", help="The archive's name, for the title.  [default: the input's]")
-@click.option(
-    "--accesses", multiple=True, metavar="LOG", help="What people ask for: a log or list of URIs. Repeatable."
-)
+@click.option("--accesses", multiple=True, metavar="LOG", help="Log or list of requested URIs. Repeatable.")
 @form_options("accesses")
-@click.option("--replay", default="", metavar="URL", help="Where the archive replays; links of the sample lead there.")
-@click.option("--sample", default=20, show_default=True, type=click.IntRange(0, 1000), help="URIs to pick by chance.")
-@click.option("--seed", default=0, show_default=True, help="Another seed picks other URIs.")
+@click.option(
+    "--replay", default="", metavar="URL", help="Address of the archive's replay, for the links of the sample."
+)
+@click.option(
+    "--sample", default=20, show_default=True, type=click.IntRange(0, 1000), help="Number of URIs in the random sample."
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of the random sample.")
 @click.option("--top", default=15, show_default=True, type=click.IntRange(1, 1000), help="Rows of the top lists.")
 @temp_dir_option
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def report(inputs: tuple[str, ...], output: str, accesses: tuple[str, ...], **given: Any) -> int:
-    """Draw an archive's holdings on one page: growth, statuses, types, hosts, shape, cost, and what is asked for.
+    """Write a page about an archive's holdings: growth, statuses, types, hosts, shape, cost, and requests.
 
     INDEX is what `recollect profile` reads: indexes, lists, WARCs; or give one MAP.
     """
@@ -61,8 +63,11 @@ def report(inputs: tuple[str, ...], output: str, accesses: tuple[str, ...], **gi
         emit_json({"report": output, "stats": found.as_dict(), "overlap": data.overlap and data.overlap.as_dict()})
     elif not given["quiet"]:
         overview = found.overview
-        uris = f" of {overview.uri_rs:,} URI-Rs" if overview.uri_rs is not None else ""
-        talk(f"{output}: {overview.captures:,} captures{uris} on {overview.hosts:,} hosts, {_size(output)}")
+        uris = f" of {counted(overview.uri_rs, 'URI-R')}" if overview.uri_rs is not None else ""
+        talk(
+            f"{output}: {counted(overview.captures, 'capture')}{uris} on "
+            f"{counted(overview.hosts, 'host')}, {_size(output)}"
+        )
         say_notes(data.overlap.notes if data.overlap else ())
         for problem in found.problems[:5]:
             talk(f"skipped: {problem}")

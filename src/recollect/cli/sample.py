@@ -11,6 +11,7 @@ import click
 from recollect.cli.console import emit_json, emit_table, json_option, numbered_lines, progress_bar, talk
 from recollect.cli.types import SHARE
 from recollect.errors import BadURI, UsageError
+from recollect.quantities import counted
 
 if TYPE_CHECKING:
     from recollect.archives.client import ArchiveClient
@@ -28,7 +29,7 @@ Examples:
   recollect sample map run/ -o maps/arquivo.ukvs --target-recall 95%
 
 \b
-Every answer is kept in RUN/journal.jsonl. The same command goes on where it stopped; nothing is asked twice.
+Every answer is kept in RUN/journal.jsonl. The same command continues where it stopped; no request is sent twice.
 """
 
 _SHOWN = 5
@@ -37,7 +38,7 @@ _Job = Callable[["ArchiveClient", "Archive", "Journal", "ProgressCallback"], Awa
 
 @click.group(epilog=EPILOG)
 def sample() -> None:
-    """Profile an archive from outside: ask it about samples, and make a map of the answers."""
+    """Make a map of an archive without its index: ask it about samples."""
 
 
 def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,9 +87,9 @@ def uris_command(
         why = reading.problems[0] if drawn.bad else "the file is empty"
         raise UsageError("no URL to ask about", where=source, why=why)
     for problem in reading.problems:
-        talk(f"left out: {problem}")
+        talk(f"ignored: {problem}")
     if drawn.bad > len(reading.problems):
-        talk(f"left out: {drawn.bad:,} lines of {source} in all")
+        talk(f"ignored {counted(drawn.bad, 'line')} of {source} in total")
 
     async def job(client: ArchiveClient, asked: Archive, journal: Journal, progress: ProgressCallback) -> Tally:
         at_once = asked.concurrency or 4
@@ -204,7 +205,7 @@ def _terms(source: str) -> list[str]:
 )
 @json_option
 def map_command(run: str, output: str, target_recall: float, as_json: bool) -> int:
-    """Make a map of a RUN, and say what it is worth."""
+    """Make a map of a RUN, and estimate its recall."""
     from recollect.formats.ukvs import Writer
     from recollect.sampling.journal import read_journal
     from recollect.sampling.worth import TARGETS, worth_of
@@ -268,11 +269,11 @@ def _show_worth(worth: Worth, output: str, target: float, as_json: bool) -> None
     if as_json:
         emit_json({"map": output, "keys": len(worth.records), "target_recall": target} | _json(worth))
         return
-    talk(f"{output}: {len(worth.records):,} keys of a sample of {worth.archive}; what is not in it is unknown")
+    talk(f"{output}: {counted(len(worth.records), 'key')} of a sample of {worth.archive}; what is not in it is unknown")
     if worth.share_held is not None:
         share = worth.share_held
         talk(
-            f"of {worth.probes:,} URLs answered, {worth.held:,} are held: "
+            f"of {counted(worth.probes, 'URL')} answered, {worth.held:,} are held: "
             f"{share.value:.1%} of the list ({share.low:.1%} to {share.high:.1%})"
         )
     if worth.uri_rs is not None:

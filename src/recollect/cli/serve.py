@@ -12,6 +12,7 @@ import click
 from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, lines_of, progress_bar, talk
 from recollect.cli.types import DATE, DURATION, SHARE
 from recollect.errors import UsageError
+from recollect.quantities import counted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,12 +24,12 @@ _SERVE_EPILOG = """\b
 Examples:
   recollect serve                                        the public archives, on http://127.0.0.1:1208/
   recollect serve --archives archives.json --maps maps/  ask only the archives that can answer
-  recollect serve --port 0 --no-cache --no-learn         as MemGator: ask everybody, every time
+  recollect serve --port 0 --no-cache --no-learn         as MemGator: ask all archives, every time
   recollect serve --state /var/lib/recollect --workers 2 --access-log access.jsonl
 
 \b
 Every flag is also a setting: in a TOML file (--config) or in the environment (RECOLLECT_TOP_K=5);
-`recollect config show` lists them all. SIGHUP reads archives and maps anew, SIGTERM ends.
+`recollect config show` lists them all. SIGHUP reads archives and maps again, SIGTERM stops the server.
 """
 
 
@@ -40,28 +41,29 @@ def settings_options(command: Any) -> Any:
         click.option("--maps", help="Directory with one map or filter per archive, named by its id."),
         click.option("--host", help="Address to listen on.  [127.0.0.1]"),
         click.option("--port", type=int, help="Port to listen on, 0 for a free one.  [1208]"),
-        click.option("--base-url", help="Our public address, behind a proxy."),
+        click.option("--base-url", help="Public address, if a proxy is in front."),
         click.option("--workers", type=int, help="Processes that serve.  [1]"),
-        click.option("--deadline", "--timeout", "deadline", help="Time for a whole answer, like 10 or 500ms.  [30]"),
-        click.option("--top-k", type=int, help="Ask at most so many archives, the most promising first."),
+        click.option("--deadline", "--timeout", "deadline", help="Time limit for a response, like 10 or 500ms.  [30]"),
+        click.option("--top-k", type=int, help="Ask at most N archives, the most promising first."),
         click.option(
-            "--target-recall", help="Ask archives in order of chance until this share is expected to be found."
+            "--target-recall",
+            help="Ask archives by probability until this share of the holdings is expected to be found.",
         ),
         click.option("--near", help="TimeGates skip archives whose maps show captures only further away, like 2y."),
-        click.option("--budget", type=int, help="At most so many requests for a lookup, pages included."),
+        click.option("--budget", type=int, help="At most N requests per lookup, pages included."),
         click.option("--max-pages", type=int, help="Requests per archive and lookup.  [100]"),
         click.option("--concurrency", type=int, help="Requests at a time to one archive.  [100]"),
         click.option("--cache", help="memory, none, a file, or redis://host:port/db.  [memory]"),
         click.option("--no-cache", is_flag=True, help="Ask the archives every time."),
-        click.option("--learn/--no-learn", default=None, help="Learn which archives without a map hold what."),
+        click.option("--learn/--no-learn", default=None, help="Learn from outcomes what archives without a map hold."),
         click.option("--state", help="Directory where cache and learned model survive a restart."),
         click.option("--access-log", help="File for the access log (JSON lines), - for standard output."),
         click.option("--monitor/--no-monitor", default=None, help="Serve /monitor, events of every lookup."),
-        click.option("--admin-token", help="Token of the operator; without one it is made up and printed."),
-        click.option("--admin-port", type=int, help="A port of its own for the operator, on loopback."),
-        click.option("--contact", help="Mail or web address that archives can reach you by."),
-        click.option("--refresh", help="Look so often for changed archives and maps, like 10m."),
-        click.option("--discover", help="Fetch the maps that archives publish so often, like 24h, into --maps."),
+        click.option("--admin-token", help="Token of the operator; generated and printed if not given."),
+        click.option("--admin-port", type=int, help="Separate port for the operator, on loopback."),
+        click.option("--contact", help="Your mail or web address, for the archives (User-Agent)."),
+        click.option("--refresh", help="Interval to look for changed archives and maps, like 10m."),
+        click.option("--discover", help="Interval to fetch the maps that archives publish into --maps, like 24h."),
         click.option("--desk", help="Address of a recovery desk, which the pages link."),
         click.option("--publish", help="Directory made by `recollect publish`, served at /.well-known/mementomap."),
     ]
@@ -78,9 +80,9 @@ def _flags(given: dict[str, Any]) -> dict[str, Any]:
 
 @click.command("serve", epilog=_SERVE_EPILOG)
 @settings_options
-@click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
+@click.option("-v", "--verbose", is_flag=True, help="Print more messages on stderr.")
 def serve(config: str | None, verbose: bool, **given: Any) -> int:
-    """Serve Memento for all archives, asking only those that can answer."""
+    """Run the Memento aggregator server. It asks only the archives that can answer."""
     from recollect.config import load_settings
     from recollect.web.serve import serve as run
 
@@ -104,21 +106,21 @@ def serve(config: str | None, verbose: bool, **given: Any) -> int:
 
 _CONFIG_EPILOG = """\b
 Examples:
-  recollect config show                                  every setting, its value, and where it came from
+  recollect config show                                  every setting, its value, and its source
   RECOLLECT_TOP_K=5 recollect config show --config recollect.toml --json
 """
 
 
 @click.group("config", epilog=_CONFIG_EPILOG)
 def config() -> None:
-    """Show the settings of the server and where each comes from."""
+    """Show the settings of the server and the source of each value."""
 
 
 @config.command("show", epilog=_CONFIG_EPILOG)
 @click.option("--config", "file", type=click.Path(dir_okay=False), help="File of settings (TOML).")
 @json_option
 def show(file: str | None, as_json: bool) -> None:
-    """Every setting, its value, and where the value came from."""
+    """Show every setting, its value, and the source of the value."""
     from recollect.config import Settings, load_settings
 
     loaded = load_settings(config=file)
@@ -138,9 +140,9 @@ def show(file: str | None, as_json: bool) -> None:
 
 _ROUTE_EPILOG = """\b
 Examples:
-  recollect route http://example.com/ --maps maps/       whom a lookup would ask, and why
+  recollect route http://example.com/ --maps maps/       which archives a lookup asks, and why
   recollect route - --maps maps/ --json < urls.txt       one JSON line per URI
-  recollect route - --target-recall 95% --json < urls.txt  as many archives as that takes
+  recollect route - --target-recall 95% --json < urls.txt  as many archives as needed
   recollect route http://example.com/ --maps maps/ --at 2005 --near 2y   as for a TimeGate
   recollect route http://example.com/logo.png --maps maps/ --referer http://example.com/
 """
@@ -150,8 +152,10 @@ Examples:
 @click.argument("uri")
 @click.option("--archives", "archives_file", help="List of archives: MemGator's archives.json, or TOML.")
 @click.option("--maps", "maps_dir", help="Directory with one map or filter per archive, named by its id.")
-@click.option("--top-k", type=int, help="Ask at most so many archives, the most promising first.")
-@click.option("--target-recall", type=SHARE, help="Ask archives in order of chance until this share is expected.")
+@click.option("--top-k", type=int, help="Ask at most N archives, the most promising first.")
+@click.option(
+    "--target-recall", type=SHARE, help="Ask archives by probability until this share of the holdings is expected."
+)
 @click.option("--at", type=DATE, help="The datetime a TimeGate is asked for: 2005, 2005-06-01.")
 @click.option("--near", type=DURATION, help="With --at: skip archives with captures only further away, like 2y.")
 @click.option("--referer", default="", help="The page that embeds URI.")
@@ -167,7 +171,7 @@ def route(
     referer: str,
     as_json: bool,
 ) -> int:
-    """Explain whom a lookup of URI would ask: each archive, the decision, the key that decided, and the chance that it
+    """Explain which archives a lookup of URI asks: the decision, the deciding key, and the probability that the archive
     holds the URI. Sends no requests."""
     from recollect.aggregator.explain import decision_json, reason_words
     from recollect.aggregator.maps import Maps
@@ -183,7 +187,7 @@ def route(
     maps = Maps.open(maps_dir, archives)
     world = World(archives, maps if maps.maps else None)
     for problem in maps.problems:
-        talk(f"map left out: {problem}")
+        talk(f"ignored map: {problem}")
     page = page_of(referer)
     holders = page_holders(maps.evidence(page)) if page else {}
     for one in lines_of("-") if uri == "-" else [uri]:
@@ -228,22 +232,34 @@ Examples:
 
 @click.command("replay", epilog=_REPLAY_EPILOG)
 @click.argument("log", nargs=-1, required=True)
-@click.option("--archives", "archives_file", help="List of archives; those the log names if not given.")
+@click.option("--archives", "archives_file", help="List of archives.  [default: those in the log]")
 @click.option("--maps", "maps_dir", help="Directory of the maps to route by.")
-@click.option("--truth", "truth_dir", help="Directory of maps that tell what the archives hold, if the log does not.")
-@click.option("--top-k", type=int, help="Ask at most so many archives, the most promising first.")
+@click.option("--truth", "truth_dir", help="Directory of maps of what the archives hold, if the log does not say it.")
+@click.option("--top-k", type=int, help="Ask at most N archives, the most promising first.")
 @click.option("--estimate", is_flag=True, help="Also route by one estimate with --target-recall, and with referers.")
-@click.option("--near", type=DURATION, help="Also route TimeGates by maps of times, skipping what is further away.")
-@click.option("--explore", type=float, default=0.05, show_default=True, help="Share that asks against the model.")
+@click.option(
+    "--near",
+    type=DURATION,
+    help="Also route TimeGates by maps with times; skip archives with captures only further away.",
+)
+@click.option(
+    "--explore",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="Share of skipped lookups that are asked nevertheless.",
+)
 @click.option(
     "--target-recall",
     type=click.FloatRange(0, 1),
     default=0.95,
     show_default=True,
-    help="Share of what each archive holds that it must be asked for.",
+    help="Recall to reach for each archive.",
 )
-@click.option("--latency", type=float, default=0.5, show_default=True, help="Seconds where the log tells none.")
-@click.option("--seed", type=int, default=1, show_default=True, help="For the chance of exploring.")
+@click.option(
+    "--latency", type=float, default=0.5, show_default=True, help="Seconds per request where the log has none."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random numbers for exploring.")
 @json_option
 def replay(
     log: tuple[str, ...],
@@ -259,7 +275,7 @@ def replay(
     seed: int,
     as_json: bool,
 ) -> int:
-    """What each way of routing would have cost and found: requests, recall and latency over the lookups of LOG."""
+    """Simulate routing over the lookups of LOG: requests, recall and latency of each method."""
     from recollect.aggregator.maps import Maps
     from recollect.aggregator.replay import WAYS, read_log
     from recollect.aggregator.replay import replay as run
@@ -281,7 +297,7 @@ def replay(
     maps = Maps.open(maps_dir, known) if maps_dir else None
     truth = Maps.open(truth_dir, known) if truth_dir else None
     for problem in problems[:10]:
-        talk(f"left out: {problem}")
+        talk(f"ignored: {problem}")
     with progress_bar() as on_progress:
         tallies = run(
             lookups,
@@ -341,7 +357,7 @@ def _show_ways(ways: list[Tally], lookups: int, archives: int) -> None:
     emit_table(
         ("way", "requests", "a lookup", "saved", "recall", "wasted", "median s", "p95 s", *(("closest",) * timed)),
         rows,
-        title=f"{lookups:,} lookups, {archives} archives",
+        title=f"{counted(lookups, 'lookup')}, {archives} archives",
         right=range(1, 8 + timed),
     )
 
@@ -355,7 +371,7 @@ def _show_targets(promises: list[Tally], broadcast: Tally) -> None:
     emit_table(
         ("target", "saved", "recall", "lowest of an archive"),
         rows,
-        title="What was learned, by the recall promised for every archive",
+        title="Learned routing, by the target recall of every archive",
         right=range(4),
     )
 

@@ -12,7 +12,7 @@ from recollect.cli.engines import Describing, taken_engine, where_options
 from recollect.cli.forms import asked_of, form_options, say_notes
 from recollect.cli.profile import filter_options, resource_options
 from recollect.datetimes import format_day
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
     from recollect.profiles.statistics.stats import Stats
@@ -21,7 +21,7 @@ _EXAMPLES = """\b
 Examples:
   recollect stats index.cdxj.gz
   recollect stats indexes/ --status 200 --media-type text/html
-  recollect stats map.ukvs                     fewer tables: a map has no times and statuses
+  recollect stats map.ukvs                     fewer tables: a map has no times or statuses
   recollect stats indexes/ --json > stats.json
   recollect stats hdfs:///cdx/ --engine spark --master yarn
 """
@@ -37,7 +37,7 @@ _MEDIA_ROWS = 15
 @where_options
 @json_option
 def stats(inputs: tuple[str, ...], **options: Any) -> int:
-    """Describe an archive: sizes, growth, statuses, the shape of its URI tree, the cost of each policy.
+    """Show statistics of an archive: sizes, growth, statuses, the shape of its URI tree, the cost of each policy.
 
     INPUT is what `recollect profile` reads: indexes, lists, WARCs, or one map. The tables are those of the MementoMap
     paper (2019) and of the CDX summarization paper (2015).
@@ -226,9 +226,7 @@ Examples:
 
 
 @click.command("overlap", epilog=_OVERLAP_EXAMPLES)
-@click.option(
-    "--holdings", required=True, metavar="MAP", help="A map, or an index (then URI-Rs are counted instead of keys)."
-)
+@click.option("--holdings", required=True, metavar="MAP", help="A map, or an index (counts URI-Rs instead of keys).")
 @click.option(
     "--accesses", required=True, multiple=True, metavar="LOG", help="An access log or list of URIs. Repeatable."
 )
@@ -236,7 +234,7 @@ Examples:
 @temp_dir_option
 @json_option
 def overlap(holdings: str, accesses: tuple[str, ...], temp_dir: str | None, as_json: bool, **options: Any) -> int:
-    """Show what is archived against what is asked for: how many URIs with so many mementos were asked for so often."""
+    """Compare what is archived with what is requested: URIs by number of mementos and number of requests."""
     from recollect.profiles.statistics.overlap import overlap as compare
 
     found = compare(holdings, accesses, asked=asked_of(options), temp_dir=temp_dir)
@@ -248,8 +246,8 @@ def overlap(holdings: str, accesses: tuple[str, ...], temp_dir: str | None, as_j
         _table(f"Mementos (rows) against accesses (columns), in {what}", ["", *found.columns], rows)
         share = 100 * found.accessed_and_held / max(found.accessed_keys, 1)
         click.echo(
-            f"{found.accesses:,} accesses of {found.accessed_keys:,} {what}, of which {found.accessed_and_held:,} "
-            f"({share:.2f}%) are held; {found.held_keys:,} held in all"
+            f"{counted(found.accesses, 'request')} for {found.accessed_keys:,} {what}, of which "
+            f"{found.accessed_and_held:,} ({share:.2f}%) are held; {found.held_keys:,} held in all"
         )
         say_notes(found.notes)
     for problem in found.problems[:5]:

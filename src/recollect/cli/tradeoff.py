@@ -22,25 +22,27 @@ Examples:
   recollect tradeoff map.ukvs --json | jq '.sets[] | [.bytes, .accuracy]'    maps with hashed sets, by bytes
 
 \b
-The first panel has keys per URI-R as its axis: the line is compaction by budget at many sizes, the diamonds are the 36
-pairs of weights of the MementoMap paper. The second panel has the bytes of the compressed file as its axis and adds
-maps with hashed sets (compact --sets). With a log, maps learn from one half of it and are judged by the other. MAP must
-not have been compacted before.
+The first panel shows accuracy by keys per URI-R: the line is compaction by budget at many sizes, the diamonds are the
+36 pairs of weights of Alam et al. (2019). The second panel shows accuracy by bytes of the compressed file and adds maps
+with hashed sets (compact --sets). With a log, maps are made from one half of it and evaluated on the other. MAP must
+not be a compacted map.
 """
 
 
 @click.command(epilog=TRADEOFF_EPILOG)
 @click.argument("source", metavar="MAP")
-@click.option("-o", "--output", metavar="FILE", help="A file that ends in .svg, .html or .json.")
-@click.option("--lookups", multiple=True, metavar="LOG", help="What people ask for; repeatable.  [default: a guess]")
+@click.option("-o", "--output", metavar="FILE", help="Output file: .svg, .html or .json.")
+@click.option(
+    "--lookups", multiple=True, metavar="LOG", help="Log of lookups. Repeatable.  [default: a built-in prior]"
+)
 @form_options("lookups")
-@click.option("--sizes", type=click.IntRange(3, 1000), default=40, show_default=True, help="How many budgets to try.")
-@click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: the cores there are]")
-@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be read.")
+@click.option("--sizes", type=click.IntRange(3, 1000), default=40, show_default=True, help="Number of budgets to try.")
+@click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: all cores]")
+@click.option("--strict", is_flag=True, help="Stop at the first unreadable line.")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 def tradeoff(source: str, output: str | None, **options: Any) -> int:
-    """Show how accurate a map would be at every size, and where its knee is."""
+    """Plot the accuracy of a map against its size, and find the knee of the curve."""
     kind = Path(output).suffix.lower() if output else ""
     if kind not in ("", ".svg", ".html", ".htm", ".json") or (output and not kind):
         raise UsageError("no picture of that kind", where=str(output), hint="end the name in .svg, .html or .json")

@@ -17,6 +17,7 @@ from recollect.cli.watchpages import COMMANDS
 from recollect.cli.watchtools import data_option, example, open_store, percent, refuse_private, secret_of, site_uri
 from recollect.datetimes import format_iso
 from recollect.errors import UsageError
+from recollect.quantities import counted
 
 if TYPE_CHECKING:
     from recollect.archives.client import ArchiveClient
@@ -43,7 +44,7 @@ _POLL = 60.0
 
 @click.group(epilog=EPILOG)
 def watch() -> None:
-    """Know which sites are in danger, notice when one is lost, get it back."""
+    """Watch live sites, report when one is in danger or lost, and recover it."""
 
 
 for _command in COMMANDS:
@@ -66,7 +67,7 @@ private_option = click.option("--allow-private", is_flag=True, help="Allow sites
 def check_command(
     uri: str, sample: int, archives: str | None, allow_private: bool, output: str | None, as_json: bool
 ) -> int:
-    """Say what share of the live site URI would come back if it were lost today."""
+    """Estimate what share of the live site URI could be recovered if it were lost today."""
     with progress_bar() as progress:
         report = asyncio.run(_check(site_uri(uri), sample, archives, allow_private, progress))
     if output is not None:
@@ -98,7 +99,7 @@ def check_command(
 @private_option
 @click.option("--email", default="", help="Address for notices.")
 @click.option("--webhook", default="", help="Address that notices are posted to, as JSON.")
-@click.option("--now", type=DATE, hidden=True, help="The time it is, for simulations.")
+@click.option("--now", type=DATE, hidden=True, help="Simulated current time.")
 def add_command(
     uri: str,
     folder: str,
@@ -131,7 +132,7 @@ def add_command(
 @click.argument("uri")
 @data_option
 def remove_command(uri: str, folder: str) -> int:
-    """Watch the site URI no longer; its observations are deleted, recoveries stay."""
+    """Stop watching the site URI. Deletes its observations, keeps its recoveries."""
     with open_store(folder) as store:
         if not store.remove(site_uri(uri)):
             raise UsageError("this site is not watched", where=uri, hint="recollect watch status --data DIR")
@@ -150,7 +151,7 @@ def remove_command(uri: str, folder: str) -> int:
 )
 @data_option
 @click.option("--once", is_flag=True, help="Visit what is due, then end.")
-@click.option("--now", type=DATE, help="The time it is, for simulations; implies --once.")
+@click.option("--now", type=DATE, help="Simulated current time; implies --once.")
 @click.option("--canary", "canaries", multiple=True, metavar="URL", help="A site that always answers; may be repeated.")
 @click.option("--smtp", default="", metavar="HOST:PORT", help="Mail server; without one, mails are files in outbox/.")
 @click.option("--from-address", default="", help="Sender of the mails.")
@@ -171,7 +172,7 @@ def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **
                 done = asyncio.run(_rounds(store, given, lambda: now or datetime.now(UTC), progress, once=True))
             _show_round(done, as_json)
             return 3 if done.failures else 0
-        talk(f"{len(store.sites()):,} sites are watched; Ctrl-C ends")
+        talk(f"{counted(len(store.sites()), 'site')} are watched; Ctrl-C ends")
         asyncio.run(_rounds(store, given, lambda: datetime.now(UTC), lambda _: None, once=False, as_json=as_json))
     return 0
 
@@ -361,7 +362,10 @@ async def _check(uri: str, sample: int, archives: str | None, allow_private: boo
 
 def _show_check(report: Check) -> None:
     whole = report.whole
-    talk(f"If {report.site} were lost today, {percent(whole.share)} of {whole.total:,} resources would come back.")
+    talk(
+        f"If {report.site} were lost today, {percent(whole.share)} of its "
+        f"{counted(whole.total, 'resource')} would come back."
+    )
     rows = [
         (
             group.name,

@@ -10,8 +10,9 @@ from recollect.cli.console import emit_json, emit_table, json_option, talk
 from recollect.cli.types import DATE
 from recollect.cli.watchtools import data_option, example, open_store, percent
 from recollect.errors import UsageError
+from recollect.quantities import counted
 
-now_option = click.option("--now", type=DATE, help="The time it is, for simulations.")
+now_option = click.option("--now", type=DATE, help="Simulated current time.")
 
 
 def _write(output: str, content: bytes) -> None:
@@ -33,7 +34,7 @@ def feed_command(folder: str, output: str, now: datetime | None) -> int:
         sites = {site.uri: site for site in store.sites()}
         notices = store.notices()
     _write(output, atom(sites, notices, now or datetime.now(UTC)))
-    talk(f"{output}: {len(notices):,} notices")
+    talk(f"{output}: {counted(len(notices), 'notice')}")
     return 0
 
 
@@ -49,7 +50,7 @@ def dashboard_command(folder: str, output: str, now: datetime | None) -> int:
     with open_store(folder, read_only=True) as store:
         board = board_of(store, now or datetime.now(UTC))
     _write(output, dashboard_page(board).encode())
-    talk(f"{output}: {len(board.lines):,} sites")
+    talk(f"{output}: {counted(len(board.lines), 'site')}")
     return 0
 
 
@@ -105,12 +106,12 @@ async def _serve(folder: str, host: str, port: int) -> None:
 
 
 @click.command("evaluate", epilog=example("evaluate", "evaluate --lives 1000 --seed 7 --json"))
-@click.option("--lives", default=200, show_default=True, type=click.IntRange(2), help="Lives of each kind.")
+@click.option("--lives", default=200, show_default=True, type=click.IntRange(2), help="Simulated sites of each kind.")
 @click.option("--sites", default=80, show_default=True, type=click.IntRange(2), help="Generated sites with pages.")
-@click.option("--seed", default=1, show_default=True, help="Another number gives other lives and pages.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the random numbers.")
 @json_option
 def evaluate_command(lives: int, sites: int, seed: int, as_json: bool) -> int:
-    """Measure false alarms and days to detection on synthetic lives and generated pages; exit with 1 if too bad."""
+    """Measure false alarms and days to detection on simulated sites and pages; exit with 1 above the limits."""
     from recollect.watch.evaluate import evaluate
 
     done = evaluate(lives, sites, seed)

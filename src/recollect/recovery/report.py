@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from recollect import __version__
 from recollect.datetimes import format_iso, parse_timestamp
+from recollect.quantities import counted
 from recollect.recovery.diagram import diagram_svg
 from recollect.recovery.journal import Journal
 from recollect.recovery.measure import Difference
@@ -343,7 +344,7 @@ def _head(report: Report) -> str:
     if report.outside:
         said += f" Needed from other hosts and not asked for: {len(report.outside):,}."
     if report.efficiency is not None:
-        said += f" {report.total_requests:,} requests, {report.efficiency:.2f} resources per request."
+        said += f" {counted(report.total_requests, 'request')}, {report.efficiency:.2f} resources per request."
     words.append(f"<p>{said}</p>")
     if report.ended_at:
         since = f"{report.ended_at:%d %B %Y}"
@@ -421,7 +422,8 @@ def _elsewhere(report: Report) -> str:
     hosts = [[escape(host), f"{count:,}"] for host, count in report.outside_hosts.items()]
     rows = [[escape(uri), escape(page)] for uri, page in report.outside]
     return (
-        f"<h2>Needed from other hosts</h2><p>The pages embed {len(report.outside):,} resources of other hosts. "
+        f"<h2>Needed from other hosts</h2><p>The pages embed "
+        f"{counted(len(report.outside), 'resource')} of other hosts. "
         f"<code>--assets anywhere</code> would ask the archives for these {len(report.outside):,} too.</p>"
         + _table(["host", "resources"], hosts, (1,))
         + "<details><summary>All of them</summary>"
@@ -463,7 +465,7 @@ def _resources(report: Report) -> str:
 
     rows = [row(resource) for resource in report.resources]
     table = _table(["URL", "type", "archive", "captured"], rows)
-    return f"<details><summary>All {len(rows):,} resources</summary>{table}</details>"
+    return f"<details><summary>All {counted(len(rows), 'resource')}</summary>{table}</details>"
 
 
 # Files ---------------------------------------------------------------------------------------------------------------

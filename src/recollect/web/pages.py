@@ -21,6 +21,7 @@ from recollect.aggregator.service import Aggregator, Answer, Lookup
 from recollect.archives.registry import Archive
 from recollect.errors import RecollectError
 from recollect.formats.timemap import MEDIA_TYPES, Mementos, Place
+from recollect.quantities import counted
 from recollect.web.timeline import COLOURS, MONTHS, day, in_order, timeline
 
 LISTED_PER_YEAR = 60
@@ -39,7 +40,7 @@ def home_page(archives: Sequence[Archive], root: str = "") -> str:
         + "<p>Type the address of a page, also of one that is long gone. Recollect asks the web archives that may hold "
         "it, and shows all captures on one timeline.</p>"
         + _form("", root)
-        + f'<p class="note">{_count(len(asked), "archive")} can be asked:</p><ul>{names}</ul></main>'
+        + f'<p class="note">{counted(len(asked), "archive")} can be asked:</p><ul>{names}</ul></main>'
         + _foot(root)
     )
 
@@ -70,7 +71,7 @@ async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place, de
     root = escape(urlsplit(place.base).path)
     yield _head(f"Captures of {lookup.uri_r}", root, _form(lookup.uri_r, root))
     count = sum(decision.ask for decision in aggregator.route(lookup.uri_r, lookup.chosen))
-    asked = f"Asking {_count(count, 'archive')} about <b>{escape(lookup.uri_r)}</b>"
+    asked = f"Asking {counted(count, 'archive')} about <b>{escape(lookup.uri_r)}</b>"
     yield f'<section class="card asking" role="status"><h2>{asked}</h2><ul>'
     asking = asyncio.ensure_future(aggregator.timemaps(replace(lookup, on_outcome=arrived.put_nowait)))
     try:
@@ -94,7 +95,7 @@ async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place, de
 
 
 def _answered(outcome: Outcome, names: dict[str, str]) -> str:
-    said = _count(outcome.count, "capture") if outcome.kind is OutcomeKind.MEMENTOS else outcome.error or "none"
+    said = counted(outcome.count, "capture") if outcome.kind is OutcomeKind.MEMENTOS else outcome.error or "none"
     return f"<b>{escape(names.get(outcome.archive, outcome.archive))}</b> {escape(said)}"
 
 
@@ -129,10 +130,10 @@ def _summary(answer: Answer, place: Place) -> str:
     warning = ""
     if answer.failed or answer.unheard:
         count = len({o.archive for o in answer.failed} | {d.archive for d in answer.unheard})
-        warning = f'<p class="warning">This may not be all: {_count(count, "archive")} did not answer.</p>'
+        warning = f'<p class="warning">This may not be all: {counted(count, "archive")} did not answer.</p>'
     return (
         '<section class="card summary">'
-        f"<h2>{_count(len(mementos), 'capture')} in {_count(holders, 'archive')}</h2>"
+        f"<h2>{counted(len(mementos), 'capture')} in {counted(holders, 'archive')}</h2>"
         f"<p>of {shown}</p>"
         f'<p>from <a href="{escape(first.uri)}" rel="noreferrer">{day(first.captured_at)}</a> '
         f'to <a href="{escape(last.uri)}" rel="noreferrer">{day(last.captured_at)}</a></p>'
@@ -168,7 +169,7 @@ def _archives(answer: Answer, names: dict[str, str]) -> str:
             f'<td class="number">{time}</td><td class="why">{why}</td></tr>'
         )
     asked = sum(decision.ask for decision in answer.decisions)
-    title = f"{_count(asked, 'archive')} asked, {len(answer.decisions) - asked} skipped"
+    title = f"{counted(asked, 'archive')} asked, {len(answer.decisions) - asked} skipped"
     cached = "" if answer.cache == "miss" else f' <span class="note">from the cache ({escape(answer.cache)})</span>'
     return (
         f'<section class="card"><h3>{title}{cached}</h3><div class="scroll"><table class="archives"><thead><tr>'
@@ -256,7 +257,3 @@ def _form(uri: str, root: str) -> str:
 def _foot(root: str) -> str:
     links = f'<a href="{root}/archives">archives</a> · <a href="{root}/about">about</a>'
     return f"<footer>Recollect {escape(__version__)} · {links}</footer></body></html>\n"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"1 {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from recollect.formats.timemap import Mementos
+from recollect.quantities import counted
 
 BINS = 100
 LEFT, RIGHT, ROW, BARS, TOP = 176, 14, 26, 64, 22
@@ -175,4 +176,4 @@ def day(at: datetime) -> str:
 
 
 def _captures(count: int) -> str:
-    return "1 capture" if count == 1 else f"{count:,} captures"
+    return "1 capture" if count == 1 else f"{counted(count, 'capture')}"

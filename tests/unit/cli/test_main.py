@@ -121,11 +121,11 @@ def raising(error: BaseException) -> Callable[[], object]:
         (RecollectError("what", where="where", why="why", hint="do"), 1, "recollect: what: where: why\nhint: do\n"),
         (UsageError("what"), 2, "recollect: what\n"),
         (FileNotFoundError(2, "No such file or directory", "x.txt"), 2, "recollect: no such file: x.txt\nhint: check"),
-        (PermissionError(13, "Permission denied", "x"), 1, "recollect: not allowed: x: Permission denied\nhint:"),
-        (OSError(28, "No space left on device"), 1, "recollect: cannot go on: No space left on device\nhint: free"),
+        (PermissionError(13, "Permission denied", "x"), 1, "recollect: permission denied: x: Permission denied\nhint:"),
+        (OSError(28, "No space left on device"), 1, "recollect: cannot continue: No space left on device\nhint: free"),
         (MemoryError(), 1, "recollect: out of memory\nhint:"),
-        (KeyboardInterrupt(), 130, "recollect: interrupted\nhint: nothing half-written"),
-        (ZeroDivisionError("x"), 1, "recollect: unexpected ZeroDivisionError\nhint: this is a fault in recollect"),
+        (KeyboardInterrupt(), 130, "recollect: interrupted\nhint: no incomplete"),
+        (ZeroDivisionError("x"), 1, "recollect: unexpected ZeroDivisionError\nhint: this is a bug in recollect"),
     ],
 )
 def test_errors_become_words_and_exit_codes(
@@ -167,7 +167,7 @@ def test_a_full_disk_is_told_and_fails() -> None:
         command = [*RECOLLECT, "surt", "http://example.com/"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60)
     assert done.returncode == 1
-    assert done.stderr.startswith(b"recollect: cannot go on: No space left on device\nhint:")
+    assert done.stderr.startswith(b"recollect: cannot continue: No space left on device\nhint:")
     assert b"Exception ignored" not in done.stderr
 
 
@@ -180,7 +180,7 @@ def test_ctrl_c_ends_with_130_and_no_traceback() -> None:
     ours.send_signal(signal.SIGINT)
     _, errors = ours.communicate(timeout=30)
     assert ours.returncode == 130
-    assert errors.strip() == b"recollect: interrupted\nhint: nothing half-written was left behind"
+    assert errors.strip() == b"recollect: interrupted\nhint: no incomplete output was left"
 
 
 def test_output_in_a_narrow_encoding_is_escaped_not_lost() -> None:

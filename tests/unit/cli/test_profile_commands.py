@@ -174,7 +174,7 @@ def test_verify_says_all_found_or_names_each_miss(
     out, err = capsys.readouterr()
     assert f"missed: {index}:3: the map says no: com,x)/b?q" in out
     assert "wrong count: com,x)/a: the map says 5/1, the input has 2/1" in out
-    assert "2 NOT found; 1 counts compared, 1 WRONG" in err
+    assert "2 NOT found; 1 count compared, 1 WRONG" in err
     assert run(["verify", str(target), str(index), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["missed"] == 2
 

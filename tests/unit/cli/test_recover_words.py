@@ -48,7 +48,7 @@ def test_a_status_in_one_line() -> None:
     )
     assert status_words(status) == (
         "pages + assets: found 3 + 4, left 1 + 0, missing 0 + 2"
-        " · 12 s to go · ia asks us to wait 30 s · 9 requests · ia 91 left"
+        " · 12 s to go · ia pauses for 30 s · 9 requests · ia 91 left"
     )
     assert status_words(Status("listing", listed=1234)) == "listing: 1,234 captures"
 

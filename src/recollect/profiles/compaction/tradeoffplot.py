@@ -16,7 +16,7 @@ from math import ceil, floor, log10
 from typing import Any
 
 from recollect.profiles.compaction.tradeoff import Point, Tradeoff
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 
 WIDTH, HEIGHT = 800, 520
 LEFT, RIGHT, TOP, BOTTOM = 70, 24, 64, 62
@@ -147,12 +147,12 @@ def _accuracy(point: Point) -> float:
 
 
 def _about_keys(result: Tradeoff) -> str:
-    known = f"{result.keys:,} keys for {result.uri_rs:,} URI-Rs"
+    known = f"{counted(result.keys, 'key')} for {counted(result.uri_rs, 'URI-R')}"
     if result.knee is None:
         return f"{known}. The curve has no knee: accuracy rises evenly with size."
     right = f"{_percent(result.knee.accuracy)} of lookups are answered right"
     return (
-        f"{known}. Beyond {_percent(result.knee.cost)} ({result.knee.keys:,} keys), where {right}"
+        f"{known}. Beyond {_percent(result.knee.cost)} ({counted(result.knee.keys, 'key')}), where {right}"
         f"{'' if result.lookups else ' as expected without a log'}, more keys help little."
     )
 
@@ -164,8 +164,8 @@ def _method(result: Tradeoff) -> str:
 def _judged(result: Tradeoff) -> str:
     if result.lookups:
         return (
-            f"Accuracy is the share of {result.lookups:,} lookups answered right. Maps by budget learned from one half "
-            "of the log and were judged by the other; weights learn nothing and were judged by all of it."
+            f"Accuracy is the share of {counted(result.lookups, 'lookup')} answered correctly. Maps by budget are made "
+            "from one half of the log and evaluated on the other; weights do not use it and are evaluated on all."
         )
     return (
         "There was no log, so accuracy is what the built-in estimate expects of lookups of absent URIs. "
@@ -337,4 +337,4 @@ def _knee(scale: _Scale, knee: Point, budget: Sequence[Point]) -> list[str]:
 def _words(point: Point) -> str:
     how = "" if point.host_weight is None else f"weights {point.host_weight:g}/{point.path_weight:g}: "
     size = "" if point.bytes is None else f", {format_size(point.bytes)}"
-    return f"{how}{point.keys:,} keys{size}, {_percent(point.cost)} of cost, {_percent(point.accuracy)} right"
+    return f"{how}{counted(point.keys, 'key')}{size}, {_percent(point.cost)} of cost, {_percent(point.accuracy)} right"

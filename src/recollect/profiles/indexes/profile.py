@@ -33,6 +33,7 @@ from recollect.profiles.indexes.options import DIMENSIONS, ProfileOptions
 from recollect.profiles.indexes.scan import LINE_KINDS, ScanOptions, scan
 from recollect.profiles.indexes.select import Filter
 from recollect.profiles.indexes.sinks import Sink, SortedSink, Totals
+from recollect.quantities import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -347,7 +348,7 @@ def refuse_empty(options: ProfileOptions, amount: int, tally: Tally) -> None:
     """Raise if there is nothing in a profile: its map would say no to every question."""
     if amount or options.allow_empty:
         return
-    why = f"{tally.lines:,} lines read"
+    why = f"{counted(tally.lines, 'line')} read"
     for word, counter in (("filtered", tally.filtered), ("left out", tally.left_out), ("unreadable", tally.skipped)):
         if counter:
             named = ", ".join(f"{name} ×{count:,}" for name, count in counter.most_common(5))

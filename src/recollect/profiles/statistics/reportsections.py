@@ -17,6 +17,7 @@ from recollect.profiles.compaction.tradeoff import Point, Tradeoff
 from recollect.profiles.statistics.charts import Axis, Series, curves, number, percent, ranked, stacked
 from recollect.profiles.statistics.overlap import Overlap
 from recollect.profiles.statistics.stats import Overview, Stats
+from recollect.quantities import counted
 
 _KINDS = 7
 _LEAST_WRONG = 1e-4  # share of lookups at which a logarithmic axis of wrong answers ends
@@ -43,7 +44,7 @@ def page(name: str, style: str, found: Stats, parts: Sequence[tuple[str, str]], 
 
 
 def _lead(overview: Overview) -> str:
-    text = f"What this archive holds, from {overview.lines:,} lines of {_count(overview.files, 'file')}"
+    text = f"What this archive holds, from {counted(overview.lines, 'line')} of {counted(overview.files, 'file')}"
     if overview.first_capture and overview.last_capture:
         text += f", captured between {format_day(overview.first_capture)} and {format_day(overview.last_capture)}"
     return text + "."
@@ -307,14 +308,14 @@ def prices(found: Tradeoff | None) -> tuple[str, str] | None:
         ),
     ]
     judged = (
-        f"{found.lookups:,} lookups of the log"
+        f"{counted(found.lookups, 'lookup')} of the log"
         if found.lookups
         else "the lookups that are expected without a log (give --accesses)"
     )
     say = f"Size and accuracy of smaller maps, judged by {judged}. Nothing held is missed by any of them."
     if found.knee is not None:
         cost, right = _shares(found.knee)
-        say += f" A good compromise: {found.knee.keys:,} keys ({cost}), {right} right."
+        say += f" A good compromise: {counted(found.knee.keys, 'key')} ({cost}), {right} right."
         series.append(Series("knee", [(found.knee.cost, found.knee.accuracy)], marks=True))
     named = [("budget", point) for point in found.budget] + [("sets", point) for point in found.sets]
     named += [(f"weights {_weights(point)}", point) for point in found.weights]
@@ -381,10 +382,11 @@ def accessed(found: Overlap | None) -> tuple[str, str] | None:
         rows.append(f"<tr><td>{escape(row)}</td>{cells}</tr>")
     head = "".join(f"<th>{escape(column)}</th>" for column in found.columns)
     share = found.accessed_and_held / max(found.accessed_keys, 1)
-    return "What is held against what is asked for", (
-        f'<p class="say">{found.accesses:,} accesses to {found.accessed_keys:,} {what}; {found.accessed_and_held:,} of '
-        f"them ({percent(round(share, 4))}) are held. Rows: captures of a URI; columns: accesses. The column “Zero” is "
-        "held and never asked for, the row “Zero” asked for and not held.</p>"
+    return "Holdings and requests", (
+        f'<p class="say">{counted(found.accesses, "request")} for {found.accessed_keys:,} {what}; '
+        f"{found.accessed_and_held:,} of them ({percent(round(share, 4))}) are held. "
+        "Rows: captures of a URI; columns: requests. The column “Zero” is held and never requested, the row “Zero” is "
+        "requested and not held.</p>"
         f'<div class="scroll"><table class="matrix"><tr><th></th>{head}</tr>{"".join(rows)}</table></div>'
     )
 
@@ -458,7 +460,3 @@ def _word(cell: object) -> str:
 
 def _room(most: float) -> float:
     return most * 1.05 or 1.0
-
-
-def _count(amount: int, noun: str) -> str:
-    return f"{amount:,} {noun}" + ("" if amount == 1 else "s")

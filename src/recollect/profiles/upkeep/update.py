@@ -38,6 +38,7 @@ from recollect.profiles.upkeep.exclusion import Exclusions, read_exclusions, wit
 from recollect.profiles.upkeep.patch import patch
 from recollect.profiles.upkeep.state import Kept, State, load, locked, save, sweep
 from recollect.profiles.upkeep.stock import Change, Print, compare, find_indexes, print_of, tail_of
+from recollect.quantities import counted
 
 REBUILD_SHARE = 0.1  # of the captures, added since the last full build
 RESERVE = 0.02  # of the budget, left by a full build for what is added
@@ -311,7 +312,7 @@ class _Run:
             raise NotProven(
                 "the new map misses what the indexes hold",
                 where=str(done.misses[0]) if done.misses else "",
-                why=f"{done.missed:,} lookups",
+                why=f"{counted(done.missed, 'lookup')}",
                 hint="the published map stays as it is; run it again, and report this if it stays",
             )
 
