@@ -28,6 +28,7 @@ $(BASE_STAMP): pyproject.toml constraints.txt
 	$(BIN)/python scripts/compiler.py
 	$(PIP) setuptools Cython
 	$(PIP) --no-build-isolation -e .
+	$(BIN)/python -m compileall -q src
 	touch $@ $(KERNEL_STAMP)
 
 $(KERNEL_STAMP): $(BASE_STAMP) $(KERNELS)

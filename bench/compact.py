@@ -23,6 +23,7 @@ from mementomap.cli import compact as reference
 
 import mapdata
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
+from shell import environment
 
 KEYS, ROUNDS, WANTED = 1_500_000, 3, 40.0
 PAIRS = ((4.0, 2.0), (1.0, 1.0), (0.25, 0.25))
@@ -70,7 +71,6 @@ def compare(path: Path) -> float:
     worst = float("inf")
     with tempfile.TemporaryDirectory() as folder:
         out, other = Path(folder) / "ours", Path(folder) / "reference"
-        compact_by_weights(path, out)  # compiles, or loads what was compiled before
         for host, path_weight in PAIRS:
             weights = Weights(host, path_weight)
             seconds, result = best(lambda weights=weights: compact_by_weights(path, out, weights))
@@ -103,9 +103,9 @@ def commands(path: Path, out: Path, other: Path) -> None:
     programs = Path(sys.executable).parent
     ours = [str(programs / "recollect"), "compact", str(path), "-o", str(out), "-q"]
     theirs = [str(programs / "mementomap"), "compact", "--hcf", "4", "--pcf", "2", str(path), str(other)]
-    quick, _ = best(lambda: subprocess.run(ours, check=True))
+    quick, _ = best(lambda: subprocess.run(ours, check=True, env=environment()))
     started = time.perf_counter()
-    subprocess.run(theirs, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(theirs, check=True, env=environment(), stdout=subprocess.DEVNULL)
     slow = time.perf_counter() - started
     print(f"commands, start of the interpreter included: {slow:.2f} s and {quick:.2f} s, {slow / quick:.0f}x")
 

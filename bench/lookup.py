@@ -21,6 +21,7 @@ from mementomap.cli import lookup as reference
 import mapdata
 from recollect.profiles.maps.bulk import PIECE, bulk_lookup
 from recollect.profiles.maps.lookup import MementoMap
+from shell import environment
 
 KEYS, LOOKUPS, LARGE, ROUNDS = 1_000_000, 100_000, 10_000_000, 5
 REFERENCE_LOOKUPS = 10_000
@@ -90,7 +91,7 @@ def commands(path: Path, surts: list[bytes]) -> None:
     seconds = []
     for command in (ours, theirs):
         started = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, env=environment(), stdout=subprocess.DEVNULL)
         seconds.append(time.perf_counter() - started)
     slow = seconds[1] * LOOKUPS / REFERENCE_LOOKUPS
     ratio = slow / seconds[0]

@@ -55,7 +55,7 @@ _PUBLIC: dict[str, str] = {
     "TimeMap": "recollect.formats.timemap",
     "tradeoff": "recollect.profiles.compaction.tradeoff",
     "uri_key": "recollect.uris",
-    "validate": "recollect.formats.ukvs",
+    "validate": "recollect.formats.ukvs.faults",
     "verify": "recollect.profiles.statistics.verify",
     "Weights": "recollect.profiles.compaction.weights",
     "write_report": "recollect.profiles.statistics.report",

@@ -14,7 +14,7 @@ from engine_world import SMALL, lines, said_by
 from recollect.errors import RecollectError, UsageError
 from recollect.formats.logs import LogEntry
 from recollect.formats.parts import part_names
-from recollect.formats.ukvs import validate
+from recollect.formats.ukvs.faults import validate
 from recollect.profiles.compaction.budget import Budget, TooSmall, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import profile

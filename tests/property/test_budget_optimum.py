@@ -50,7 +50,7 @@ def tree_for(rows: dict[bytes, bytes]) -> KeyTree:
 def branches_for(rows: dict[bytes, bytes], asked: dict[bytes, float]) -> Branches:
     """Branches of a map; leaves below which people ask for something are branches too."""
     text = b"".join(b"%b %b\n" % row for row in sorted(rows.items()))
-    branches = branches_of(plain_of(np.frombuffer(text, np.uint8), "map"))
+    branches = branches_of(plain_of(memoryview(text), "map"))
     plain = np.flatnonzero(branches.rows.role == LEAF)
     below = [sorted(rows)[row].rstrip(b"/") + b"/new" for row in plain.tolist()]
     return branches.grown(plain[[asked[key] > 0 for key in below]])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.formats.ukvs import Header, MapFile, Writer, validate
+from recollect.formats.ukvs import Header, MapFile, Writer
+from recollect.formats.ukvs.faults import validate
 from recollect.profiles.maps.lookup import open_map
 from recollect.profiles.maps.samples import (
-    SCOPE,
     Listed,
     Observed,
     Probe,
@@ -23,6 +23,7 @@ from recollect.profiles.maps.samples import (
     sample_of,
     threshold,
 )
+from recollect.profiles.maps.samplescope import SAMPLE
 from recollect.uris import covers
 
 HOSTS = [b"com,a", b"com,a,b", b"com,c", b"uk,co,d", b"uk,co,d,e", b"uk,co", b"localhost", b"4,3,2,1", b"com,a:8080"]
@@ -127,6 +128,6 @@ def test_levels_are_depth_top_level_domain_registered_domain_and_host(key: bytes
 
 
 def write(path: Path, observed: Observed) -> None:
-    with Writer(path, Header(meta={"scope": SCOPE})) as writer:
+    with Writer(path, Header(meta={"scope": SAMPLE})) as writer:
         for record in records_of(observed):
             writer.write(record)

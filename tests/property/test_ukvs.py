@@ -14,7 +14,8 @@ from recollect.errors import FormatError
 from recollect.formats.blocks import BlockFile
 from recollect.formats.containers import atomic_output, open_input
 from recollect.formats.frequency import Count, Frequency
-from recollect.formats.ukvs import Header, Record, Writer, lenient, quote, read, unquote, validate
+from recollect.formats.ukvs import Header, Record, Writer, lenient, quote, read, unquote
+from recollect.formats.ukvs.faults import validate
 
 segments = st.text("ab-!%(z", min_size=1, max_size=3).map(str.encode)
 hosts = st.lists(st.sampled_from([b"com", b"x", b"y", b"a-b"]), min_size=1, max_size=3).map(b",".join)

@@ -23,7 +23,7 @@ from recollect.aggregator.routing import WILDCARD_CHANCE, Evidence, Reason, Sour
 from recollect.archives.registry import Archive
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import Frequency
-from recollect.formats.ukvs import MapFile, validate
+from recollect.formats.ukvs import MapFile
 
 if TYPE_CHECKING:
     from recollect.aggregator.routing import Answer
@@ -198,7 +198,7 @@ def _opened(found: FoundMap) -> ArchiveMap:
         for part in sorted(path.rglob("*.ukvs*")) if path.is_dir() else [path]:
             _check(part)
     from recollect.profiles.maps.lookup import MementoMap, open_map
-    from recollect.profiles.maps.samples import is_sample
+    from recollect.profiles.maps.samplescope import is_sample
 
     holdings = open_map(path)
     header = holdings.header
@@ -237,6 +237,8 @@ def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:
 def _check(path: Path) -> None:
     """Raise FormatError for a map that must not be believed."""
     if path.stat().st_size <= _CHECKED_WHOLE:
+        from recollect.formats.ukvs.faults import validate
+
         for fault in validate(path):
             if fault.code in _FATAL:
                 place = f"{path}:{fault.line}" if fault.line else str(path)

@@ -169,10 +169,8 @@ def _pattern_key(pattern: str) -> bytes:
 def load_archives(path: str | Path | None = None) -> tuple[Archive, ...]:
     """The archives of a file (`None`: the list that ships with the package), those to ignore included."""
     if path is None:
-        from importlib.resources import files
-
-        source = files("recollect.archives") / "archives.toml"
-        return _archives("archives.toml", source.read_bytes(), Path())
+        source = Path(__file__).with_name("archives.toml")
+        return _archives(source.name, source.read_bytes(), Path())
     if is_web_address(path):
         return _archives(str(path), _fetched(str(path)), Path())
     where = Path(path)

@@ -95,13 +95,12 @@ def compact(source: str, output: str, **options: Any) -> int:
     """
     if options["as_json"] and output == "-":
         raise UsageError("the map and the JSON report cannot both go to stdout", hint="give -o FILE")
-    from recollect.formats.detect import expect_map
+    from recollect.formats.mapfiles import expect_map
     from recollect.formats.outputs import refuse_inputs
 
     expect_map(source)
     refuse_inputs(output, options["lookups"])  # the map itself may be replaced
     problems: list[Problem] = []
-    options["asked"] = asked_of(options)
     engine = taken_engine(options, output)
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         on_problem = _stop_at_once if options["strict"] else problems.append
@@ -151,7 +150,7 @@ def _by_budget(engine: Engine, job: Compacting, options: dict[str, Any]) -> dict
             "a budget and weights cannot be combined", why=f"--{mixed[0].replace('_', '-')}", hint="use one of them"
         )
     budget = budget_of(options)
-    lookups = lookups_of(options["lookups"], options["asked"], job.on_problem)
+    lookups = lookups_of(options["lookups"], asked_of(options), job.on_problem)
     result = engine.compact_by_budget(job, budget, lookups)
     return {"by": "budget", **asdict(result), "cost": result.cost, "notes": lookups.notes() if lookups else []}
 

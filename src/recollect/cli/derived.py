@@ -99,7 +99,7 @@ def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: 
     A key becomes a void when it was requested often enough and never found (404, or no status in the log and no map has
     it). An empty subtree becomes one wildcard. A void never covers a held URI.
     """
-    from recollect.formats.detect import expect_map
+    from recollect.formats.mapfiles import expect_map
     from recollect.profiles.compaction.voids import make_voids
 
     for name in maps:

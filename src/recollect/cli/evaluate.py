@@ -64,7 +64,7 @@ def evaluate(
 
     Give --holdings and --lookups more than once for several files; a folder or a glob works too.
     """
-    from recollect.formats.detect import expect_map
+    from recollect.formats.mapfiles import expect_map
     from recollect.profiles.statistics.evaluate import evaluate as measure
 
     for name in maps:

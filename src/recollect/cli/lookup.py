@@ -46,7 +46,7 @@ Answers: yes, no, unknown (a map of voids without a key for the URI, or a freque
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, as_json: bool, quiet: bool) -> int:
     """Look up URIs in maps: the deciding key, its frequency, and the answer yes, no or unknown."""
-    from recollect.formats.detect import expect_map
+    from recollect.formats.mapfiles import expect_map
     from recollect.profiles.maps.lookup import open_map
 
     paths, uris = _sorted_out(arguments)

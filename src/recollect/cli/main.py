@@ -6,13 +6,10 @@ become words and exit codes.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
-import traceback
 from contextlib import suppress
-from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -118,6 +115,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
             near = get_close_matches(name, COMMANDS, n=3)
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
             raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
@@ -152,20 +151,9 @@ def main(args: list[str] | None = None) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # A character that the terminal's encoding lacks is shown as an escape; it must not end the program.
         sys.stdout.reconfigure(errors="backslashreplace")
-    if sys.stderr is not None and sys.stderr.isatty():
-        kernels = logging.getLogger("recollect.kernels")
-        kernels.setLevel(logging.INFO)
-        kernels.addHandler(_FirstRun())
-    # Told to end (kill, a batch system's limit), we clean up as at Ctrl-C; the server has a handler of its own.
+    # SIGTERM (kill, a batch system's limit) cleans up as Ctrl-C does; the server has a handler of its own.
     signal.signal(signal.SIGTERM, _ended)
     sys.exit(run(args))
-
-
-class _FirstRun(logging.Handler):
-    """Says why the first run on a machine seems to do nothing for some seconds."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        click.echo("compiling for this machine: some seconds, on the first run only", err=True)
 
 
 def _ended(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -202,6 +190,8 @@ def run(args: list[str] | None = None) -> int:
         _complain("out of memory", "use a smaller input, or a machine with more memory")
         return 1
     except Exception as error:
+        import traceback
+
         traceback.print_exc()
         _complain(f"unexpected {type(error).__name__}", "this is a bug in recollect: please report the lines above")
         return 1

@@ -22,8 +22,9 @@ from recollect.cli.console import (
 )
 from recollect.cli.engines import engine_options, taken_engine
 from recollect.errors import UsageError
-from recollect.formats.ukvs import Fault, Header, Record
-from recollect.formats.ukvs import validate as faults_of
+from recollect.formats.ukvs import Header, Record
+from recollect.formats.ukvs.faults import Fault
+from recollect.formats.ukvs.faults import validate as faults_of
 from recollect.formats.ukvs.records import format_line, shown
 from recollect.model import Problem, ProgressCallback
 from recollect.quantities import counted
@@ -177,7 +178,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     Maps must have the same columns and the same policy. Unsorted maps are sorted first; - is stdin.
     """
     from recollect.datetimes import format_iso
-    from recollect.formats.detect import expect_map
+    from recollect.formats.mapfiles import expect_map
     from recollect.profiles.maps.merge import MergeOptions
 
     if as_json and output == "-":
@@ -266,7 +267,7 @@ def diff(old: str, new: str, limit: int, strict: bool, temp_dir: str | None, as_
 
     With --json each change is one line of JSON, all of them, and the last line is the summary.
     """
-    from recollect.formats.detect import expect_map
+    from recollect.formats.mapfiles import expect_map
     from recollect.profiles.maps.diff import diff_maps
 
     for name in (old, new):

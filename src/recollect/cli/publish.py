@@ -31,7 +31,7 @@ Then send the Link header in mementomap/link.txt with every response of the site
 def publish(map_path: str, folder: str, base_uri: str, page_keys: int, as_json: bool) -> int:
     """Write MAP as static files for any web server: well-known file, gzip and zstd, pages, index."""
     from recollect.datetimes import format_iso
-    from recollect.formats.detect import expect_map
+    from recollect.formats.mapfiles import expect_map
     from recollect.profiles.maps.publish import publish as write
 
     expect_map(map_path)

@@ -49,7 +49,7 @@ def tradeoff(source: str, output: str | None, **options: Any) -> int:
     if not output and not options["as_json"]:
         raise UsageError("nowhere to draw", hint="give -o tradeoff.svg, or --json")
     from recollect.formats.containers import atomic_output
-    from recollect.formats.detect import expect_map
+    from recollect.formats.mapfiles import expect_map
     from recollect.formats.outputs import refuse_inputs
     from recollect.profiles.compaction import tradeoff as measure
     from recollect.profiles.compaction import tradeoffplot

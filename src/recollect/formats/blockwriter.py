@@ -18,11 +18,13 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import zstandard
 from isal import isal_zlib
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # isal's own types call this an instance.
 IsalError: type[Exception] = isal_zlib.IsalError  # type: ignore[assignment]
@@ -55,6 +57,8 @@ class BlockWriter:
         self._compress: Callable[[bytes], bytes] = _bgzf_member if kind == BGZF else _zstd_frame
         self._kind = kind
         self._text = bytearray()
+        from concurrent.futures import ThreadPoolExecutor  # with `logging`: reading needs neither
+
         self._pool = ThreadPoolExecutor(WORKERS, "recollect-compress")
         self._pending: deque[tuple[int, Future[bytes]]] = deque()
         self._frames: list[tuple[int, int]] = []

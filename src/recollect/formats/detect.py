@@ -26,11 +26,7 @@ from recollect.errors import FormatError, UsageError
 from recollect.formats.cdx import Layout, parse_layout, usual_layout
 from recollect.formats.containers import BOM, InputStream, open_input
 from recollect.formats.forms import Asked, Form, Style, is_epoch, is_time
-from recollect.formats.logs import SAMPLE_BYTES, sample_lines
 from recollect.formats.parts import is_parted, parted_size
-from recollect.formats.strangers import describe, is_binary, is_checksums, is_locations
-from recollect.formats.warc import is_other_zip
-from recollect.formats.zipnum import lacks_newlines
 from recollect.model import Problem
 from recollect.uris import is_surt
 
@@ -89,7 +85,7 @@ class Source:
         return self.name or ("<stdin>" if self.path == "-" else self.path)
 
 
-_INDEXES = (Kind.CDXJ, Kind.WARC, Kind.ARC, Kind.WACZ, Kind.PARQUET)
+INDEXES = (Kind.CDXJ, Kind.WARC, Kind.ARC, Kind.WACZ, Kind.PARQUET)
 # What is not read from its beginning to its end.
 _NEEDS_A_FILE = (Kind.PARQUET, Kind.WACZ, Kind.MAP, Kind.PROFILE)
 _TELLING = (Kind.CDX, Kind.CDXJ, Kind.ZIPNUM)
@@ -190,18 +186,6 @@ def _refused(problem: Problem, on_problem: Callable[[Problem], None] | None, hin
     return []
 
 
-def expect_map(path: str) -> None:
-    """Raise UsageError if a file is plainly an index; its times would be read as frequencies."""
-    if path == "-" or not Path(path).is_file():
-        return
-    with open_input(path, lambda _damage: None) as stream:
-        head = stream.preview(HEAD, SAMPLE)
-    kind, layout = kind_of_text(head)
-    if b"!fields" not in head and (kind in _INDEXES or (kind is Kind.CDX and len(layout.letters) >= 9)):
-        hint = f"recollect profile {path} -o map.ukvs"
-        raise UsageError(f"{kind} where a map is expected", where=path, hint=hint)
-
-
 def not_a_map(path: str) -> str:
     """What a file is that is plainly no map, in words; empty for maps, broken ones too, and for what cannot be told."""
     if not Path(path).is_file():
@@ -257,10 +241,17 @@ def inspect(path: str, asked: Asked | None = None) -> Source:
     size = Path(path).stat().st_size
     with open_input(path, lambda _damage: None) as stream:
         source = inspect_stream(stream, path, size, asked)
-    if source.container == "gzip" and source.kind in (Kind.CDX, Kind.CDXJ) and lacks_newlines(path):
-        return replace(source, container="blocks")
-    if source.kind is Kind.WACZ and is_other_zip(path):
-        return replace(source, kind=Kind.UNKNOWN, what=describe(b"PK\x03\x04", []))
+    # What few files need is imported for them.
+    if source.container == "gzip" and source.kind in (Kind.CDX, Kind.CDXJ):
+        from recollect.formats.zipnum import lacks_newlines
+
+        return replace(source, container="blocks") if lacks_newlines(path) else source
+    if source.kind is Kind.WACZ:
+        from recollect.formats.strangers import describe
+        from recollect.formats.warc import is_other_zip
+
+        if is_other_zip(path):
+            return replace(source, kind=Kind.UNKNOWN, what=describe(b"PK\x03\x04", []))
     return source
 
 
@@ -275,6 +266,9 @@ def inspect_stream(stream: InputStream, path: str, size: int | None = None, aske
         return Source(path, kind, stream.kind, size, layout)
     if kind not in (Kind.UNKNOWN, *_LISTS):
         return Source(path, kind, stream.kind, size, layout)
+    from recollect.formats.logs import SAMPLE_BYTES, sample_lines
+    from recollect.formats.strangers import describe, is_binary, is_checksums, is_locations
+
     lines = _sample(head)
     if not asked.is_lookups and (is_checksums(lines) or is_locations(lines)):
         return Source(path, Kind.UNKNOWN, stream.kind, size, what=describe(head, lines))

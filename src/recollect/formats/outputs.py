@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from recollect.errors import UsageError
-from recollect.formats.detect import files_of
 
 _HINT = "write to another file; only compact and merge may replace their map"
 
@@ -56,6 +55,8 @@ def _files(name: str) -> Iterator[str]:
     """The files that a name means, and of a folder of parts the folder and its files; none for stdin and URLs."""
     if name == "-" or (not Path(name).exists() and "://" in name):
         return
+    from recollect.formats.detect import files_of  # here: it takes longer to import than all the rest of this module
+
     try:
         found = list(files_of([name]))
     except UsageError:  # what is not there is reported by whoever reads it

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
+Bytes = bytes | memoryview | NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 Floats = NDArray[np.float64]

@@ -1,11 +1,13 @@
 """Door to compaction by weights."""
 
+from array import array
+
 import numpy as np
 from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Bytes = bytes | memoryview | NDArray[np.uint8]
+Ints = memoryview | NDArray[np.int64]
+Floats = array[float] | NDArray[np.float64]
 
 DONE: int
 UNSORTED: int

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recollect.model import ProgressCallback
-from recollect.recovery.ownfiles import OwnFiles
-from recollect.recovery.rehost import write_kit
-from recollect.recovery.report import Report, make_report, write_report
-from recollect.recovery.restore import MissingLinks, restore
 from recollect.recovery.store import Store
-from recollect.recovery.warcs import stream_wacz, stream_warc
+
+if TYPE_CHECKING:
+    from recollect.recovery.report import Report
+    from recollect.recovery.restore import MissingLinks
 
 NAME = "recovered"
 
@@ -51,6 +50,13 @@ class Outputs:
 
 def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) -> Report:
     """The browsable tree, the WARC and WACZ, the re-hosting kit and the report, from the store alone."""
+    # Imported here, because a survey names outputs and makes none.
+    from recollect.recovery.ownfiles import OwnFiles
+    from recollect.recovery.rehost import write_kit
+    from recollect.recovery.report import make_report, write_report
+    from recollect.recovery.restore import restore
+    from recollect.recovery.warcs import stream_wacz, stream_warc
+
     folder = store.out_dir
     files = OwnFiles(store)
     names: dict[str, str] = {}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recollect.aggregator.maps import Maps
 from recollect.archives.client import ArchiveClient
@@ -26,12 +27,14 @@ from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.outputs import Outputs, write_outputs
 from recollect.recovery.progress import Finished, Watch
-from recollect.recovery.report import Report
 from recollect.recovery.scope import Scope
 from recollect.recovery.sources import Sources, worth_asking
 from recollect.recovery.store import Store, on_this_disk
 from recollect.recovery.survey import Survey, survey
 from recollect.recovery.verdicts import RETRIED, Reason, Stop
+
+if TYPE_CHECKING:
+    from recollect.recovery.report import Report
 
 Archives = Sequence[Archive] | Sources
 

@@ -19,7 +19,6 @@ from typing import Any
 from recollect.errors import BadURI
 from recollect.formats.ukvs import Header, Record
 from recollect.profiles.maps.samples import (
-    SCOPE,
     Listed,
     Observed,
     Probe,
@@ -29,6 +28,7 @@ from recollect.profiles.maps.samples import (
     sample_of,
     threshold,
 )
+from recollect.profiles.maps.samplescope import SAMPLE
 from recollect.sampling.journal import Entry, Kind, Outcome
 from recollect.uris import key_of_uri
 
@@ -83,7 +83,7 @@ class Worth:
         """The header of the map."""
         meta: dict[str, Any] = {
             "archive": self.archive,
-            "scope": SCOPE,
+            "scope": SAMPLE,
             "probes": self.probes,
             "held": self.held,
             "target_recall": target_recall,

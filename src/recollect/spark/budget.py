@@ -38,7 +38,7 @@ from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.demand import Asked, asked_in, demand_over
 from recollect.profiles.compaction.forecast import Fit, Smoothing
 from recollect.profiles.maps.plainmap import open_plain
-from recollect.profiles.maps.samples import refuse_sample
+from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.spark.exchange import Sizes
 from recollect.spark.gathered import Decided, Part, asked_between, decided_for, gathered, part_of, spellings
 from recollect.spark.maps import DOMAIN, NOWHERE, TOP, MapOnSpark, Ranged, find_maps, in_ranges, plain_header, spooled

@@ -28,7 +28,7 @@ from recollect.profiles.compaction.weights import (
     without_rollups,
 )
 from recollect.profiles.maps.plainmap import open_plain
-from recollect.profiles.maps.samples import refuse_sample
+from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.spark.exchange import Sizes
 from recollect.spark.maps import DOMAIN, TOP, find_maps, in_ranges, plain_header, spooled
 from recollect.spark.parts import Range, assemble, in_chunks
@@ -100,7 +100,7 @@ class _CompactTask:
 
     def _texts(self, pieces: Iterable[Any], counts: Any) -> Iterator[bytes]:
         for result in self._results(pieces):
-            counts += result.counts
+            counts += (result.lines, result.written, result.rollups)
             result.text.seek(0)
             with closing(result.text) as text:
                 while piece := text.read(1 << 20):
@@ -111,7 +111,7 @@ class _CompactTask:
         """How many nodes there are at each depth, and how many children they have."""
         for result in self._results(pieces):
             result.text.close()
-            yield result.tally
+            yield np.asarray(result.tally)
 
     def _results(self, pieces: Iterable[Any]) -> Iterator[Any]:
         with spooled(pieces, [self.header]) as files, open_plain(files[0]) as plain:

@@ -19,7 +19,7 @@ from recollect.formats.ukvs import Header
 from recollect.model import Problem, ProgressCallback
 from recollect.profiles.maps.merge import MergeOptions, MergeResult, merge_maps
 from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
-from recollect.profiles.maps.samples import refuse_sample
+from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.spark.exchange import Sizes
 from recollect.spark.maps import find_maps, in_ranges, plain_header, spooled, without_header
 from recollect.spark.parts import Range, assemble, in_chunks

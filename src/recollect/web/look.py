@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
-from importlib.resources import files
+from pathlib import Path
 
 from recollect import __version__
 
@@ -36,7 +36,7 @@ ASSET_TYPES = {
 @cache
 def asset(name: str) -> bytes:
     """A style sheet, script or picture of the pages; names are those of `ASSET_TYPES`."""
-    return (files("recollect.web") / "static" / name).read_bytes()
+    return (Path(__file__).parent / "static" / name).read_bytes()
 
 
 class Html(str):

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from recollect.formats.ukvs import validate
+from recollect.formats.ukvs.faults import validate
 from ukvs_samples import FIGURE_2, OLD_PROFILE, UKVS_TEXT
 
 HEAD = b'!fields {"keys": ["surt"], "values": ["frequency"]}\n'

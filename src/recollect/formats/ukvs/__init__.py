@@ -1,11 +1,10 @@
 """UKVS maps: sorted text files of keys and frequencies; docs/ukvs.md is the exact format.
 
 Hides: headers, columns, quoting, JSON blocks and both directions in constant memory. `open_map` / `read` give the
-header and the records of a file in any container; `Writer` writes one whole or not at all; `validate` names every
-fault.
+header and the records of a file in any container; `Writer` writes one whole or not at all; `faults.validate`
+(a module of its own, as few commands need it) names every fault.
 """
 
-from recollect.formats.ukvs.faults import Fault, validate
 from recollect.formats.ukvs.header import MEDIA_TYPE, Header
 from recollect.formats.ukvs.periods import Period
 from recollect.formats.ukvs.reader import MapFile, open_map, read
@@ -14,7 +13,6 @@ from recollect.formats.ukvs.writer import Writer
 
 __all__ = [
     "MEDIA_TYPE",
-    "Fault",
     "Header",
     "MapFile",
     "Period",
@@ -24,5 +22,4 @@ __all__ = [
     "quote",
     "read",
     "unquote",
-    "validate",
 ]

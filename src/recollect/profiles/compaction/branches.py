@@ -231,8 +231,9 @@ def _digits(count: Ints, bound: NDArray[Any]) -> Ints:
 def branches_of(plain: PlainMap, threads: int = 1) -> Branches:
     """The branches of a map; raises NotSorted or FormatError where its records are not plain, sorted and unique."""
     ranges = _ranges(plain, threads)
+    data = plain.array
     with ThreadPoolExecutor(max(1, threads), "recollect-scan") as pool:
-        lines = np.cumsum([0, *pool.map(lambda piece: _count_lines(plain.data, *piece), ranges)])
+        lines = np.cumsum([0, *pool.map(lambda piece: _count_lines(data, *piece), ranges)])
         rows = _room_for(int(lines[-1]))
         # Where memory is first touched costs more than the scan itself, so parts share arrays and are moved together.
         starts = lines // 4 + 4096 * np.arange(len(lines))
@@ -243,14 +244,14 @@ def branches_of(plain: PlainMap, threads: int = 1) -> Branches:
             return _scan(plain, *ranges[part], own, whole[starts[part] : starts[part + 1]])
 
         parts = list(pool.map(scan, range(len(ranges))))
-    branch = _joined(plain.data, rows, lines, parts, whole)
+    branch = _joined(data, rows, lines, parts, whole)
     rows = rows.without_gaps([(int(start), taken) for start, (taken, _) in zip(lines, parts, strict=False)])
     del parts
     kinds, size = np.zeros(len(branch), np.int64), np.zeros(len(branch))
-    kernels.sum_up(plain.data, branch, kinds, size)
+    kernels.sum_up(data, branch, kinds, size)
     # What a pass of the optimum reads is copied, the rest stays where it is.
     return Branches(
-        plain.data,
+        data,
         rows,
         branch["up"].astype(np.int32),
         branch["at"],
@@ -300,7 +301,7 @@ def _ranges(plain: PlainMap, threads: int) -> list[tuple[int, int]]:
 def _scan(plain: PlainMap, start: int, stop: int, rows: Rows, branch: Scanned) -> tuple[int, Scanned]:
     """Scan a part into its rows and, as long as there is room, into `branch`; returns how many rows there are, and the
     part's branches."""
-    data = plain.data
+    data = plain.array
     scan = kernels.BranchScan(data, start, stop, rows.offset, rows.branch, rows.role)
     while (status := scan.run(branch)) == kernels.BRANCHES_FULL:
         branch = np.concatenate((branch, np.empty_like(branch)))

@@ -36,7 +36,7 @@ from recollect.profiles.compaction.forecast import Fit, Forecaster, Smoothing
 from recollect.profiles.compaction.optimum import FREE, Costs, Optimiser, Solution, Stakes
 from recollect.profiles.compaction.prior import shares_of, spread
 from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
-from recollect.profiles.maps.samples import refuse_sample
+from recollect.profiles.maps.samplescope import refuse_sample
 
 COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
 BETWEEN = 12  # maps tried between two optima

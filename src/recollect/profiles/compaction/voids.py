@@ -36,7 +36,7 @@ from recollect.kernels import walk as kernels
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.maps.lookup import MementoMap, keys_of
-from recollect.profiles.maps.samples import refuse_sample
+from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.uris import ancestors
 
 Ints = NDArray[np.int64]

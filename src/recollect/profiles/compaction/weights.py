@@ -21,17 +21,15 @@ What a rolled-up wildcard says:
 
 from __future__ import annotations
 
+import math
 import os
+from array import array
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import IO, TYPE_CHECKING, Any
 
 from recollect.errors import FormatError, UsageError
 from recollect.formats.containers import OnProblem, atomic_output
@@ -41,15 +39,19 @@ from recollect.kernels import rollup as kernels
 from recollect.kernels import walk
 from recollect.kernels.lines import count_lines
 from recollect.model import Progress, ProgressCallback
-from recollect.profiles.compaction.fit import fit_power_law
 from recollect.profiles.maps.jsonmerge import merged_block
 from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
-from recollect.profiles.maps.samples import refuse_sample
+from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.profiles.maps.sets import without_sets
 
-Bytes = NDArray[np.uint8]
+if TYPE_CHECKING:  # NumPy takes as long to import as all the rest of `recollect compact`; only fitting needs it
+    from concurrent.futures import Future
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 PIECE = 1 << 23  # of input for a task, where the map is large enough
+SMALLEST = 1 << 16  # of input for a task; less is not worth a thread
 TURN = 1 << 20  # of input between two looks at the output
 JOIN_AT = 256  # blocks of one node that wait to be joined in one go
 IN_MEMORY = 1 << 26  # output of one task beyond this goes to a temporary file
@@ -76,26 +78,24 @@ class Weights:
         if self.max_host_depth < 1 or self.max_path_depth < 1:
             raise UsageError("a depth limit below 1")
 
-    def host_cutoffs(self) -> NDArray[np.float64]:
+    def host_cutoffs(self) -> array[float]:
         """By depth; index 0 is the root, which never rolls up."""
         cutoffs = _cutoffs(self.host_weight, self.host_a, self.host_k, self.max_host_depth)
-        if not self.rollup_tlds:
-            cutoffs[:2] = np.inf
+        if not self.rollup_tlds and len(cutoffs) > 1:
+            cutoffs[1] = math.inf
         return cutoffs
 
-    def path_cutoffs(self) -> NDArray[np.float64]:
+    def path_cutoffs(self) -> array[float]:
         """By depth; the root of a host's paths is 1."""
         return _cutoffs(self.path_weight, self.path_a, self.path_k, self.max_path_depth)
 
 
-def _cutoffs(weight: float, a: float, k: float, max_depth: int) -> NDArray[np.float64]:
+def _cutoffs(weight: float, a: float, k: float, max_depth: int) -> array[float]:
     """Cutoffs of depths below `max_depth`; at the limit what lies deeper is one segment, so nothing is left to roll
     up."""
-    depths = np.arange(max_depth, dtype=float)
-    depths[:1] = 1.0
-    cutoffs = weight * a * depths**-k if weight < np.inf else np.full(max_depth, np.inf)
-    cutoffs[:1] = np.inf
-    return cutoffs
+    if weight == math.inf:
+        return array("d", [math.inf] * max_depth)
+    return array("d", [math.inf, *(weight * a * float(depth) ** -k for depth in range(1, max_depth))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +155,15 @@ def _compact_columns(
 
 def fit_weights(plain: PlainMap, weights: Weights, threads: int = 0) -> Weights:
     """The weights with a and k fitted to the mean number of children by depth, as the published ones were."""
-    tallies = [result.tally for result in run_all(plain, without_rollups(weights), threads, None)]
+    import numpy as np
+
+    tallies = [np.asarray(result.tally) for result in run_all(plain, without_rollups(weights), threads, None)]
     return fitted_to(np.sum(tallies, axis=0), weights) if tallies else weights
 
 
 def without_rollups(weights: Weights) -> Weights:
     """Weights under which nothing rolls up, so that every node and its children are counted."""
-    return replace(weights, host_weight=np.inf, path_weight=np.inf)
+    return replace(weights, host_weight=math.inf, path_weight=math.inf)
 
 
 def fitted_to(tally: NDArray[np.int64], weights: Weights) -> Weights:
@@ -177,12 +179,14 @@ def fitted_to(tally: NDArray[np.int64], weights: Weights) -> Weights:
 
 def _fitted(tally: NDArray[np.int64], first_depth: int) -> tuple[float, float] | None:
     """a and k over depths that have nodes with children; None where fewer than two depths have them."""
+    from recollect.profiles.compaction.fit import fit_power_law
+
     has = tally[:, 0] > 0
     if has.sum() < 2:
         return None
-    depths = np.arange(first_depth, first_depth + len(tally))[has]
+    depths = [depth for depth, some in enumerate(has.tolist(), first_depth) if some]
     means = tally[has, 1] / tally[has, 0]
-    return fit_power_law(depths.tolist(), means.tolist())
+    return fit_power_law(depths, means.tolist())
 
 
 def _compact(
@@ -196,15 +200,16 @@ def _compact(
     if fit:
         weights = fit_weights(plain, weights, threads)
     header = compaction_header(plain.header, weights)
-    counts = np.zeros(3, np.int64)
+    keys_in = keys_out = rollups = 0
     with atomic_output(target) as out:
         head = header.encode()
         out.write(head)
         size = len(head)
         for result in run_all(plain, weights, threads, progress):
-            counts += result.counts
+            keys_in += result.lines
+            keys_out += result.written
+            rollups += result.rollups
             size += result.copy_to(out)
-    keys_in, keys_out, rollups = (int(count) for count in counts)
     return Compaction(keys_in, keys_out, rollups, len(plain.data), size, weights)
 
 
@@ -220,7 +225,7 @@ def compaction_header(header: Header, weights: Weights) -> Header:
 
 
 def _finite(weight: float) -> float | str:
-    return weight if weight < np.inf else "inf"
+    return weight if weight < math.inf else "inf"
 
 
 class NeedsTidying(FormatError):
@@ -233,10 +238,12 @@ class NeedsTidying(FormatError):
 
 @dataclass(slots=True)
 class _Result:
-    """The output of one task."""
+    """The output of one task; `tally` as `kernels.Rollup` counts it."""
 
-    counts: NDArray[np.int64]
-    tally: NDArray[np.int64]
+    lines: int
+    written: int
+    rollups: int
+    tally: memoryview
     text: IO[bytes]
 
     def copy_to(self, out: Any) -> int:
@@ -253,13 +260,15 @@ def run_all(plain: PlainMap, weights: Weights, threads: int, progress: ProgressC
     """The results of all tasks in the order of the map, a few ahead of the reader."""
     threads = threads or os.cpu_count() or 1
     data = plain.data
-    if threads == 1:
+    if threads == 1 or len(data) <= SMALLEST:
         for start, stop in _tasks(plain, weights, PIECE):
             yield _run(plain, start, stop, weights)
             _tell(progress, stop, len(data))
         return
-    # Small maps are still shared out evenly; tasks of less than this are not worth a thread.
-    size = min(PIECE, max(1 << 16, (len(data) - plain.start) // (2 * threads) + 1))
+    from concurrent.futures import ThreadPoolExecutor
+
+    # Small maps are still shared out evenly.
+    size = min(PIECE, max(SMALLEST, (len(data) - plain.start) // (2 * threads) + 1))
     waiting: deque[tuple[int, Future[_Result]]] = deque()
     pool = ThreadPoolExecutor(threads, "recollect-compact")
     try:
@@ -299,7 +308,8 @@ def _tasks(plain: PlainMap, weights: Weights, size: int) -> Iterator[tuple[int, 
 
 def _run(plain: PlainMap, start: int, stop: int, weights: Weights) -> _Result:
     """Compact one range."""
-    tally = np.zeros((2, max(weights.max_host_depth, weights.max_path_depth) + 1, 2), np.int64)
+    depths = max(weights.max_host_depth, weights.max_path_depth) + 1
+    tally = memoryview(bytearray(2 * depths * 2 * 8)).cast("q", (2, depths, 2))
     rollup = kernels.Rollup(plain.data, start, stop, weights.host_cutoffs(), weights.path_cutoffs(), tally)
     text: IO[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - handed on in the result
     blocks = _Blocks(plain.data)
@@ -310,7 +320,7 @@ def _run(plain: PlainMap, start: int, stop: int, weights: Weights) -> _Result:
         for piece in blocks.settle(rollup.take_events(), rollup.take_output()):
             text.write(piece)
         if status == kernels.DONE:
-            return _Result(np.array([rollup.lines, rollup.written, rollup.rollups]), tally, text)
+            return _Result(rollup.lines, rollup.written, rollup.rollups, tally, text)
         if status != kernels.PAUSED:
             raise NeedsTidying(plain, rollup.at)
 
@@ -318,7 +328,7 @@ def _run(plain: PlainMap, start: int, stop: int, weights: Weights) -> _Result:
 class _Blocks:
     """JSON blocks on their way up the tree, by the numbers that the kernel gives to nodes."""
 
-    def __init__(self, data: Bytes) -> None:
+    def __init__(self, data: memoryview) -> None:
         self._data = data
         self._own: dict[int, str] = {}
         self._below: dict[int, list[str]] = {}

@@ -48,7 +48,7 @@ from recollect.formats.ukvs import Header, open_map
 from recollect.formats.ukvs.periods import Period
 from recollect.model import Progress, ProgressCallback
 from recollect.profiles.maps.lookup import Lookup, keys_of
-from recollect.profiles.maps.samples import refuse_sample
+from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.uris import lookup_keys, parse_policy, policy_key, segments, uri_key
 
 _BODY = struct.Struct("<QIIIIII")

@@ -15,10 +15,7 @@ from functools import lru_cache, partial
 from itertools import dropwhile, islice, takewhile
 from operator import le
 from pathlib import Path
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol
 
 from recollect.errors import RecollectError
 from recollect.formats.blocks import BlockFile
@@ -29,6 +26,10 @@ from recollect.kernels.sets import HashedSet
 from recollect.profiles.maps.plainmap import open_plain, plain_of, tidied
 from recollect.profiles.maps.sets import anchor_of, sets_of
 from recollect.uris import lookup_keys
+
+if TYPE_CHECKING:  # a search for one URI needs no NumPy, which takes as long to import as all the rest
+    import numpy as np
+    from numpy.typing import NDArray
 
 Hit = tuple[bytes, list[bytes]]
 KNOWN_WILDCARDS = 1 << 12
@@ -57,7 +58,7 @@ def open_text(path: str) -> MapText:
         return PartedText(path)
     file = BlockFile.open(path)
     if file.view is not None:
-        text = MappedText(np.frombuffer(file.view, np.uint8), path)
+        text = MappedText(memoryview(file.view), path)
         return text if text.looks_sorted() else _put_in_order(path)
     with open_map(path) as opened:
         header = opened.header
@@ -100,7 +101,7 @@ def _put_in_order(path: str) -> MappedText:
 class MappedText:
     """Text in one piece: a mapped file, or a small one that was decompressed into memory."""
 
-    def __init__(self, data: NDArray[np.uint8], path: str) -> None:
+    def __init__(self, data: memoryview, path: str) -> None:
         self.data = data
         plain = plain_of(data, path)
         self.header = plain.header
@@ -121,15 +122,19 @@ class MappedText:
     def find_many(self, keys: Sequence[bytes]) -> list[Hit | None]:
         if not keys:
             return []
+        import numpy as np
+
         sizes = np.fromiter((len(key) for key in keys), np.int64, len(keys))
         offsets = np.cumsum(sizes) - sizes
-        positions = self.search_many(_array(b"".join(keys)), offsets, sizes)
+        positions = self.search_many(np.frombuffer(b"".join(keys), np.uint8), offsets, sizes)
         return [None if at < 0 else self.hit_at(at) for at in positions.tolist()]
 
     def search_many(
         self, keys: NDArray[np.uint8], offsets: NDArray[np.int64], sizes: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """For keys in one buffer the positions of their deciding lines, or -1."""
+        import numpy as np
+
         order = np.arange(len(offsets))
         positions = np.empty_like(order)
         self._search.find_many(keys, offsets, sizes, order, np.empty_like(order), positions)
@@ -143,6 +148,8 @@ class MappedText:
         positions: NDArray[np.int64],
     ) -> NDArray[np.bool_]:
         """Which of the keys that were searched are denied by the hashed set of the wildcard that decides about them."""
+        import numpy as np
+
         asked = np.zeros(len(positions), np.uint8)
         if not mark_sets(self.data, positions, asked):
             return asked.view(np.bool_)
@@ -201,7 +208,7 @@ class MappedText:
             size *= 4
 
     def close(self) -> None:
-        """The area is unmapped with the last array over it, so that a search in another thread is never cut off."""
+        """The area is unmapped with the last view of it, so that a search in another thread is never cut off."""
 
 
 class ClosedText:
@@ -221,10 +228,6 @@ class ClosedText:
 
     def close(self) -> None:
         """It is."""
-
-
-def _array(key: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(key, np.uint8)
 
 
 class BlockText:

@@ -1,4 +1,4 @@
-"""A map as one array of bytes: header apart, records plain, sorted and unique.
+"""A map as one view of bytes: header apart, records plain, sorted and unique.
 
 Hides: where the bytes come from. A plain file is mapped, not loaded. A compressed one, or stdin, is unpacked to a
 temporary file first and that is mapped, so memory does not depend on size. A map that turns out not to be plain
@@ -15,16 +15,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import FormatError
 from recollect.formats.containers import OnProblem, open_input, whole_lines
 from recollect.formats.ukvs import Header
 from recollect.formats.ukvs.header import Builder
 from recollect.model import Problem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 BOM = b"\xef\xbb\xbf"
 
@@ -36,8 +37,15 @@ class PlainMap:
     label: str
     path: str
     header: Header
-    data: NDArray[np.uint8]
+    data: memoryview
     start: int
+
+    @property
+    def array(self) -> NDArray[np.uint8]:
+        """The text as a NumPy array, without a copy."""
+        import numpy as np
+
+        return np.frombuffer(self.data, np.uint8)
 
 
 @contextmanager
@@ -82,14 +90,14 @@ def tidied(plain: PlainMap, on_problem: OnProblem | None = None) -> Iterator[Pla
             yield replace(tidy, label=plain.label, header=header)
 
 
-def _mapped(file: Any) -> NDArray[np.uint8]:
+def _mapped(file: Any) -> memoryview:
     if os.fstat(file.fileno()).st_size == 0:
-        return np.zeros(0, np.uint8)
-    # The area is unmapped when the last array over it is gone; closing it under an array would be an error.
-    return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        return memoryview(b"")
+    # The area is unmapped when the last view of it is gone; closing it under a view would be an error.
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def plain_of(data: NDArray[np.uint8], label: str, on_problem: OnProblem | None = None) -> PlainMap:
+def plain_of(data: memoryview, label: str, on_problem: OnProblem | None = None) -> PlainMap:
     """Read the header of a map's text."""
     builder = Builder()
     at = len(BOM) if data[: len(BOM)].tobytes() == BOM else 0
@@ -115,12 +123,12 @@ def plain_of(data: NDArray[np.uint8], label: str, on_problem: OnProblem | None =
     return PlainMap(label, "", header, data, at)
 
 
-def _line_end(data: NDArray[np.uint8], at: int) -> int:
+def _line_end(data: memoryview, at: int) -> int:
     step = 256
     while at < len(data):
-        found = np.flatnonzero(data[at : at + step] == 10)
-        if found.size:
-            return at + int(found[0])
+        found = data[at : at + step].tobytes().find(b"\n")
+        if found >= 0:
+            return at + found
         at += step
         step *= 4
     return len(data)

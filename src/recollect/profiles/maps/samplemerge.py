@@ -26,7 +26,8 @@ from recollect.errors import FormatError, UsageError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header, MapFile, Record, Writer
 from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
-from recollect.profiles.maps.samples import Listed, Observed, is_sample, records_of
+from recollect.profiles.maps.samples import Listed, Observed, records_of
+from recollect.profiles.maps.samplescope import is_sample
 
 if TYPE_CHECKING:
     from recollect.profiles.maps.merge import MergeResult

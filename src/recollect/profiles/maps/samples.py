@@ -33,13 +33,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from recollect.errors import FormatError, UsageError
+from recollect.errors import FormatError
 from recollect.formats.frequency import Frequency
-from recollect.formats.ukvs import Header, Record
+from recollect.formats.ukvs import Record
 from recollect.uris import ancestors, segments
 from recollect.uris.suffixes import registered_name
 
-SCOPE = "sample"
 WEIGHTS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 TARGET_RECALL = 0.95
 _DEPTHS = 4
@@ -236,22 +235,6 @@ def _drop_contradicted(frequencies: dict[bytes, Frequency], observed: Observed) 
         for wildcard in ancestors(key):
             if wildcard in frequencies and frequencies[wildcard].is_void:
                 frequencies[wildcard] = _UNKNOWN
-
-
-def is_sample(header: Header) -> bool:
-    """Whether a map is one of a sample."""
-    return header.meta.get("scope") == SCOPE
-
-
-def refuse_sample(header: Header, where: str, what: str) -> None:
-    """Raise UsageError for a map of a sample, where a command takes what a map lacks for absent."""
-    if is_sample(header):
-        raise UsageError(
-            f"a map of a sample cannot be {what}",
-            where=where,
-            why="what it lacks is unknown, and its counts are those of the sample",
-            hint="`recollect sample map RUN` says what it is worth; `recollect merge INDEX SAMPLE` adds what was seen",
-        )
 
 
 @dataclass(frozen=True)

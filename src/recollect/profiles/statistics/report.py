@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -99,7 +98,7 @@ def page_of(data: ReportData, options: ReportOptions | None = None) -> str:
     """The page."""
     chosen = options or ReportOptions()
     name = chosen.name or ", ".join(Path(path).name or path for path in data.inputs[:3])
-    style = (files("recollect.profiles.statistics") / "report.css").read_text(encoding="utf-8")
+    style = Path(__file__).with_name("report.css").read_text("utf-8")
     parts = [
         sections.growth(data.stats),
         sections.statuses(data.stats),

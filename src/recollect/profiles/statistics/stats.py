@@ -34,7 +34,7 @@ from recollect.profiles.indexes.profile import Tally
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions
 from recollect.profiles.indexes.select import Filter, Selection
-from recollect.profiles.maps.samples import refuse_sample
+from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.profiles.statistics.distribution import Distribution, distribution_of
 from recollect.profiles.statistics.statscan import (
     CaptureCounts,

@@ -198,7 +198,8 @@ class TreeStats:
         if not closed.size:
             return
         codes = closed[:, 0] * _DEPTHS * 64 + closed[:, 1]
-        for code in np.unique(codes).tolist():
+        # With counts, because np.unique alone imports numpy.ma (10 ms).
+        for code in np.unique(codes, return_counts=True)[0].tolist():
             rows = closed[codes == code]
             level = self.counts.level(code // (_DEPTHS * 64), code % (_DEPTHS * 64))
             values, counts = np.unique(rows[:, 2], return_counts=True)

@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from recollect.errors import FormatError, NotSorted, UsageError
 from recollect.formats.cdx import what_it_is
 from recollect.formats.containers import open_input, whole_lines
-from recollect.formats.detect import Kind, Source, expect_map, find_sources
+from recollect.formats.detect import Kind, Source, find_sources
 from recollect.formats.forms import Asked
 from recollect.formats.frequency import Count, Frequency
+from recollect.formats.mapfiles import expect_map
 from recollect.formats.ukvs import open_map as open_records
 from recollect.kernels.join import compare_counts
 from recollect.kernels.lines import line_at
@@ -303,7 +304,7 @@ def _compare_texts(map_path: str | os.PathLike[str], exact: str, result: VerifyR
 
 def _compare_lines(plain: PlainMap, true: PlainMap, result: VerifyResult) -> bool:
     try:
-        table = table_of(plain.data[plain.start :], name=plain.label)
+        table = table_of(plain.array[plain.start :], name=plain.label)
     except (NotSorted, FormatError):
         return False
     compared, wrong = 0, []
@@ -347,7 +348,7 @@ def _totals(true: PlainMap, wildcards: list[bytes]) -> Iterator[tuple[int, int]]
     at = true.start
     while at < len(true.data) and len(owner):
         stop = _line_after(true.data, at + PIECE)
-        table = table_of(true.data[at:stop])
+        table = table_of(true.array[at:stop])
         low, high = (np.searchsorted(table.offsets, places - at) for places in (begin, finish))
         for column, counts in enumerate((table.uri_m, table.uri_r)):
             running = np.concatenate(([0], np.cumsum(counts)))
@@ -384,7 +385,7 @@ def _count_below(true: PlainMap, sums: dict[bytes, NDArray[np.int64]]) -> None:
                         sums[above] += (record.frequency.uri_m.value or 0, record.frequency.uri_r.value or 0)
 
 
-def _line_after(data: NDArray[np.uint8], at: int) -> int:
+def _line_after(data: memoryview, at: int) -> int:
     while at < len(data) and data[at - 1] != ord("\n"):
         at += 1
     return min(at, len(data))

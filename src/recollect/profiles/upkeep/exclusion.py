@@ -158,9 +158,9 @@ def without(source: str | os.PathLike[str], target: str | os.PathLike[str], rule
             out.write(_header(plain, removed))
             at = plain.start
             for start, end in dropped:
-                out.write(plain.data[at:start].data)
+                out.write(plain.data[at:start])
                 at = end
-            out.write(plain.data[at:].data)
+            out.write(plain.data[at:])
     return removed
 
 

@@ -20,8 +20,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from recollect.errors import FormatError
 from recollect.formats.containers import atomic_output
 from recollect.formats.frequency import Count, Frequency, merge, parse_token
@@ -74,7 +72,7 @@ class _Text:
         self.bytes = plain.data.tobytes()
         if len(self.bytes) > plain.start and not self.bytes.endswith(b"\n"):
             self.bytes += b"\n"
-        self._search = MapSearch(np.frombuffer(self.bytes, np.uint8), plain.start)
+        self._search = MapSearch(self.bytes, plain.start)
         self._start = plain.start
         self._above: dict[bytes, tuple[int, ...]] = {}
 

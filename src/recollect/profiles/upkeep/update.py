@@ -288,7 +288,7 @@ class _Run:
             meta |= {"name": self._options.name} if self._options.name else {}
             identity = {"uri": self._options.archive_id} if self._options.archive_id else plain.header.id
             out.write(replace(plain.header, meta=meta, id=identity).encode())
-            out.write(plain.data[plain.start :].data)
+            out.write(plain.data[plain.start :])
         return target
 
     # -- proof and publication ----------------------------------------------------------------------

@@ -603,7 +603,7 @@ def test_options_that_cannot_be_meant(tmp_path: Path, options: dict[str, object]
 
 
 def test_every_map_is_valid_and_holds_what_went_in(tmp_path: Path) -> None:
-    from recollect.formats.ukvs import validate
+    from recollect.formats.ukvs.faults import validate
 
     target = tmp_path / "map.ukvs.zst"
     surts = ["com,x)/a/", "com,x)/é", "com,x)/*", "com,x)/a b".replace(" ", "%20"), "com,X)/B", "[::1]:80)/a"]

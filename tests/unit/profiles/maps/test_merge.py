@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from recollect.errors import FormatError, UsageError
-from recollect.formats.ukvs import read, validate
+from recollect.formats.ukvs import read
+from recollect.formats.ukvs.faults import validate
 from recollect.profiles import linesort
 from recollect.profiles.linesort import LineSorter
 from recollect.profiles.maps.diff import diff_maps
