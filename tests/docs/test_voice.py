@@ -22,8 +22,8 @@ SOURCES = sorted(
 )
 # What has yet to be rewritten. This list only becomes shorter.
 NOT_YET = frozenset((Path(__file__).parent / "not_yet.txt").read_text(encoding="utf-8").split())
-# After "is no": comparisons, and words that are no nouns.
-_NO_NOUN = r"(?!longer|more|less|fewer|later|earlier|other|one|better|worse|larger|smaller|slower|faster|doubt\b)[a-z]"
+# After "is no": not a comparison (no longer, no deeper than).
+_NO_NOUN = r"(?!longer|more|less|other|one\b|\w+er than)[a-z]"
 
 
 def forbidden() -> dict[str, re.Pattern[str]]:

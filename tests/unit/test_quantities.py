@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect.cli.types import DATE, DURATION, END_DATE, SHARE, SIZE
 from recollect.errors import UsageError
-from recollect.quantities import format_duration, format_size, parse_duration, parse_share, parse_size
+from recollect.quantities import counted, format_duration, format_size, parse_duration, parse_share, parse_size
 
 
 @pytest.mark.parametrize(
@@ -132,3 +132,9 @@ def test_no_other_module_has_a_grammar_of_sizes_durations_or_dates() -> None:
         if grammar.search(line)
     ]
     assert found == []
+
+
+def test_a_number_agrees_with_its_noun() -> None:
+    assert [counted(n, "lookup") for n in (0, 1, 2, 1200)] == ["0 lookups", "1 lookup", "2 lookups", "1,200 lookups"]
+    assert counted(1, "entry", "entries") == "1 entry"
+    assert counted(3, "entry", "entries") == "3 entries"
