@@ -37,7 +37,7 @@ $(KERNEL_STAMP): $(BASE_STAMP) $(KERNELS)
 	touch $@
 
 $(STAMP): $(BASE_STAMP)
-	$(EXTRAS) dev protect spark | $(PIP) -r /dev/stdin
+	$(EXTRAS) dev language protect spark | $(PIP) -r /dev/stdin
 	touch $@
 
 $(BENCH_STAMP): $(STAMP)

@@ -31,6 +31,7 @@ Examples:
   recollect profile *.cdxj --status 200 --media-type text/html --exclude robots.txt,sitemap.xml -o html.ukvs
   recollect profile *.cdxj --where "year >= 2010 and url matches '[.]pdf$'" -o pdf.ukvs
   recollect profile *.warc.gz --by year -o by-year.ukvs
+  recollect profile *.warc.gz --by language --detect-language py3langid -o by-language.ukvs
   recollect profile clicks.tsv --columns time,url -o clicked.ukvs
   zcat *.cdx.gz | recollect profile - --policy H3P1 --output-format cdxj -o profile.cdxj
   recollect profile hdfs:///cdx/ -o hdfs:///maps/all/ --engine spark --master yarn
@@ -129,6 +130,11 @@ def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
     type=click.Choice(["year", "month", "status", "media-type", "language"]),
     help="Decompose the frequencies. Repeatable.",
 )
+@click.option(
+    "--detect-language",
+    type=click.Choice(["py3langid", "lingua"]),
+    help="With --by language: detect it in WARC texts without Content-Language.",
+)
 @click.option("--by-columns", is_flag=True, help="Put the decomposition into key columns instead of the JSON block.")
 @click.option("--name", default="", help="The archive's name, for the header.")
 @click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header.")
@@ -158,6 +164,7 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
     engine = taken_engine(options, output)
     if as_json and output == "-":
         raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
+    options["detect_language"] = options["detect_language"] or ""
     chosen = ProfileOptions(**{**options, "updated_at": options["updated_at"] or datetime.now(UTC)})
     started = time.monotonic()
     with progress_bar(quiet=quiet or as_json) as progress:

@@ -14,6 +14,7 @@ from recollect.formats.cdx import Capture, what_it_is
 from recollect.formats.containers import BOM, InputStream, open_input
 from recollect.formats.detect import Kind, Source
 from recollect.formats.forms import Form, Style
+from recollect.formats.languages import Detector
 from recollect.formats.logs import LogEntry, form_of, outweighs, read_lines
 from recollect.formats.timemap import parse_timemap
 from recollect.formats.warc import OnOther, OnProblem, read_arc, read_wacz, read_warc
@@ -29,13 +30,14 @@ def read_captures(
     on_other: OnOther,
     *,
     all_schemes: bool = False,
+    detect: Detector | None = None,
     on_note: Callable[[str], None] = lambda _note: None,
 ) -> Iterator[Capture]:
-    """The captures of one source."""
+    """The captures of one source; `detect` tells the language of texts in WARC and ARC files."""
     if source.kind not in _KINDS:
         raise UsageError("no captures are in it", where=source.label, why=f"it is a {source.kind}")
     if source.kind is Kind.WACZ:
-        yield from read_wacz(source.path, on_problem, on_other, all_schemes=all_schemes)
+        yield from read_wacz(source.path, on_problem, on_other, all_schemes=all_schemes, detect=detect)
         return
     with source.stream or open_input(source.path, on_problem) as stream:
         if source.kind is Kind.EMPTY:
@@ -46,7 +48,7 @@ def read_captures(
             yield from _log(stream, source, on_problem, on_other, on_note, all_schemes)
         elif source.kind in (Kind.WARC, Kind.ARC):
             read = read_arc if source.kind is Kind.ARC else read_warc
-            yield from read(stream, source.label, on_problem, on_other, all_schemes=all_schemes)
+            yield from read(stream, source.label, on_problem, on_other, all_schemes=all_schemes, detect=detect)
     if source.stream is not None:  # of what was opened to look at it, nobody has been told
         for why in (stream.damage, stream.flaw):
             if why:

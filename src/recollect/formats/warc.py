@@ -2,7 +2,8 @@
 
 Hides the walk over records. The bytes come through `containers`, so that damage is found and told. Records of type
 response, resource and revisit are captures; request, metadata, warcinfo, conversion, continuation and `dns:` are told
-to `on_other` by name. Payloads are passed over unread.
+to `on_other` by name. The language of a capture is that of its Content-Language field; with `detect`, that of its text
+where the field is missing. Otherwise payloads are passed over unread.
 
 A WARC record is a version line (`WARC/1.0`), header lines, an empty line, Content-Length bytes and two line ends. A
 walk that loses its way (a wrong length, bytes in between) says so and goes on at the next line that begins a record.
@@ -17,7 +18,7 @@ import gzip
 import re
 import zipfile
 from collections.abc import Callable, Iterator
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 from recollect.datetimes import format_timestamp, parse_any
 from recollect.errors import BadURI, FormatError
@@ -33,6 +34,7 @@ from recollect.formats.cdx import (
     parse_layout,
     what_it_is,
 )
+from recollect.formats.languages import Detector, detected_language, header_language
 from recollect.model import Problem
 from recollect.uris import surt
 
@@ -50,7 +52,13 @@ _HTTP_HEAD = 1 << 16
 
 
 def read_warc(
-    stream: IO[bytes], label: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False
+    stream: IO[bytes],
+    label: str,
+    on_problem: OnProblem,
+    on_other: OnOther,
+    *,
+    all_schemes: bool = False,
+    detect: Detector | None = None,
 ) -> Iterator[Capture]:
     """The captures of a WARC file; `label` is what problems call it."""
     number = 0
@@ -60,13 +68,14 @@ def read_warc(
         if kind not in _CAPTURES:
             on_other(kind or "record without type")
             continue
-        status, media_type = _http_head(head) if head.startswith(b"HTTP/") else (None, headers.get("content-type"))
+        http = _http_head(head) if head.startswith(b"HTTP/") else _Head(media_type=headers.get("content-type"))
         yield from _checked(
             label, number, on_problem, on_other, all_schemes,
             url=headers.get("warc-target-uri", ""),
             moment=headers.get("warc-date", ""),
-            status=status,
-            media_type=REVISIT if kind == "revisit" else media_type,
+            status=http.status,
+            media_type=REVISIT if kind == "revisit" else http.media_type,
+            language=_language(http, head, detect),
             digest=headers.get("warc-payload-digest"),
             length=int(headers["content-length"]),
         )  # fmt: skip
@@ -118,16 +127,34 @@ def _header_lines(stream: IO[bytes]) -> tuple[dict[str, str], int]:
     return headers, size
 
 
-def _http_head(block: bytes) -> tuple[int | None, str | None]:
-    """Status and media type of an HTTP response that begins so."""
+class _Head(NamedTuple):
+    """What the head of an HTTP response says."""
+
+    status: int | None = None
+    media_type: str | None = None
+    language: str = ""
+
+
+def _http_head(block: bytes) -> _Head:
+    """The head of an HTTP response that begins so."""
     first, *lines = re.split(rb"\r?\n", re.split(rb"\r?\n\r?\n", block, maxsplit=1)[0])
     words = first.split(None, 2)
     status = int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+    media_type, language = None, ""
     for line in lines:
         name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-type":
-            return status, value.strip().decode("latin-1")
-    return status, None
+        field = name.strip().lower()
+        if field == b"content-type" and media_type is None:
+            media_type = value.strip().decode("latin-1")
+        elif field == b"content-language" and not language:
+            language = header_language(value.decode("latin-1"))
+    return _Head(status, media_type, language)
+
+
+def _language(http: _Head, head: bytes, detect: Detector | None) -> str | None:
+    if detect is not None and not http.language:
+        return detected_language(head, http.media_type or "", detect) or None
+    return http.language or None
 
 
 def _skip(stream: IO[bytes], count: int) -> int:
@@ -142,7 +169,13 @@ def _shown(line: bytes) -> str:
 
 
 def read_arc(
-    stream: IO[bytes], label: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False
+    stream: IO[bytes],
+    label: str,
+    on_problem: OnProblem,
+    on_other: OnOther,
+    *,
+    all_schemes: bool = False,
+    detect: Detector | None = None,
 ) -> Iterator[Capture]:
     """The captures of an ARC file."""
     number = 0
@@ -151,13 +184,14 @@ def read_arc(
         if header["url"].startswith("filedesc:"):
             on_other("filedesc")
             continue
-        status, media_type = _http_head(head) if head.startswith(b"HTTP/") else (None, None)
+        http = _http_head(head) if head.startswith(b"HTTP/") else _Head()
         yield from _checked(
             label, number, on_problem, on_other, all_schemes,
             url=header["url"],
             moment=header["time"],
-            status=status,
-            media_type=media_type or header["type"],
+            status=http.status,
+            media_type=http.media_type or header["type"],
+            language=_language(http, head, detect),
             digest=None,
             length=int(header["length"]),
         )  # fmt: skip
@@ -203,10 +237,18 @@ def _checked(
     except (BadURI, FormatError) as error:
         on_problem(Problem(label, number, str(error), url[:120]))
         return
-    yield Capture(key, timestamp, url, status, media_type, fields["digest"], fields["length"], label)
+    digest, length, language = fields["digest"], fields["length"], fields["language"]
+    yield Capture(key, timestamp, url, status, media_type, digest, length, label, language)
 
 
-def read_wacz(path: str, on_problem: OnProblem, on_other: OnOther, *, all_schemes: bool = False) -> Iterator[Capture]:
+def read_wacz(
+    path: str,
+    on_problem: OnProblem,
+    on_other: OnOther,
+    *,
+    all_schemes: bool = False,
+    detect: Detector | None = None,
+) -> Iterator[Capture]:
     """The captures of a WACZ file: by its index, or by its WARCs when it has none."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -220,7 +262,7 @@ def read_wacz(path: str, on_problem: OnProblem, on_other: OnOther, *, all_scheme
             for name in warcs if not indexes else []:
                 with _member(archive, name) as stream:
                     label = f"{path}!{name}"
-                    yield from read_warc(stream, label, on_problem, on_other, all_schemes=all_schemes)
+                    yield from read_warc(stream, label, on_problem, on_other, all_schemes=all_schemes, detect=detect)
     except (zipfile.BadZipFile, OSError, EOFError) as error:
         on_problem(Problem(path, None, f"damaged zip file: {error}"))
 

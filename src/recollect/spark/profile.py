@@ -89,7 +89,8 @@ class _Job:
             raise UsageError("parts need a folder", hint="-o map/ writes map/part-00000.ukvs and so on")
         target = target_of(spark, output or "-", as_parts=as_parts, temp_dir=options.temp_dir)
         try:
-            with reading(spark, inputs, Sinks(options), options.all_schemes, self._sizes, self._progress) as read:
+            sinks, detect = Sinks(options), options.detect_language
+            with reading(spark, inputs, sinks, options.all_schemes, self._sizes, self._progress, detect) as read:
                 tally = read.tally(found, strict=options.strict)
                 tally.ignored += ignored
                 tally.notes += key_notes([source for source, remote in inputs if not remote])

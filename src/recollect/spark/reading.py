@@ -138,6 +138,7 @@ def reading(
     all_schemes: bool,
     sizes: Sizes,
     progress: ProgressCallback | None,
+    detect_language: str = "",
 ) -> Iterator[Reading]:
     """Read all inputs; what was read is on the workers' disks until the end of the body."""
     from pyspark import StorageLevel
@@ -145,7 +146,8 @@ def reading(
     told = notes(spark)
     samples = max(8, exchange.SAMPLES // max(len(inputs), 1000))
     task = ScanTask(sinks, told, samples, sizes.block)
-    blocks = blocks_of(spark, inputs, task, sizes, ScanOptions(threads=1, all_schemes=all_schemes))
+    how = ScanOptions(threads=1, all_schemes=all_schemes, detect_language=detect_language)
+    blocks = blocks_of(spark, inputs, task, sizes, how)
     blocks = blocks.persist(StorageLevel.DISK_ONLY)
     try:
         with progress_of(spark, "reading", progress):

@@ -11,6 +11,7 @@ from typing import Any
 from recollect.datetimes import format_iso
 from recollect.errors import UsageError
 from recollect.formats.forms import Asked
+from recollect.formats.languages import DETECTORS
 from recollect.profiles.indexes.scan import PIECE
 from recollect.profiles.indexes.select import Selection, selection
 from recollect.uris import parse_policy
@@ -31,10 +32,11 @@ class ProfileOptions:
     """The options of `profile`, checked when it is made; raises UsageError for what cannot be meant.
 
     Any sequence, or one text, may be given where tuples are declared. `statuses` to `where` choose captures (see
-    `select`), `by` is any of year, month, status, media-type and language. `updated_at` goes into the header as it is;
-    without it the header has no time. `input_format` and `columns` say what the inputs are where their content does
-    not (see `forms`). A profile without captures is an error unless `allow_empty`. `threads` and `memory_limit` (bytes)
-    of None stand for what the machine has.
+    `select`), `by` is any of year, month, status, media-type and language. `detect_language` (py3langid or lingua)
+    detects the language of texts in WARC and ARC files that have no Content-Language. `updated_at` goes into the header
+    as it is; without it the header has no time. `input_format` and `columns` say what the inputs are where their
+    content does not (see `forms`). A profile without captures is an error unless `allow_empty`. `threads` and
+    `memory_limit` (bytes) of None stand for what the machine has.
     """
 
     policy: str = "HxPx"
@@ -47,6 +49,7 @@ class ProfileOptions:
     where: str = ""
     by: tuple[str, ...] = ()
     by_columns: bool = False
+    detect_language: str = ""
     all_schemes: bool = False
     allow_empty: bool = False
     input_format: str = ""
@@ -71,6 +74,10 @@ class ProfileOptions:
         )
         Asked.of(self.input_format, self.columns)
         by = tuple(_one_of(dimension, tuple(DIMENSIONS), "decomposition") for dimension in _listed(self.by))
+        if self.detect_language:
+            _one_of(self.detect_language, DETECTORS, "detector of languages")
+            if "language" not in by:
+                raise UsageError("a detected language is not used", hint="add --by language")
         if self.by_columns and not by:
             raise UsageError("no decomposition to put into columns", hint="add --by year, for example")
         if self.by_columns and self.output_format == "cdxj":

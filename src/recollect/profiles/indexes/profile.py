@@ -310,7 +310,13 @@ class _Job:
     def _read(self, sink: Sink) -> Tally:
         options = self._options
         tally = deepcopy(self._found)  # of a run that starts again nothing is kept
-        how = ScanOptions(options.workers, options.piece, all_schemes=options.all_schemes, strict=options.strict)
+        how = ScanOptions(
+            options.workers,
+            options.piece,
+            all_schemes=options.all_schemes,
+            strict=options.strict,
+            detect_language=options.detect_language,
+        )
         meter = _Meter(self._sources, self._progress)
         for piece in scan(self._sources, sink.work, how):
             tally.lines += piece.lines

@@ -51,6 +51,8 @@ class ScanOptions:
     batch_lines: int = BATCH_LINES
     all_schemes: bool = False
     strict: bool = False
+    detect_language: str = ""
+    """The detector of languages for WARC and ARC files; empty for none."""
 
 
 @dataclass(slots=True)
@@ -269,6 +271,7 @@ class _Reader(Generic[T]):
     def _record_tasks(self, source: Source) -> Iterator[Callable[[], Piece[T]]]:
         # The readers of all other formats, which indexes do not need.
         from recollect.formats.captures import read_captures
+        from recollect.formats.languages import detector_of
 
         problems: list[Problem] = []
         left_out: Counter[str] = Counter()
@@ -285,8 +288,14 @@ class _Reader(Generic[T]):
             return task
 
         other = partial(_count, left_out)
+        named = self._options.detect_language
         reading = read_captures(
-            source, problems.append, other, all_schemes=self._options.all_schemes, on_note=notes.append
+            source,
+            problems.append,
+            other,
+            all_schemes=self._options.all_schemes,
+            detect=detector_of(named) if named else None,
+            on_note=notes.append,
         )
         for capture in reading:
             gathered.append(capture)
