@@ -5,9 +5,11 @@ took (`times`); for any other log, maps of everything the archives hold (`truth`
 order, and the learned model sees only the answers of archives it chose to ask, as it would while serving. Where those
 hold nothing, the archives that were skipped for what was learned are asked as well, as the server does before a 404.
 
-Three ways are replayed on demand. `estimate` asks by `target_recall` (see `routing`). `referer` does too, and knows of
+Four ways are replayed on demand. `estimate` asks by `target_recall` (see `routing`). `referer` does too, and knows of
 the page that embeds a resource what the archives answered about it earlier. `near` routes lookups with a datetime as a
-TimeGate does; whether the closest memento is still found is judged by maps that tell times.
+TimeGate does; whether the closest memento is still found is judged by maps that tell times. `kinds` (see `kinds`) asks
+the `top_k` archives that hold most of the URI's top-level domain and language: of the two halves of the URIs, each is
+judged by the profile of the other.
 
 Pure but for reading the log: no network, and the chance of exploration comes from a seed.
 """
@@ -22,10 +24,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from recollect.aggregator.kinds import KindOf, KindProfile, fold_of
 from recollect.aggregator.learn import TARGET_RECALL, WARM, Learned
 from recollect.aggregator.maps import Maps
 from recollect.aggregator.referer import with_page
-from recollect.aggregator.routing import SECOND_CHANCE, Candidate, Evidence, combined, route
+from recollect.aggregator.routing import SECOND_CHANCE, Candidate, Evidence, Source, combined, route
 from recollect.datetimes import parse_or_none
 from recollect.errors import FormatError
 from recollect.formats.containers import open_input
@@ -47,6 +50,8 @@ class Logged:
     """The datetime a TimeGate was asked for."""
     page: str = ""
     """The URI-R of the page that embeds the resource, if the log tells a referer."""
+    language: str = ""
+    """The language of the resource, if the log tells it."""
 
 
 @dataclass(slots=True)
@@ -68,6 +73,10 @@ class Tally:
     found_by: Counter[str] = field(default_factory=Counter)
     """By archive: those of them for which it was asked."""
 
+    timemaps: int = 0
+    """Lookups of which any archive held mementos."""
+    timemap_recall: float = 0.0
+    """Summed over these lookups: the share of the mementos that the asked archives hold (Recall_TM of AlSum et al.)."""
     timegates: int = 0
     """Lookups with a datetime of which the truth tells when something was captured."""
     closest: int = 0
@@ -108,6 +117,7 @@ def read_log(
                 {str(archive): float(ms) / 1000 for archive, ms in times.items()} if isinstance(times, dict) else None,
                 parse_or_none(str(told["datetime"])) if told.get("datetime") else None,
                 page_of(told["referer"]) if isinstance(told.get("referer"), str) else "",
+                str(told.get("language") or ""),
             )
             for _ in range(entry.count):
                 yield lookup
@@ -122,6 +132,7 @@ def replay(
     ways: Sequence[str] = WAYS,
     top_k: int | None = None,
     near: float | None = None,
+    by: Sequence[KindOf] = (),
     explore: float = 0.05,
     target_recall: float = TARGET_RECALL,
     targets: Sequence[float] = (),
@@ -130,12 +141,13 @@ def replay(
     on_progress: ProgressCallback | None = None,
 ) -> list[Tally]:
     """Route every lookup in each way; ways that need maps are left out if there are none. With `targets`, the learned
-    way is replayed for each of these promises as well."""
+    way is replayed for each of these promises as well. What other archives than `archives` hold does not count."""
     typical = _typical_times(lookups, archives, latency)
     candidates = [Candidate(archive) for archive in archives]
     tallies = []
     plans = [(way, target_recall) for way in ways]
     plans += [("near", target_recall)] if near is not None and maps is not None else []
+    plans += [("kinds", target_recall)] if by else []
     plans += [("learned", target) for target in targets if "learned" in ways and target != target_recall]
     for way, target in plans:
         if maps is None and way in ("maps", "both"):
@@ -143,22 +155,24 @@ def replay(
         chance = random.Random(seed)
         learned = None
         tally = Tally(way)
-        if way not in ("broadcast", "maps", "near"):
+        if way not in ("broadcast", "maps", "near", "kinds"):
             learned = Learned(archives, explore=explore, target_recall=target, chance=chance.random)
             tally.target = target
         routing = _Routing(
             candidates,
             learned,
-            maps if way not in ("broadcast", "learned") else None,
-            top_k,
+            maps if way not in ("broadcast", "learned", "kinds") else None,
+            None if way == "broadcast" and by else top_k,  # all archives, for comparison with the likeliest
             target if way in ("estimate", "referer") else None,
             near if way == "near" else None,
             {} if way == "referer" else None,
+            _kind_profiles(lookups, archives, by, truth) if way == "kinds" else None,
         )
         for number, lookup in enumerate(lookups):
             if on_progress is not None and number % 1000 == 0:
                 on_progress(Progress(f"replaying {way}", number, len(lookups), "lookups"))
-            _one(lookup, routing, tally, _held(lookup, truth), typical, truth)
+            held = {a: count for a, count in _held(lookup, truth).items() if a in routing.ids}
+            _one(lookup, routing, tally, held, typical, truth)
         tallies.append(tally)
     return tallies
 
@@ -175,11 +189,19 @@ class _Routing:
     near: float | None = None
     answers: dict[str, dict[str, bool]] | None = None
     """By URI-R, what archives answered so far; None if referers are not used."""
+    kinds: tuple[KindProfile, KindProfile] | None = None
+    """By fold of the URI, the profile that judges it; None if kinds are not used."""
+
+    @property
+    def ids(self) -> set[str]:
+        return {candidate.id for candidate in self.candidates}
 
     def asked(self, lookup: Logged, held: set[str]) -> tuple[set[str], set[str]]:
         """(archives asked, those of them that are asked only because the others hold nothing)."""
         uri_r = lookup.uri_r
         evidence: dict[str, Evidence] = {}
+        if self.kinds is not None:
+            evidence.update(self._of_kind(self.kinds[fold_of(uri_r)], lookup))
         if self.learned is not None:
             evidence.update(self.learned.evidence(uri_r))
         if self.maps is not None:
@@ -194,16 +216,41 @@ class _Routing:
         unlikely = {decision.archive for decision in decisions if decision.reason in SECOND_CHANCE}
         return asked | unlikely, unlikely
 
+    def _of_kind(self, profile: KindProfile, lookup: Logged) -> dict[str, Evidence]:
+        levels = profile.levels(lookup.uri_r, lookup.language)
+        chances = {candidate.id: profile.chance(levels, candidate.id) for candidate in self.candidates}
+        return {
+            archive: Evidence("unknown", Source.LEARNED, expected=chance, chance=chance, sources=(Source.LEARNED,))
+            for archive, chance in chances.items()
+        }
+
+
+def _kind_profiles(
+    lookups: Sequence[Logged], archives: Sequence[str], by: Sequence[KindOf], truth: Maps | None
+) -> tuple[KindProfile, KindProfile]:
+    """For each half of the URIs, the profile of the other half; each URI counts once."""
+    profiles = KindProfile(tuple(by)), KindProfile(tuple(by))
+    for lookup in {lookup.uri_r: lookup for lookup in lookups}.values():
+        held = _held(lookup, truth)
+        heard = archives if lookup.held is None else [one for one in archives if one in lookup.held]
+        profile = profiles[1 - fold_of(lookup.uri_r)]
+        profile.count(profile.levels(lookup.uri_r, lookup.language), {one: one in held for one in heard})
+    return profiles
+
 
 def _one(
     lookup: Logged,
     routing: _Routing,
     tally: Tally,
-    held: set[str],
+    counts: Mapping[str, float],
     typical: Mapping[str, float],
     truth: Maps | None,
 ) -> None:
+    held = set(counts)
     asked, extra = routing.asked(lookup, held)
+    if held:
+        tally.timemaps += 1
+        tally.timemap_recall += sum(counts[archive] for archive in held & asked) / sum(counts.values())
     if routing.answers is not None:
         routing.answers.setdefault(lookup.uri_r, {}).update({archive: archive in held for archive in asked})
     if lookup.at is not None and truth is not None:
@@ -227,16 +274,17 @@ def _one(
         routing.learned.count(lookup.uri_r, {archive: archive in held for archive in heard}, extra=extra)
 
 
-def _held(lookup: Logged, truth: Maps | None) -> set[str]:
+def _held(lookup: Logged, truth: Maps | None) -> dict[str, float]:
+    """Mementos by archive that holds any."""
     if lookup.held is not None:
-        return {archive for archive, count in lookup.held.items() if count}
+        return {archive: float(count) for archive, count in lookup.held.items() if count}
     if truth is None:
         raise FormatError(
             "the log does not tell which archives held what",
             where=lookup.uri_r[:120],
             hint="give maps of everything they hold: --truth DIR",
         )
-    return {archive for archive, found in truth.evidence(lookup.uri_r).items() if found.answer == "yes"}
+    return {a: max(found.expected, 1.0) for a, found in truth.evidence(lookup.uri_r).items() if found.answer == "yes"}
 
 
 def _typical_times(lookups: Sequence[Logged], archives: Sequence[str], latency: float) -> dict[str, float]:

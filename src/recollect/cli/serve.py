@@ -17,6 +17,7 @@ from recollect.quantities import counted
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from recollect.aggregator.kinds import KindOf
     from recollect.aggregator.replay import Tally
     from recollect.archives.registry import Archive
 
@@ -227,6 +228,7 @@ Examples:
   recollect replay urls.txt --archives archives.json --maps small/ --truth full/
   recollect replay access.jsonl --maps maps/ --estimate --target-recall 0.99   one estimate, with and without referers
   recollect replay access.jsonl --maps by-year/ --truth by-year/ --near 2y     TimeGates by time
+  recollect replay access.jsonl --top-k 3 --by tld,language                    the three likeliest archives
 """
 
 
@@ -236,6 +238,13 @@ Examples:
 @click.option("--maps", "maps_dir", help="Directory of the maps to route by.")
 @click.option("--truth", "truth_dir", help="Directory of maps of what the archives hold, if the log does not say it.")
 @click.option("--top-k", type=int, help="Ask at most N archives, the most promising first.")
+@click.option(
+    "--by",
+    default="",
+    metavar="tld,language",
+    help="With --top-k: also ask the archives that hold most of the URI's top-level domain and language.",
+)
+@click.option("--ask", default="", metavar="IDS", help="Only these archives (a,b), or all but these (!a).")
 @click.option("--estimate", is_flag=True, help="Also route by one estimate with --target-recall, and with referers.")
 @click.option(
     "--near",
@@ -267,6 +276,8 @@ def replay(
     maps_dir: str | None,
     truth_dir: str | None,
     top_k: int | None,
+    by: str,
+    ask: str,
     estimate: bool,
     near: float | None,
     explore: float,
@@ -279,10 +290,11 @@ def replay(
     from recollect.aggregator.maps import Maps
     from recollect.aggregator.replay import WAYS, read_log
     from recollect.aggregator.replay import replay as run
-    from recollect.archives.registry import load_archives
+    from recollect.archives.registry import choose, load_archives
     from recollect.model import Problem
     from recollect.web.target import page_of
 
+    kinds = _kinds(by, top_k)
     problems: list[Problem] = []
     lookups = [lookup for path in log for lookup in read_log(path, problems.append, page_of)]
     pages = any(lookup.page for lookup in lookups)
@@ -294,6 +306,9 @@ def replay(
     # Maps are found by the ids of archives; ids that only the log knows have no address, and need none here.
     by_id = {archive.id: archive for archive in listed}
     known = [by_id.get(archive_id) or _nameless(archive_id) for archive_id in ids]
+    if ask:
+        known = list(choose(tuple(known), ask))
+        ids = [archive.id for archive in known]
     maps = Maps.open(maps_dir, known) if maps_dir else None
     truth = Maps.open(truth_dir, known) if truth_dir else None
     for problem in problems[:10]:
@@ -307,6 +322,7 @@ def replay(
             ways=(*WAYS, *(("estimate",) if estimate else ()), *(("referer",) if estimate and pages else ())),
             top_k=top_k,
             near=near,
+            by=kinds,
             explore=explore,
             target_recall=target_recall,
             targets=_TARGETS,
@@ -337,6 +353,18 @@ def replay(
 _TARGETS = (0.9, 0.95, 0.99)
 
 
+def _kinds(by: str, top_k: int | None) -> tuple[KindOf, ...]:
+    from recollect.aggregator.kinds import KindOf
+
+    names = [name.strip() for name in by.split(",") if name.strip()]
+    unknown = [name for name in names if name not in tuple(KindOf)]
+    if unknown:
+        raise UsageError("unknown kind of URI", where=f"--by {unknown[0]}", why=f"known are {', '.join(KindOf)}")
+    if names and top_k is None:
+        raise UsageError("--by needs the number of archives to ask", hint="add --top-k 3")
+    return tuple(dict.fromkeys(KindOf(name) for name in names))
+
+
 def _show_ways(ways: list[Tally], lookups: int, archives: int) -> None:
     broadcast = ways[0].requests or 1
     timed = any(tally.timegates for tally in ways)
@@ -347,6 +375,7 @@ def _show_ways(ways: list[Tally], lookups: int, archives: int) -> None:
             f"{tally.requests / max(tally.lookups, 1):.2f}",
             f"{1 - tally.requests / broadcast:.1%}",
             f"{tally.recall:.2%}",
+            f"{tally.timemap_recall / tally.timemaps:.2%}" if tally.timemaps else "",
             f"{tally.wasted:.1%}",
             f"{tally.latency(0.5):.3f}",
             f"{tally.latency(0.95):.3f}",
@@ -355,10 +384,13 @@ def _show_ways(ways: list[Tally], lookups: int, archives: int) -> None:
         for tally in ways
     ]
     emit_table(
-        ("way", "requests", "a lookup", "saved", "recall", "wasted", "median s", "p95 s", *(("closest",) * timed)),
+        (
+            *("way", "requests", "a lookup", "saved", "recall", "of a TimeMap", "wasted", "median s", "p95 s"),
+            *(("closest",) * timed),
+        ),
         rows,
         title=f"{counted(lookups, 'lookup')}, {archives} archives",
-        right=range(1, 8 + timed),
+        right=range(1, 9 + timed),
     )
 
 
@@ -418,6 +450,7 @@ def _tally_json(tally: Tally) -> dict[str, Any]:
         "found": tally.found,
         "missed": tally.missed,
         "recall": round(tally.recall, 6),
+        **({"timemap_recall": round(tally.timemap_recall / tally.timemaps, 6)} if tally.timemaps else {}),
         **({"closest": round(tally.closest / tally.timegates, 6)} if tally.timegates else {}),
         "wasted": round(tally.wasted, 6),
         "median_seconds": round(tally.latency(0.5), 4),
