@@ -33,7 +33,7 @@ _ADDRESS = re.compile(r"https?://([^/?#]*)([^?#]*)(\?[^#]*)?")
 
 
 class KindOf(StrEnum):
-    """What URIs are told apart by."""
+    """What distinguishes URIs."""
 
     TLD = "tld"
     LANGUAGE = "language"

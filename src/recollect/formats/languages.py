@@ -21,7 +21,7 @@ from recollect.errors import UsageError
 DetectorName = Literal["py3langid", "lingua"]
 DETECTORS: tuple[DetectorName, ...] = get_args(DetectorName)
 Detector = Callable[[str], str]
-"""From a text to its language; empty if it cannot be told."""
+"""From a text to its language; empty if it is unknown."""
 
 _LONGEST_TEXT = 4000
 _LEAST_TEXT = 20  # characters: with fewer, detectors guess
