@@ -31,8 +31,9 @@ from recollect.archives.registry import load_archives
 from recollect.recovery.links import read_document
 from recollect.watch.board import board_of
 from recollect.watch.look import archived, resource_of
+from recollect.watch.records import Resource, counts_of
 from recollect.watch.states import ResourceState, held_by
-from recollect.watch.store import Resource, Store, counts_of
+from recollect.watch.store import Store
 from recollect.web.look import Html, card, document, key, notice, table, tag
 from recollect.web.watch import single_file
 from recollect.web.watchboard import over_time

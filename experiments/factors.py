@@ -3,7 +3,7 @@
     make experiment-factors
     make experiment-factors ARGS='--sites 20 --json'
 
-Made-up websites stand in a real archive (pywb) that captured each resource with a chance that falls with hops from the
+Generated websites are in a real archive (pywb) that captured each resource with a chance that falls with hops from the
 front page, depth of the path and query parameters; then every site is recovered by `recollect.recover`, which follows
 links, so that hops count twice: for the archive and for the way to a resource over pages that are missing. A linear
 regression says which properties go with a resource that came back. The archive's chances are known, so the signs of the

@@ -1,7 +1,7 @@
 """How much of what one archive holds do the others hold, too? The question of the dissertation's Table 10, from maps.
 
     make experiment-overlap ARGS='first.ukvs second.ukvs third.ukvs'
-    make experiment-overlap                                 three archives of a made-up website
+    make experiment-overlap                                 three archives of a generated website
 
 Of each map a sample of its whole keys is drawn (reservoir, seeded) and looked up in every other map. A wildcard may
 speak for keys that the archive does not hold: such a yes is counted as `rolled up`, apart from an exact one, and an

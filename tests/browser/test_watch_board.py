@@ -10,8 +10,9 @@ from urllib.request import urlopen
 import pytest
 
 from desk_world import start
+from recollect.watch.records import Resource, Site
 from recollect.watch.states import Held, Live, Notice, ResourceState, SiteState, SiteStatus
-from recollect.watch.store import Resource, Site, Store
+from recollect.watch.store import Store
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (pip install playwright)")
 T0 = datetime(2026, 1, 1, tzinfo=UTC)

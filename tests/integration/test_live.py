@@ -52,7 +52,13 @@ def test_endless_redirects_end() -> None:
     assert len(requests) == 6
 
 
-@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://a.example/", "http://u:p@127.0.0.1/", "http://[bad/"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("file:///etc/passwd", "ftp://a.example/", "gopher://127.0.0.1:25/_HELO", "http://u:p@127.0.0.1/"),
+        *("http://[bad/", "http://127.0.0.1:99999/", "data:text/html,x", "//u@127.0.0.1/"),
+    ],
+)
 def test_redirects_to_other_schemes_or_with_secrets_are_not_followed(target: str) -> None:
     async def away(_request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(answer(status="302 Found", Location=target))
@@ -64,7 +70,20 @@ def test_redirects_to_other_schemes_or_with_secrets_are_not_followed(target: str
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254"]
+    "host",
+    [
+        *("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "169.254.169.254"),
+        # As some libraries read numbers:
+        *("2130706433", "0177.0.0.1", "0x7f.0.0.1", "0x7f000001", "127.1", "0", "127.0.0.1."),
+        # As IDNA reads letters:
+        *(
+            "\u2460\u2461\u2466.\u24ea.\u24ea.\u2460",
+            "127\u30020\u30020\u30021",
+            "\uff11\uff12\uff17.0.0.1",
+            "\u24dbocalhost",
+        ),
+        *("[::127.0.0.1]", "[64:ff9b::7f00:1]", "[::ffff:0:7f00:1]", "[fec0::1]", "[2002:7f00:1::]"),
+    ],
 )
 def test_private_addresses_are_not_called_unless_allowed(host: str) -> None:
     async def ask() -> tuple[LiveAnswer, int]:
@@ -90,6 +109,12 @@ def test_private_addresses_are_not_called_unless_allowed(host: str) -> None:
         ("2002:7f00:0001::", False),
         ("::ffff:10.0.0.1", False),
         ("2606:4700::1", True),
+        ("::ffff:8.8.8.8", True),
+        ("64:ff9b::808:808", True),
+        ("64:ff9b::a00:1", False),
+        ("::7f00:1", False),
+        ("fec0::1", False),
+        ("ff02::1", False),
     ],
 )
 def test_only_global_addresses_are_public(address: str, public: bool) -> None:
@@ -150,4 +175,83 @@ def test_a_host_is_asked_at_most_once_a_second() -> None:
 
     asyncio.run(ask())
     assert len(slept) == 2
-    assert 1.5 < slept[1] <= 2.0
+    assert all(0.9 < pause <= 1.0 for pause in slept)
+
+
+def test_a_redirect_of_a_public_site_to_a_private_address_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first hop is taken for public; the second one is not."""
+    from recollect.archives import live
+
+    real = live.is_public
+    monkeypatch.setattr(live, "is_public", lambda address: address == "127.0.0.1" or real(address))
+
+    async def ask(target: str) -> tuple[LiveAnswer, int]:
+        async def away(_request: Request, writer: asyncio.StreamWriter) -> None:
+            writer.write(answer(status="301 Moved", Location=target.format(port=server.port)))
+
+        async with loopback(away) as server, LiveClient(user_agent="test", pace=0.0, timeout=2.0) as client:
+            return await client.get(server.base), len(server.requests)
+
+    for target in ("http://127.0.0.2:{port}/", "http://[::1]:{port}/", "http://10.0.0.1/", "http://localhost.:1/"):
+        got, requests = asyncio.run(ask(target))
+        assert (got.failure in (Failure.REFUSED, Failure.NO_NAME), requests) == (True, 1), target
+
+
+def test_a_name_that_changes_its_address_between_two_requests_is_checked_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DNS rebinding: first a public address, then a private one; and both at once."""
+    from recollect.archives import live
+
+    async def ask() -> list[LiveAnswer]:
+        async def close(_request: Request, writer: asyncio.StreamWriter) -> None:
+            writer.write(answer(b"hello", Connection="close"))
+
+        async with loopback(close) as server, LiveClient(user_agent="test", pace=0.0, timeout=2.0) as client:
+            loop = asyncio.get_running_loop()
+            answers: list[list[str]] = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.2", "127.0.0.1"]]
+
+            async def lie(host: str, port: int, **_: object) -> list:
+                return [(2, 1, 6, "", (address, server.port)) for address in answers.pop(0)]
+
+            real = live.is_public
+            monkeypatch.setattr(loop, "getaddrinfo", lie)
+            monkeypatch.setattr(live, "is_public", lambda address: address == "127.0.0.1" or real(address))
+            return [await client.get(f"http://rebind.example:{server.port}/{number}") for number in range(3)]
+
+    first, second, third = asyncio.run(ask())
+    assert (first.failure, first.status) == (None, 200)
+    assert second.failure is Failure.REFUSED
+    assert third.failure is None
+
+
+def test_a_small_answer_that_unpacks_to_a_gigabyte_is_cut() -> None:
+    import resource
+    import zlib
+
+    packer = zlib.compressobj(9, wbits=31)
+    packed = b"".join([*(packer.compress(bytes(1 << 20)) for _ in range(256)), packer.flush()])
+    assert len(packed) < 1_000_000
+
+    async def bomb(_request: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(packed, Content_Type="text/html", Content_Encoding="gzip"))
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    got, _ = get(bomb, timeout=20.0)
+    assert (len(got.body), got.truncated) == (8 * 1024 * 1024, True)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
+
+
+def test_the_wait_for_a_turn_is_not_the_hosts_fault() -> None:
+    async def slow(_request: Request, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.2)
+        writer.write(answer(b"late"))
+
+    async def ask() -> list[LiveAnswer]:
+        async with (
+            loopback(slow) as server,
+            LiveClient(user_agent="test", allow_private=True, pace=0.0, timeout=0.5) as client,
+        ):
+            return await asyncio.gather(*(client.get(f"{server.base}/{number}") for number in range(5)))
+
+    assert [one.failure for one in asyncio.run(ask())] == [None] * 5

@@ -21,14 +21,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from desk_world import running_desk, until
+from desk_world import running_desk
 from recollect.archives.client import ArchiveClient
 from recollect.archives.live import LiveClient
 from recollect.cli import main
-from recollect.cli.watchmail import DeskJobs
+from recollect.watch.records import OnLoss, Resource, Site
 from recollect.watch.run import Tools, run_round
 from recollect.watch.states import Held, Live, SiteState, SiteStatus
-from recollect.watch.store import OnLoss, Resource, Site, Store
+from recollect.watch.store import Store
 from servers import Mailbox
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,6 +54,8 @@ class Web:
         self.hook_status = 204
         self.registrar = "R1"
         self.asked: list[str] = []
+        self.followed: list[tuple[str, str]] = []
+        self.job: dict = {"status": "pending"}
 
 
 @contextmanager
@@ -83,6 +85,9 @@ def web_server() -> Iterator[Web]:
                 servers = [{"objectClassName": "nameserver", "ldhName": "NS1.EXAMPLE.NET"}]
                 domain = {"objectClassName": "domain", "entities": [registrar], "nameservers": servers}
                 self.reply(200, json.dumps(domain).encode(), "application/rdap+json")
+            elif self.path.startswith("/save/status/"):
+                web.followed.append((self.path, self.headers.get("Authorization", "")))
+                self.reply(200, json.dumps(web.job).encode(), "application/json")
             elif web.mood == "foreign" and self.path == "/":
                 self.reply(200, OTHER.encode())
             elif self.path.partition("?")[0] in ("/", "/races", "/boats"):
@@ -94,7 +99,7 @@ def web_server() -> Iterator[Web]:
             content = self.rfile.read(int(self.headers["Content-Length"]))
             if self.path == "/save":
                 web.saved.append((content.decode(), self.headers.get("Authorization", "")))
-                self.reply(200, b'{"job_id": "spn2-1"}', "application/json")
+                self.reply(200, b'{"job_id": "spn2 1/x"}', "application/json")
                 return
             if web.hook_status < 300:
                 web.hooked.append(json.loads(content))
@@ -283,22 +288,38 @@ def test_a_clock_that_was_ahead_does_not_blind_the_watch(
     assert state(data, capsys)["state"] == "lost"
 
 
-def test_a_lost_site_becomes_a_job_of_a_desk_once(tmp_path: Path) -> None:
+def test_a_lost_site_becomes_a_job_of_a_desk_once_and_is_followed_to_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     archives = tmp_path / "archives.json"
     archives.write_text("[]")
-    site = Site("http://lost.example/", T0, T0, email="anna@mail.example", status=SiteStatus(SiteState.LOST, T0))
+    uri = "http://lost.example/"
+    site = Site(
+        uri, T0, T0 + timedelta(days=9), email="anna@mail.example", status=SiteStatus(SiteState.LOST, T0), last_visit=T0
+    )
+    data = tmp_path / "watch"
+    with Store(data) as store, store.transaction():
+        store.put_site(site)
     with running_desk(tmp_path / "desk", archives, "--workers", "0") as desk:
-        jobs = DeskJobs(desk.base, (desk.folder / "operator.token").read_text().strip())
-        job = jobs.submit(site)
-        assert jobs.submit(site) == job
-        told: list = []
+        desk_options = ("--desk", desk.base, "--desk-token-file", str(desk.folder / "operator.token"))
 
-        def listed() -> bool:
-            told[:] = desk.operator("GET", "/api/jobs").json["jobs"]
-            return bool(told)
+        def run(hours: float) -> dict:
+            day(data, 8.5 + hours / 24, *desk_options)
+            return state(data, capsys)
 
-        until(listed, 10)
-        assert [one["id"] for one in told] == [job]
+        told = run(0)
+        assert (told["recovery_state"], told["job"]) == ("queued", run(0.1)["job"])
+        [job] = desk.operator("GET", "/api/jobs").json["jobs"]
+        assert job["id"] == told["job"]
+        assert json.loads((data / told["recovery"] / "job.json").read_text())["job"] == told["job"]
+        assert run(1)["recovery_state"] == "queued"
+        assert desk.operator("POST", f"/api/jobs/{told['job']}/cancel").status == 200
+        ended = run(2)
+        assert (ended["recovery_state"], ended["recovery_detail"]) == ("failed", "cancelled")
+        run(30)
+        assert len(desk.operator("GET", "/api/jobs").json["jobs"]) == 1
+    mails = [message_from_bytes(file.read_bytes(), policy=policy.default) for file in (data / "outbox").glob("*.eml")]
+    assert [mail["Subject"] for mail in mails] == [f"{uri} could not be recovered"]
 
 
 @pytest.mark.parametrize(("registrar", "expected"), [("R1", "suspect"), ("R2", "taken-over")])
@@ -344,6 +365,40 @@ def test_vulnerable_resources_are_asked_to_be_saved_once_a_month(web: Web, data:
     for number in (43, 44):
         day(data, number)
     assert len(web.saved) == 1, "off unless it is configured"
+
+
+@pytest.mark.parametrize(
+    ("job", "days", "expected"),
+    [
+        ({"status": "success", "timestamp": "20260210"}, 0.1, "saved"),
+        ({"status": "error", "message": "blocked"}, 0.1, "failed"),
+        ({"status": "pending"}, 0.1, "pending"),
+        ({"status": "pending"}, 3.0, "failed"),
+        ({"unexpected": []}, 0.1, "pending"),
+    ],
+)
+def test_a_request_to_save_is_followed_to_its_end(
+    web: Web, data: Path, capsys: pytest.CaptureFixture[str], job: dict, days: float, expected: str
+) -> None:
+    add(web, data, "--sample", "2")
+    day(data, 0)
+    with Store(data) as store:
+        site = store.sites()[0]
+        store.put_resource(Resource(site.uri, web.base + "gone", "text/html", Live.LIVE, T0, Held.NOT_HELD, T0))
+    save = ("--save", web.base + "save", "--allow-private")
+    day(data, 0.2, *save)
+    assert state(data, capsys)["saves"] == {"asked": 0, "pending": 1, "saved": 0, "failed": 0}
+    web.job = job
+    day(data, 0.2 + days, *save)
+    assert web.followed[0] == ("/save/status/spn2%201%2Fx", "")
+    assert state(data, capsys)["saves"][expected] == 1
+    with Store(data) as store:
+        [one] = [r for r in store.resources(web.base) if r.uri.endswith("gone")]
+    assert (one.held_at is None) == (expected == "saved"), "the archives are asked again for what was saved"
+    before = len(web.followed)
+    day(data, 0.4 + days, *save)
+    assert (len(web.followed) > before) == (expected == "pending")
+    assert len(web.saved) == 1
 
 
 def test_a_hundred_sites_of_which_some_fail(web: Web, data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,12 @@
 Hides: redirects, name resolution, and which addresses must not be called. Invariants:
 
 - only http and https; every hop of a redirect is checked again;
-- a name is resolved by us, and only public addresses are connected to, so that neither a redirect nor a name server
-  leads to a private network (`allow_private` permits loopback and private addresses, for tests and intranets);
+- the host is checked as the HTTP client reads it (`http://①②⑦.0.0.1/` is 127.0.0.1), by one parser for both;
+- a name is resolved by us for each connection, and only public addresses are connected to, so that neither a redirect
+  nor a name server leads to a private network (`allow_private` permits loopback and private addresses);
 - sizes, times and redirects are bounded; what is cut off is marked;
-- at most one request a second to a host (`pace`);
+- one request at a time to a host, and at most one a second (`pace`); the wait for a turn is not the host's fault and
+  does not count for its time-out;
 - an answer is never an exception: a failure is a `Failure`, because for a watched site it is an observation.
 """
 
@@ -16,7 +18,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
 from typing import Any
@@ -24,6 +26,7 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 MAX_BODY = 8 * 1024 * 1024
 MAX_REDIRECTS = 5
@@ -104,13 +107,46 @@ class _Resolver(AbstractResolver):
         """Nothing is open."""
 
 
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""What the registry gives out as global unicast addresses; Python calls others global, too (`::7f00:1`)."""
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
 def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the public internet; addresses inside of others (6to4, mapped) count as both."""
+    """Whether an IP address belongs to the public internet; an IPv4 address inside of an IPv6 one has to be public."""
     ip = ipaddress.ip_address(address.partition("%")[0])
-    inner: ipaddress.IPv4Address | None = None
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-    return ip.is_global and not ip.is_multicast and (inner is None or is_public(str(inner)))
+    if isinstance(ip, ipaddress.IPv4Address):
+        return ip.is_global and not ip.is_multicast
+    if ip.ipv4_mapped is not None:
+        return is_public(str(ip.ipv4_mapped))
+    if ip in _NAT64:
+        return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+    inner = ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+    return ip in _UNICAST and ip.is_global and (inner is None or is_public(str(inner)))
+
+
+def refusal(url: str, allow_private: bool = False) -> str:
+    """Why a URL is not asked; empty if it may be. What a name leads to, only the resolver knows."""
+    try:
+        parsed = URL(url)
+        host, user = parsed.host or "", parsed.user or parsed.password
+        _ = parsed.port
+    except ValueError as error:
+        return str(error)
+    if parsed.scheme not in ("http", "https") or not host:
+        return "only http and https are asked"
+    if user is not None:
+        return "an address with a user name is not asked"
+    if any(character < " " or character == "\x7f" for character in url):
+        return "an address has no control characters"
+    try:
+        public = is_public(host)
+    except ValueError:
+        numbers = host.rstrip(".").rpartition(".")[2]
+        # 2130706433, 0177.1 and 0x7f.1 are addresses for some libraries, and not names for any.
+        numeric = numbers.isdigit() or numbers.lower().startswith("0x")
+        return f"{host} is neither a name nor an IP address" if numeric else ""
+    return "" if public or allow_private else f"{host} is not a public address"
 
 
 class LiveClient:
@@ -132,6 +168,7 @@ class LiveClient:
         self._pace = pace
         self._sleep = sleep
         self._free_at: dict[str, float] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
         connector = aiohttp.TCPConnector(resolver=_Resolver(allow_private), use_dns_cache=False, limit_per_host=1)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -164,7 +201,7 @@ class LiveClient:
                 return answer
             hops.append(Hop(answer.status, here))
             try:
-                here = urljoin(here, location)
+                here = urljoin(here, location.strip())
             except ValueError as error:
                 return LiveAnswer(url, here, hops=tuple(hops), failure=Failure.REFUSED, why=str(error))
         return LiveAnswer(url, here, hops=tuple(hops), failure=Failure.REDIRECTS, why=f"more than {MAX_REDIRECTS}")
@@ -176,13 +213,25 @@ class LiveClient:
     async def _once(
         self, asked: str, url: str, headers: Mapping[str, str], hops: tuple[Hop, ...], content: bytes | None = None
     ) -> LiveAnswer:
-        def failed(failure: Failure, why: str) -> LiveAnswer:
-            return LiveAnswer(asked, url, hops=hops, failure=failure, why=why)
+        why = refusal(url, self._allow_private)
+        if why:
+            return LiveAnswer(asked, url, hops=hops, failure=Failure.REFUSED, why=why)
+        host = _host_key(url)
+        clock = asyncio.get_running_loop().time
+        async with self._turns.setdefault(host, asyncio.Lock()):
+            wait = self._free_at.get(host, 0.0) - clock()
+            if wait > 0:
+                await self._sleep(wait)
+            try:
+                return replace(await self._ask(url, headers, content), asked=asked, hops=hops)
+            finally:
+                # From the end of a request: however late it was sent, the server sees the next one a second later.
+                self._free_at[host] = clock() + self._pace
 
-        refused = self._refused(url)
-        if refused:
-            return failed(Failure.REFUSED, refused)
-        await self._wait_turn(url)
+    async def _ask(self, url: str, headers: Mapping[str, str], content: bytes | None) -> LiveAnswer:
+        def failed(failure: Failure, why: str) -> LiveAnswer:
+            return LiveAnswer(url, url, failure=failure, why=why[:300])
+
         try:
             async with asyncio.timeout(self._timeout):
                 method = "GET" if content is None else "POST"
@@ -191,7 +240,7 @@ class LiveClient:
                 ) as response:
                     body, truncated = await self._read(response)
                     fields = {name.lower(): value for name, value in response.headers.items()}
-                    return LiveAnswer(asked, url, response.status, fields, body, truncated, hops)
+                    return LiveAnswer(url, url, response.status, fields, body, truncated)
         except TimeoutError:
             return failed(Failure.TIMEOUT, f"no answer within {self._timeout:g} s")
         except aiohttp.ClientConnectorDNSError as error:
@@ -200,7 +249,7 @@ class LiveClient:
             tls = isinstance(error, (aiohttp.ClientConnectorSSLError, aiohttp.ClientConnectorCertificateError))
             return failed(Failure.TLS if tls else Failure.UNREACHABLE, str(error.os_error or error))
         except (aiohttp.ClientError, ValueError, UnicodeError) as error:
-            return failed(Failure.BAD_ANSWER, f"{type(error).__name__}: {error}"[:300])
+            return failed(Failure.BAD_ANSWER, f"{type(error).__name__}: {error}")
         except OSError as error:
             return failed(Failure.UNREACHABLE, str(error))
 
@@ -215,30 +264,10 @@ class LiveClient:
                 return b"".join(parts), True
         return b"".join(parts), False
 
-    def _refused(self, url: str) -> str:
-        try:
-            split = urlsplit(url)
-            host = split.hostname or ""
-        except ValueError as error:
-            return str(error)
-        if split.scheme.lower() not in ("http", "https") or not host:
-            return "only http and https are asked"
-        if split.username is not None or split.password is not None:
-            return "an address with a user name is not asked"
-        if self._allow_private:
-            return ""
-        try:
-            return "" if is_public(host) else f"{host} is not a public address"
-        except ValueError:
-            return ""  # a name; the resolver looks at its addresses
 
-    async def _wait_turn(self, url: str) -> None:
-        host = urlsplit(url).netloc.lower()
-        now = asyncio.get_running_loop().time()
-        turn = max(now, self._free_at.get(host, 0.0))
-        self._free_at[host] = turn + self._pace
-        if turn > now:
-            await self._sleep(turn - now)
+def _host_key(url: str) -> str:
+    """What has one turn: a host and its port, with or without `www.`."""
+    return urlsplit(url).netloc.lower().removeprefix("www.")
 
 
 def _of_name(error: Any) -> tuple[Failure, str]:

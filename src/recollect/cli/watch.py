@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,20 +12,15 @@ import click
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
 from recollect.cli.types import DATE
 from recollect.cli.watchpages import COMMANDS
-from recollect.cli.watchtools import data_option, example, open_store, percent, refuse_private, secret_of, site_uri
+from recollect.cli.watchtools import data_option, example, open_store, percent, refuse_private, shown, site_uri
 from recollect.datetimes import format_iso
 from recollect.errors import UsageError
 from recollect.quantities import counted
 
 if TYPE_CHECKING:
-    from recollect.archives.client import ArchiveClient
-    from recollect.archives.registry import Archive
-    from recollect.cli.watchmail import OutboxMailer
-    from recollect.model import ProgressCallback
-    from recollect.watch.board import Counts
+    from recollect.watch.board import Line
     from recollect.watch.check import Check
-    from recollect.watch.run import Round, Tools
-    from recollect.watch.store import Site, Store
+    from recollect.watch.run import Round
 
 EPILOG = """\b
 Examples:
@@ -38,8 +31,6 @@ Examples:
   recollect watch status --data watch/ --fail-on lost
   recollect watch dashboard --data watch/ -o page.html
 """
-
-_POLL = 60.0
 
 
 @click.group(epilog=EPILOG)
@@ -68,8 +59,12 @@ def check_command(
     uri: str, sample: int, archives: str | None, allow_private: bool, output: str | None, as_json: bool
 ) -> int:
     """Estimate what share of the live site URI could be recovered if it were lost today."""
+    from recollect.cli.watchrun import check_site
+
+    site = site_uri(uri)
+    refuse_private(site, allow_private)
     with progress_bar() as progress:
-        report = asyncio.run(_check(site_uri(uri), sample, archives, allow_private, progress))
+        report = asyncio.run(check_site(site, sample, archives, allow_private, progress))
     if output is not None:
         from recollect.formats.containers import atomic_output
         from recollect.web.watch import check_page
@@ -112,7 +107,8 @@ def add_command(
     now: datetime | None,
 ) -> int:
     """Watch the site URI."""
-    from recollect.watch.store import OnLoss, Site, Store
+    from recollect.watch.records import OnLoss, Site
+    from recollect.watch.store import Store
 
     site = site_uri(uri)
     refuse_private(site, allow_private)
@@ -158,22 +154,31 @@ def remove_command(uri: str, folder: str) -> int:
 @click.option("--desk", metavar="URL", help="Recover lost sites by jobs at this desk instead of here.")
 @click.option("--desk-token-file", type=click.Path(exists=True, dir_okay=False), help="File with the desk's token.")
 @click.option("--rdap", default="", metavar="URL", help="RDAP server to ask for changes of registration.")
+@click.option(
+    "--resolver", default="", metavar="HOST[:PORT]", help="DNS server to ask for name servers.  [default: the system's]"
+)
 @click.option("--save", metavar="URL", help="Endpoint of an archive that is asked to save vulnerable resources.")
 @click.option("--save-key-file", type=click.Path(exists=True, dir_okay=False), help="File with its key:secret.")
 @click.option(
-    "--allow-private", "own_services", is_flag=True, help="Allow RDAP servers and save endpoints on private addresses."
+    "--allow-private",
+    "own_services",
+    is_flag=True,
+    help="Allow canaries, RDAP servers and save endpoints on private addresses.",
 )
 @json_option
 def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **given: Any) -> int:
     """Visit the watched sites that are due."""
+    from recollect.cli.watchrun import Asked, run_once, run_until_stopped
+
+    asked = Asked(**given)
     with open_store(folder) as store, store.alone():
         if once or now is not None:
             with progress_bar() as progress:
-                done = asyncio.run(_rounds(store, given, lambda: now or datetime.now(UTC), progress, once=True))
+                done = asyncio.run(run_once(store, asked, now or datetime.now(UTC), progress))
             _show_round(done, as_json)
             return 3 if done.failures else 0
-        talk(f"{counted(len(store.sites()), 'site')} are watched; Ctrl-C ends")
-        asyncio.run(_rounds(store, given, lambda: datetime.now(UTC), lambda _: None, once=False, as_json=as_json))
+        talk(f"{counted(len(store.sites()), 'site')} watched; Ctrl-C ends")
+        asyncio.run(run_until_stopped(store, asked, lambda done: _show_round(done, as_json)))
     return 0
 
 
@@ -188,173 +193,57 @@ def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **
 @json_option
 def status_command(folder: str, fail_on: tuple[str, ...], as_json: bool) -> int:
     """Show the state of every watched site."""
-    from recollect.watch.board import site_json
-    from recollect.watch.store import counts_of
+    from recollect.watch.board import lines_of
 
     with open_store(folder, read_only=True) as store:
-        sites = store.sites()
-        counts = {site.uri: counts_of(store.resources(site.uri)) for site in sites}
+        lines = lines_of(store)
     if as_json:
-        emit_json([site_json(site, counts[site.uri]) for site in sites])
+        emit_json([line.to_json() for line in lines])
     else:
-        headers = ["site", "state", "since", "last visit", "recoverable", "of", "recovery"]
-        emit_table(headers, [_site_row(site, counts[site.uri]) for site in sites], right=[4, 5])
-    states = {site.status.state.value for site in sites}
+        headers = ["site", "state", "since", "last visit", "recoverable", "of", "recovery", ""]
+        emit_table(headers, [_site_row(line) for line in lines], right=[4, 5])
+    states = {line.site.status.state.value for line in lines}
     wanted = {*fail_on, *(("taken-over",) if "lost" in fail_on else ())}
     return 1 if states & wanted else 0
 
 
-@watch.command("history", epilog=example("history --data watch/", "history http://site.example/ --data watch/ --json"))
+@watch.command(
+    "history",
+    epilog=example(
+        "history --data watch/",
+        "history http://site.example/ --data watch/ --json",
+        "history http://site.example/ --resources --data watch/",
+    ),
+)
 @click.argument("uri", required=False)
 @data_option
+@click.option("--resources", is_flag=True, help="List every observation of the resources of the site URI instead.")
 @json_option
-def history_command(uri: str | None, folder: str, as_json: bool) -> int:
+def history_command(uri: str | None, folder: str, resources: bool, as_json: bool) -> int:
     """List every visit of a site, or of all."""
+    if resources and uri is None:
+        raise UsageError("missing URI", where="--resources", hint="recollect watch history URI --resources --data DIR")
     with open_store(folder, read_only=True) as store:
-        visits = store.visits(site_uri(uri) if uri else "")
-    if as_json:
-        emit_json(
-            [
-                {"site": v.site, "at": format_iso(v.at), "seen": v.seen.value, "state": v.state.value, "why": v.why}
-                for v in visits
+        site = site_uri(uri) if uri else ""
+        if site and store.site(site) is None:
+            raise UsageError("this site is not watched", where=site, hint="recollect watch status --data DIR")
+        if resources:
+            rows: list[dict[str, Any]] = [
+                {"at": format_iso(o.at), "uri": o.uri, "status": o.status or None}
+                | {"live": o.live.value, "held": o.held.value, "alike": o.fresh}
+                for o in store.observations(site)
             ]
-        )
+        else:
+            rows = [
+                {"at": format_iso(v.at), "site": v.site, "seen": v.seen.value, "state": v.state.value, "why": v.why}
+                for v in store.visits(site)
+            ]
+    if as_json:
+        emit_json(rows)
     else:
-        rows = [(format_iso(v.at), v.site, v.seen.value, v.state.value, v.why) for v in visits]
-        emit_table(["at", "site", "seen", "state", "why"], rows)
+        names = "at uri status live held alike" if resources else "at site seen state why"
+        emit_table(names.split(), [["" if cell is None else shown(cell) for cell in row.values()] for row in rows])
     return 0
-
-
-# --- what the commands do
-
-
-def _tools(client: ArchiveClient, store: Store, given: dict[str, Any], progress: ProgressCallback) -> Tools:
-    from recollect.archives.client import USER_AGENT
-    from recollect.archives.live import LiveClient
-    from recollect.watch.run import Tools
-    from recollect.watch.saving import SaveEndpoint
-
-    folder = store.folder
-    desk = _desk(given["desk"], given["desk_token_file"])
-    return Tools(
-        live=lambda allowed: LiveClient(user_agent=USER_AGENT, allow_private=allowed),
-        archives=_archives(),
-        client=client,
-        canaries=given["canaries"],
-        recover=lambda site, place: desk(site, folder / place) if desk else _recover(site, folder / place),
-        mailer=_mailer(store, given["smtp"], given["from_address"]),
-        rdap=given["rdap"],
-        domain=_registered_domain,
-        save=SaveEndpoint(given["save"], secret_of(given["save_key_file"])) if given["save"] else None,
-        own_services=given["own_services"],
-        progress=progress,
-    )
-
-
-def _mailer(store: Store, smtp: str, from_address: str) -> OutboxMailer:
-    if smtp and not from_address:
-        raise UsageError("mails need a sender", where="--smtp", hint="--from-address watch@example.org")
-    from recollect.cli.watchmail import OutboxMailer
-
-    return OutboxMailer(store.folder, smtp, from_address)
-
-
-def _desk(address: str | None, token_file: str | None) -> Callable[[Site, Path], Awaitable[None]] | None:
-    if address is None:
-        return None
-    if not address.startswith(("http://", "https://")):
-        raise UsageError("not the address of a desk", where=address, hint="--desk https://desk.example.org")
-    from recollect.cli.watchmail import DeskJobs
-
-    jobs = DeskJobs(address, secret_of(token_file))
-
-    async def submit(site: Site, folder: Path) -> None:
-        job = await asyncio.to_thread(jobs.submit, site)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "job.json").write_text(json.dumps({"desk": address, "job": job}) + "\n")
-
-    return submit
-
-
-def _registered_domain(uri: str) -> str:
-    """The domain that a registry knows; empty for an address or a name below no public suffix."""
-    from publicsuffixlist import PublicSuffixList
-
-    from recollect.watch.registration import host_of
-
-    host = host_of(uri)
-    if not host or ":" in host or host.replace(".", "").isdigit():
-        return ""
-    return PublicSuffixList().privatesuffix(host) or ""
-
-
-def _archives() -> Callable[[str], tuple[Archive, ...]]:
-    from functools import cache
-
-    from recollect.archives.registry import load_archives
-
-    return cache(lambda path: load_archives(path or None))
-
-
-async def _rounds(
-    store: Store,
-    given: dict[str, Any],
-    clock: Callable[[], datetime],
-    progress: ProgressCallback,
-    *,
-    once: bool,
-    as_json: bool = False,
-) -> Round:
-    from recollect.archives.client import ArchiveClient
-    from recollect.watch.run import run_round
-
-    async with ArchiveClient() as client:
-        tools = _tools(client, store, given, progress)
-        while True:
-            done = await run_round(store, tools, clock())
-            if once:
-                return done
-            if done.visited:
-                _show_round(done, as_json)
-            await asyncio.sleep(_POLL)
-
-
-async def _recover(site: Site, folder: Path) -> None:
-    """Recover a site as it was just before it was lost."""
-    from recollect.recovery.choose import Wish
-    from recollect.recovery.options import Options
-    from recollect.recovery.recover import recover
-    from recollect.recovery.scope import Scope
-    from recollect.recovery.sources import Sources
-
-    options = Options(Scope((site.uri,)), Wish(end=site.status.since))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    sources = Sources(registry=site.archives)
-    await asyncio.to_thread(recover, site.uri, folder, archives=sources, options=options)
-
-
-async def _check(uri: str, sample: int, archives: str | None, allow_private: bool, progress: ProgressCallback) -> Check:
-    from recollect.archives.client import USER_AGENT, ArchiveClient
-    from recollect.archives.live import Failure, LiveClient
-    from recollect.archives.registry import load_archives
-    from recollect.model import Progress
-    from recollect.watch.check import check_of
-    from recollect.watch.look import archived, live_sample, resource_of
-
-    at = datetime.now(UTC)
-    asked = [archive for archive in load_archives(archives) if not archive.ignore]
-    async with LiveClient(user_agent=USER_AGENT, allow_private=allow_private) as live, ArchiveClient() as client:
-        front = await live.get(uri)
-        if front.failure is not None:
-            private = front.failure is Failure.REFUSED
-            hint = "--allow-private" if private else "recollect survey shows what archives have"
-            raise UsageError("the site does not answer", where=uri, why=front.why, hint=hint)
-        answers = await live_sample(live, uri, front, sample, progress=progress)
-        looked = []
-        for number, answer in enumerate(answers, 1):
-            looked.append(await archived(client, asked, resource_of(uri, answer, at), answer, at))
-            progress(Progress("asking archives", number, len(answers), "resources"))
-    return check_of(uri, at, looked)
 
 
 # --- what people see
@@ -381,14 +270,18 @@ def _show_check(report: Check) -> None:
     if report.vulnerable:
         talk(f"\nheld by no archive ({len(report.vulnerable):,}):")
         for one in report.vulnerable[:20]:
-            talk(f"  {one.resource.uri}")
+            talk(f"  {shown(one.resource.uri)}")
         if len(report.vulnerable) > 20:
             talk(f"  and {len(report.vulnerable) - 20:,} more (--json lists all)")
+    if report.disallowed:
+        talk(f"\nnot looked at: robots.txt disallows {counted(report.disallowed, 'address', 'addresses')}")
     if report.failed_archives:
         talk("\narchives that did not answer: " + ", ".join(f"{a} ({n:,})" for a, n in report.failed_archives.items()))
 
 
 def _show_round(done: Round, as_json: bool) -> None:
+    from recollect.watch.states import Seen
+
     rows = [(uri, visit.seen.value, status.state.value, visit.why) for uri, visit, status in done.visited]
     if as_json:
         names = ("site", "seen", "state", "why")
@@ -398,17 +291,23 @@ def _show_round(done: Round, as_json: bool) -> None:
             | {"notices": done.notices, "saves": done.saves}
         )
         return
-    emit_table(["site", "seen", "state", "why"], rows)
+    emit_table(["site", "seen", "state", "why"], [[shown(cell) for cell in row] for row in rows])
     for uri in done.recovered:
         talk(f"recovered: {uri}")
     for failure in done.failures:
-        talk(f"failed: {failure}")
+        talk(f"failed: {shown(failure)}")
+    if any(visit.seen is Seen.OFFLINE for _, visit, _ in done.visited):
+        talk("no site answered: taken for a failure of the local network (--canary URL makes it certain)")
 
 
-def _site_row(site: Site, counts: Counts) -> tuple[str, ...]:
-    from recollect.watch.board import share_of
+def _site_row(line: Line) -> tuple[str, ...]:
+    from recollect.watch.records import RecoveryState
 
+    site = line.site
     since = f"{site.status.since:%Y-%m-%d}" if site.status.since else ""
     visited = f"{site.last_visit:%Y-%m-%d %H:%M}" if site.last_visit else "never"
-    shown = f"{sum(counts.values()):,}"
-    return site.uri, site.status.state.value, since, visited, percent(share_of(counts)), shown, site.recovery
+    total = f"{sum(line.counts.values()):,}"
+    recovery = line.recovery
+    state = "" if recovery is None or recovery.state is RecoveryState.DONE else recovery.state.value
+    folder = site.recovery or (recovery.folder if recovery is not None else "")
+    return site.uri, site.status.state.value, since, visited, percent(line.recoverable), total, folder, state

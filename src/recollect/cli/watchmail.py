@@ -5,22 +5,28 @@ The rooms `watch` and `service` do not know each other; this is where the protoc
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
 
 from recollect.errors import RecollectError, UsageError
+from recollect.formats.containers import atomic_output
 from recollect.service.database import Connection, Row, open_database
 from recollect.service.outbox import Kind, Transport, compose, enqueue, send_due, transport_of
 from recollect.service.settings import DAY, DeskSettings
+from recollect.service.states import DELIVERED, State
+from recollect.watch.records import RecoveryState
+from recollect.watch.recoveries import Progressed
 
 if TYPE_CHECKING:
     from recollect.watch.notices import Letter
-    from recollect.watch.store import Site
+    from recollect.watch.records import Recovering, Site
 
 _LONGEST_PAUSE = 2 * 3600.0
 
@@ -75,26 +81,54 @@ class DeskJobs:
 
     address: str
     token: str = ""
+    data: Path = Path()
 
-    def submit(self, site: Site) -> str:
-        """Queue the recovery of a site as it was before its loss; the job's id. Asking again gives the same job."""
-        from urllib.error import HTTPError, URLError
-        from urllib.request import Request, urlopen
-
+    async def start(self, site: Site, folder: str) -> Progressed:
+        """Queue the recovery of a site as it was before its loss. Asking again gives the same job."""
         if not site.email:
             raise UsageError("a job at a desk needs an address for its mails", where=site.uri, hint="watch add --email")
         since = site.status.since
         asked = {"uri": site.uri, "email": site.email} | ({"to": f"{since:%Y%m%d%H%M%S}"} if since else {})
-        fields = {"Content-Type": "application/json", "Idempotency-Key": f'"watch {since} {site.uri}"'}
-        if self.token:
-            fields["Authorization"] = f"Bearer {self.token}"
-        url = f"{self.address.rstrip('/')}/api/jobs"
-        request = Request(url, json.dumps(asked).encode(), fields, method="POST")
+        key = hashlib.blake2b(f"watch {since} {site.uri}".encode(), digest_size=16).hexdigest()
+        fields = {"Content-Type": "application/json", "Idempotency-Key": f'"{key}"'}
+        told = await self._ask("/api/jobs", json.dumps(asked).encode(), fields)
+        place = self.data / folder
+        place.mkdir(parents=True, exist_ok=True)
+        with atomic_output(place / "job.json") as file:
+            file.write(json.dumps({"desk": self.address, "job": told["id"]}).encode() + b"\n")
+        return Progressed(RecoveryState.QUEUED, str(told["id"]), str(told.get("token", "")), str(told.get("state", "")))
+
+    async def follow(self, recovery: Recovering) -> Progressed:
+        """How a job stands."""
+        told = await self._ask(f"/api/jobs/{quote(recovery.job)}?{urlencode({'token': recovery.token})}", None, {})
+        state = str(told.get("state", ""))
+        if state in DELIVERED:
+            return Progressed(RecoveryState.DONE, detail=str(told.get("status_url") or state))
+        ended = {State.NOTHING_FOUND: RecoveryState.NOTHING_FOUND} | dict.fromkeys(
+            (State.FAILED, State.CANCELLED, State.EXPIRED), RecoveryState.FAILED
+        )
+        found = next((value for word, value in ended.items() if word == state), RecoveryState.QUEUED)
+        return Progressed(found, detail=" ".join(filter(None, (state, str(told.get("reason") or "")))))
+
+    async def _ask(self, path: str, content: bytes | None, fields: dict[str, str]) -> dict[str, Any]:
+        """The JSON that the desk answers; the operator chose the desk, so it may be on a private address."""
+        from recollect.archives.client import USER_AGENT
+        from recollect.archives.live import LiveClient
+
+        url = self.address.rstrip("/") + path
+        headers = fields | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
+        async with LiveClient(user_agent=USER_AGENT, allow_private=True) as client:
+            answer = await (client.get(url, headers) if content is None else client.post(url, content, headers))
+        where = self.address.rstrip("/") + path.partition("?")[0]
+        if answer.failure is not None:
+            raise RecollectError("the desk does not answer", where=where, why=answer.why)
+        if not 200 <= answer.status < 300:
+            why = f"status {answer.status}: {answer.body[:500].decode('utf-8', 'replace')}"
+            raise RecollectError("the desk does not take the request", where=where, why=why)
         try:
-            with urlopen(request, timeout=60) as answer:
-                return str(json.loads(answer.read(1 << 20))["id"])
-        except HTTPError as error:
-            why = f"status {error.code}: {error.read(500).decode('utf-8', 'replace')}"
-            raise RecollectError("the desk does not take the job", where=url, why=why) from error
-        except (URLError, OSError, ValueError, KeyError, TypeError) as error:
-            raise RecollectError("the desk does not answer", where=url, why=str(error)) from error
+            value = json.loads(answer.body)
+        except (ValueError, RecursionError) as error:
+            raise RecollectError("the desk answers something else", where=where, why=str(error)) from error
+        if not isinstance(value, dict) or not isinstance(value.get("id"), str):
+            raise RecollectError("the desk answers something else", where=where, why="no id of a job")
+        return value

@@ -1,4 +1,4 @@
-"""What the commands of a watch share: the folder, addresses, shares."""
+"""What the commands of a watch share: the folder, addresses, how numbers and foreign text are shown."""
 
 from __future__ import annotations
 
@@ -31,30 +31,36 @@ def site_uri(uri: str) -> str:
     """The address of a site as it is kept."""
     from urllib.parse import urlsplit
 
-    text = uri if "://" in uri else f"http://{uri}"
+    text = uri.strip() if "://" in uri else f"http://{uri.strip()}"
+    if not text.isprintable() or " " in text:
+        raise UsageError("not an address", where=repr(uri), why="it has spaces or control characters")
     try:
         split = urlsplit(text)
         host = split.hostname
     except ValueError as error:
         raise UsageError("not an address", where=uri, why=str(error)) from error
-    if split.scheme not in ("http", "https") or not host:
+    if split.scheme.lower() not in ("http", "https") or not host:
         raise UsageError("not the address of a site", where=uri, hint="like http://site.example/")
-    return text if split.path else text + "/"
+    return split._replace(scheme=split.scheme.lower(), path=split.path or "/", fragment="").geturl()
 
 
 def refuse_private(uri: str, allowed: bool) -> None:
-    """An address literal that is private is refused when it is added; names are looked at with every visit."""
+    """A private address is refused when it is given; what a name leads to is looked at with every request."""
     from urllib.parse import urlsplit
 
-    from recollect.archives.live import is_public
+    from recollect.archives.live import refusal
 
-    host = urlsplit(uri).hostname or ""
-    try:
-        private = not is_public(host)
-    except ValueError:
-        private = host == "localhost" or host.endswith(".localhost")
-    if private and not allowed:
-        raise UsageError("a private address is not called", where=uri, hint="--allow-private")
+    host = (urlsplit(uri).hostname or "").rstrip(".")
+    local = not allowed and (host == "localhost" or host.endswith(".localhost"))
+    why = refusal(uri, allowed)
+    if local or why:
+        private = local or not refusal(uri, allow_private=True)
+        raise UsageError("this address is not asked", where=uri, why=why, hint="--allow-private" if private else "")
+
+
+def shown(text: object) -> str:
+    """Text that others wrote, for a terminal: without control characters, which a terminal obeys."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
 def percent(share: float | None) -> str:
@@ -66,6 +72,6 @@ def secret_of(path: str | None) -> str:
     if path is None:
         return ""
     text = Path(path).read_text().strip()
-    if not text:
-        raise UsageError("the file is empty", where=path)
+    if not text or not text.isprintable():
+        raise UsageError("not a file with one line of text", where=path)
     return text

@@ -80,12 +80,17 @@ def _warc(stream: IO[bytes], name: str, on_problem: OnProblem) -> Iterator[Page]
 
 
 def _content(stream: IO[bytes]) -> bytes | None:
+    import zlib
+
+    import brotli
+    from warcio.bufferedreaders import ChunkedDataException
+
     out = io.BytesIO()
     try:
         while piece := stream.read(1 << 16):
             out.write(piece)
             if out.tell() > MAX_PAGE:
                 return None
-    except Exception:  # warcio passes on whatever zlib, brotli or the chunks raise
+    except (zlib.error, brotli.error, ChunkedDataException, ValueError, EOFError, OSError):
         return None
     return out.getvalue()

@@ -6,14 +6,16 @@ with its last tally, so that the sum does not jump between visits.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from recollect.datetimes import format_iso
+from recollect.watch.records import Recovering, SaveState, Site, counts_of
 from recollect.watch.states import ResourceState
-from recollect.watch.store import Site, Store, counts_of
+from recollect.watch.store import Store
 
 MOST_POINTS = 400
 Counts = Mapping[ResourceState, int]
@@ -25,10 +27,37 @@ class Line:
 
     site: Site
     counts: Counts
+    recovery: Recovering | None = None
+    """The recovery of its last loss."""
+    saves: Mapping[SaveState, int] = field(default_factory=dict)
 
     @property
     def recoverable(self) -> float | None:
         return share_of(self.counts)
+
+    def to_json(self) -> dict[str, Any]:
+        """A site for programs."""
+        site, recovery = self.site, self.recovery
+        return {
+            "site": site.uri,
+            "state": site.status.state.value,
+            "since": _iso(site.status.since),
+            "last_visit": _iso(site.last_visit),
+            "next_visit": _iso(site.next_visit),
+            "last_own": _iso(site.status.last_own),
+            "moved_to": site.moved_to or None,
+            "recoverable": share_of(self.counts),
+            "resources": {state.value: self.counts[state] for state in ResourceState},
+            "recovery": site.recovery or None,
+            "recovery_state": recovery.state.value if recovery is not None else None,
+            "recovery_detail": (recovery.detail or None) if recovery is not None else None,
+            "job": (recovery.job or None) if recovery is not None else None,
+            "saves": {state.value: self.saves.get(state, 0) for state in SaveState},
+        }
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return format_iso(moment) if moment is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +75,7 @@ class Board:
     def to_json(self) -> dict[str, Any]:
         return {
             "at": format_iso(self.at),
-            "sites": [site_json(line.site, line.counts) for line in self.lines],
+            "sites": [line.to_json() for line in self.lines],
             "series": [
                 {"at": format_iso(at), **{state.value: counts[state] for state in ResourceState}}
                 for at, counts in self.series
@@ -60,30 +89,19 @@ def share_of(counts: Counts) -> float | None:
     return (counts[ResourceState.REPLICATED] + counts[ResourceState.ENDANGERED]) / known if known else None
 
 
-def site_json(site: Site, counts: Counts) -> dict[str, Any]:
-    """A site for programs."""
-
-    def iso(moment: datetime | None) -> str | None:
-        return format_iso(moment) if moment is not None else None
-
-    return {
-        "site": site.uri,
-        "state": site.status.state.value,
-        "since": iso(site.status.since),
-        "last_visit": iso(site.last_visit),
-        "next_visit": iso(site.next_visit),
-        "last_own": iso(site.status.last_own),
-        "moved_to": site.moved_to or None,
-        "recoverable": share_of(counts),
-        "resources": {state.value: counts[state] for state in ResourceState},
-        "recovery": site.recovery or None,
-    }
+def lines_of(store: Store) -> tuple[Line, ...]:
+    """Every site of a store."""
+    found = []
+    for site in store.sites():
+        saves = Counter(one.state for one in store.saves(site.uri).values())
+        last = next(iter(store.recoveries(site.uri)), None)
+        found.append(Line(site, counts_of(store.resources(site.uri)), last, saves))
+    return tuple(found)
 
 
 def board_of(store: Store, at: datetime) -> Board:
     """The dashboard of a store."""
-    lines = tuple(Line(site, counts_of(store.resources(site.uri))) for site in store.sites())
-    return Board(at, lines, _series(store))
+    return Board(at, lines_of(store), _series(store))
 
 
 def _series(store: Store) -> tuple[tuple[datetime, Counts], ...]:

@@ -18,8 +18,8 @@ from typing import Any
 from recollect.datetimes import format_iso
 from recollect.recovery.measure import SIMILAR_SHARE
 from recollect.watch.look import Looked
+from recollect.watch.records import counts_of
 from recollect.watch.states import Held, Live, ResourceState
-from recollect.watch.store import counts_of
 
 GROUPS = ("pages", "images", "styles", "scripts", "documents", "other")
 
@@ -53,6 +53,8 @@ class Check:
     by_archive: dict[str, int]
     failed_archives: dict[str, int]
     """Archives that failed, and for how many resources."""
+    disallowed: int = 0
+    """Addresses that were not asked because robots.txt disallows it."""
 
     @property
     def whole(self) -> Group:
@@ -84,6 +86,7 @@ class Check:
             },
             "by_archive": self.by_archive,
             "failed_archives": self.failed_archives,
+            "disallowed": self.disallowed,
             "vulnerable": [one.resource.uri for one in self.vulnerable],
             "list": [_row(one) for one in self.looked],
         }
@@ -116,7 +119,7 @@ def group_of(media_type: str) -> str:
     return "documents" if media_type.startswith(documents) or "officedocument" in media_type else "other"
 
 
-def check_of(site: str, at: datetime, looked: Sequence[Looked]) -> Check:
+def check_of(site: str, at: datetime, looked: Sequence[Looked], *, disallowed: int = 0) -> Check:
     """Count what was looked at; only resources that are live are part of the site."""
     live = [one for one in looked if one.resource.live is Live.LIVE]
     groups = []
@@ -135,7 +138,8 @@ def check_of(site: str, at: datetime, looked: Sequence[Looked]) -> Check:
     holders = Counter(archive for one in live for archive in one.resource.archives)
     failed = Counter(archive for one in live for archive in one.failed)
     states = counts_of(one.resource for one in looked)
-    return Check(site, at, tuple(groups), states, tuple(looked), dict(holders.most_common()), dict(failed))
+    everything = tuple(looked)
+    return Check(site, at, tuple(groups), states, everything, dict(holders.most_common()), dict(failed), disallowed)
 
 
 def is_fresh(one: Looked) -> bool:

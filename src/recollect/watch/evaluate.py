@@ -84,7 +84,7 @@ class Evaluation:
 
 
 def evaluate(lives: int, sites: int, seed: int) -> Evaluation:
-    """Replay so many lives of each story, and judge pages of so many sites."""
+    """Replay `lives` lives of each story, and judge pages of `sites` generated sites."""
     pages: Counter[tuple[bool, Label]] = Counter()
     foreign: Counter[tuple[bool, Label]] = Counter()
     for page in judged_pages(sites, seed):

@@ -132,7 +132,7 @@ class Judged:
 
 
 def judged_pages(sites: int, seed: int) -> Iterator[Judged]:
-    """Pages of so many sites, as a watch judges them."""
+    """Pages of `sites` sites, as a watch judges them."""
     world = _World(random.Random(f"pages {seed}"))
     for number in range(sites):
         site = world.site(number)

@@ -4,7 +4,7 @@ Hides: the simulation. Seeded, without a clock or a network: a life is what a vi
 happen when `next_visit` says, and `after` draws the conclusions, as in a real watch.
 
 Every site has 12 short outages a year (half a day on average), half a long one (2.5 days on average, exponential), 2%
-of visits that fail for no reason and 1% on which our own network is down. On top of this one thing happens:
+of visits that fail for no reason and 1% on which the local network is down. On top of this one thing happens:
 
     steady     nothing                                      moved      a permanent redirect to another host
     loss       the server is gone; for a third, the name    return     gone for 30 to 120 days, then as before

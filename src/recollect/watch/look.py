@@ -1,9 +1,9 @@
 """Looking at a site: a polite sample of its live resources, and what archives hold of each.
 
 Hides: how the sample is drawn and how copies are compared. It begins at the front page and follows links and embedded
-resources of the same site, breadth first, a few of each kind in turn, at one request a second, robots.txt honoured.
-Each resource is asked for at every archive; where one holds it, the newest copy of the first few is fetched and
-compared with the live one: the same bytes, or the share of ten-word shingles in common.
+resources of the same site, breadth first, pages and embedded resources in turn, at one request a second, robots.txt
+honoured, conditional where a validator is known. Every archive is asked for each resource. The newest copy is compared
+with the live one: by the digest that the archive lists, else by its bytes, else by the share of ten-word shingles.
 
 Failures are observations: an archive that fails makes a holding unknown, not absent.
 """
@@ -11,13 +11,13 @@ Failures are observations: an archive that fails makes a holding unknown, not ab
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import urljoin, urlsplit
-from urllib.robotparser import RobotFileParser
 
 from recollect.archives.listing import Page, Row, list_exact
 from recollect.archives.live import LiveAnswer, LiveClient
@@ -29,12 +29,17 @@ from recollect.model import Progress, ProgressCallback
 from recollect.recovery.decoding import decoded, effective_encoding
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.measure import extract_text, similarity
-from recollect.watch.identity import same_site
+from recollect.watch.identity import Portrait, page_of, same_site
+from recollect.watch.records import Resource
+from recollect.watch.robots import Robots, ask_robots
 from recollect.watch.states import Held, Live, held_by
-from recollect.watch.store import Resource
 
 MAX_COPY = 8 * 1024 * 1024
-AGENT = "recollect"
+MOST_SECONDS = 600.0
+MOST_FAILURES = 5
+MOST_KNOWN = 10
+"""No new addresses are looked for when this many samples of them are known."""
+ASK_ARCHIVES_EVERY = timedelta(days=7)
 _GONE = frozenset((404, 410))
 _SAME_PAGE = 0.9
 
@@ -62,59 +67,77 @@ class Looked:
 
 
 @dataclass
-class Robots:
-    """What robots.txt allows; without one, or with one that cannot be read, everything."""
+class Sample:
+    """A sample of the live resources of a site, one answer at a time, so that no more than one body is held.
 
-    parser: RobotFileParser = field(default_factory=RobotFileParser)
+    Addresses that are known come first, the one asked longest ago before the others, then what pages lead to. A tenth
+    of the sample is for addresses that are not known, so that new pages are found on sites larger than the sample.
+    Ends early when the site stops answering, or after `MOST_SECONDS`: a slow site does not hold up the others.
+    """
 
-    @classmethod
-    async def of(cls, client: LiveClient, site: str) -> Robots:
-        answer = await client.get(urljoin(site, "/robots.txt"))
-        robots = cls()
-        if answer.status in (401, 403):
-            robots.parser.disallow_all = True  # type: ignore[attr-defined]  # not in the stubs
-        elif answer.failure is None and answer.status == 200 and "html" not in answer.media_type:
-            robots.parser.parse(answer.body.decode("utf-8", "replace").splitlines())
-        else:
-            robots.parser.allow_all = True  # type: ignore[attr-defined]
-        return robots
+    client: LiveClient
+    site: str
+    most: int
+    robots: Robots
+    known: Mapping[str, Resource] = field(default_factory=dict)
+    progress: ProgressCallback | None = None
+    disallowed: set[str] = field(default_factory=set)
+    """Addresses that robots.txt forbids."""
 
-    def allow(self, uri: str) -> bool:
-        return self.parser.can_fetch(AGENT, uri)
+    async def answers(self, front: LiveAnswer) -> AsyncIterator[LiveAnswer]:
+        """The answers, that for the front page first."""
+        old = deque(self._by_age())
+        new = deque(_found_on(front, self.site))
+        seen = {self.site, front.url}
+        full = len(old) + 1 >= self.most
+        room = self.most - max(1, self.most // 10) if full and len(old) < MOST_KNOWN * self.most else self.most
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + MOST_SECONDS
+        count, failures = 1, 0
+        yield front
+        while count < self.most and failures < MOST_FAILURES and clock() < deadline:
+            queue = old if old and (count < room or not new) else new
+            if not queue:
+                break
+            uri = queue.popleft()
+            if uri in seen or (queue is new and uri in self.known):
+                continue
+            seen.add(uri)
+            if not self.robots.allow(uri):
+                self.disallowed.add(uri)
+                continue
+            answer = await self.client.get(uri, conditional(self.known.get(uri)))
+            count += 1
+            failures = failures + 1 if answer.failure is not None else 0
+            new.extend(one for one in _found_on(answer, self.site) if one not in seen)
+            yield answer
+            if self.progress is not None:
+                self.progress(Progress("looking at the live site", count, self.most, "resources"))
+
+    def _by_age(self) -> list[str]:
+        def asked(resource: Resource) -> tuple[bool, str, str]:
+            at = resource.live_at
+            return at is not None, at.isoformat() if at is not None else "", resource.uri
+
+        return [resource.uri for resource in sorted(self.known.values(), key=asked)]
 
 
-async def live_sample(
-    client: LiveClient,
-    site: str,
-    front: LiveAnswer,
-    most: int,
-    *,
-    known: Iterable[Resource] = (),
-    progress: ProgressCallback | None = None,
-) -> list[LiveAnswer]:
-    """The answers for up to `most` addresses of a site: those known before first, then what its pages lead to."""
-    robots = await Robots.of(client, site)
-    before = {resource.uri: resource for resource in known}
-    waiting = deque([*before, *_found_on(front, site)])
-    seen = {site, front.url}
-    answers = [front]
-    while waiting and len(answers) < most:
-        uri = waiting.popleft()
-        if uri in seen or not robots.allow(uri):
-            continue
-        seen.add(uri)
-        old = before.get(uri)
-        answer = await client.get(uri, {"If-None-Match": old.etag} if old is not None and old.etag else None)
-        answers.append(answer)
-        waiting.extend(one for one in _found_on(answer, site) if one not in seen)
-        if progress is not None:
-            progress(Progress("looking at the live site", len(answers), most, "resources"))
-    return answers
+def conditional(resource: Resource | None) -> dict[str, str]:
+    """The headers that ask for a resource only if it changed."""
+    if resource is None or not resource.validator or resource.live is not Live.LIVE:
+        return {}
+    is_tag = resource.validator.startswith(('"', "W/"))
+    return {"If-None-Match" if is_tag else "If-Modified-Since": resource.validator}
+
+
+def _validator(answer: LiveAnswer) -> str:
+    tag = answer.headers.get("etag", "")
+    return tag if tag.startswith(('"', "W/")) else answer.headers.get("last-modified", "")
 
 
 def _found_on(answer: LiveAnswer, site: str) -> list[str]:
     """Addresses of the site that a page names: pages and embedded resources in turn."""
-    document = _document(answer)
+    document = live_document(answer)
     if document is None:
         return []
     own = [link for link in document.links if not link.guess and same_site(link.uri, site)]
@@ -124,12 +147,6 @@ def _found_on(answer: LiveAnswer, site: str) -> list[str]:
     for number in range(max(len(embedded), len(pages))):
         mixed += [*pages[number : number + 1], *embedded[number : number + 1]]
     return [uri for uri in mixed if urlsplit(uri).scheme in ("http", "https")]
-
-
-def _document(answer: LiveAnswer) -> Document | None:
-    if answer.failure is not None or answer.status != 200:
-        return None
-    return read_document(answer.body, answer.url, answer.media_type)
 
 
 def resource_of(site: str, answer: LiveAnswer, at: datetime, before: Resource | None = None) -> Resource:
@@ -143,8 +160,8 @@ def resource_of(site: str, answer: LiveAnswer, at: datetime, before: Resource | 
         return replace(known, live=Live.GONE, live_at=at)
     if answer.failure is None and 200 <= answer.status < 300:
         digest = hashlib.sha1(answer.body, usedforsecurity=False).hexdigest()
-        etag = answer.headers.get("etag", "")
-        return replace(known, media_type=answer.media_type, live=Live.LIVE, live_at=at, digest=digest, etag=etag)
+        seen = replace(known, media_type=answer.media_type, live=Live.LIVE, live_at=at, digest=digest)
+        return replace(seen, validator=_validator(answer))
     return known
 
 
@@ -168,31 +185,98 @@ def is_soft_404(answer: LiveAnswer, impossible: LiveAnswer, front: LiveAnswer) -
     return similarity(first, second) >= _SAME_PAGE and similarity(second, home or "") < _SAME_PAGE
 
 
+@dataclass
+class Look:
+    """One look at a site: what it needs, and what it found out beside the resources."""
+
+    live: LiveClient
+    transport: Transport
+    archives: Sequence[Archive]
+    site: str
+    sample: int
+    portrait: Portrait | None = None
+    """Learns every page that is seen."""
+    progress: ProgressCallback | None = None
+    disallowed: set[str] = field(default_factory=set)
+
+    async def resources(self, front: LiveAnswer, known: Mapping[str, Resource], at: datetime) -> AsyncIterator[Looked]:
+        """Each resource of the sample, and what archives hold of it; bodies are not kept."""
+        robots = await ask_robots(self.live, self.site)
+        sample = Sample(self.live, self.site, self.sample, robots, known, self.progress, self.disallowed)
+        impossible = await self._impossible(robots, at)
+        async for answer in sample.answers(front):
+            before = known.get(answer.asked)
+            soft = impossible is not None and is_soft_404(answer, impossible, front)
+            resource = resource_of(self.site, replace(answer, status=404) if soft else answer, at, before)
+            if not soft:
+                self._learn(answer, resource)
+            looked = Looked(resource, answer)
+            if is_stale(before, at) or (before is not None and before.digest != resource.digest):
+                looked = await archived(self.transport, self.archives, resource, answer, at)
+            yield replace(looked, answer=replace(answer, body=b""))
+
+    async def _impossible(self, robots: Robots, at: datetime) -> LiveAnswer | None:
+        uri = impossible_address(self.site, at)
+        return await self.live.get(uri) if robots.allow(uri) else None
+
+    def _learn(self, answer: LiveAnswer, resource: Resource) -> None:
+        document = live_document(answer) if self.portrait is not None else None
+        if self.portrait is not None and document is not None and document.form == "html":
+            self.portrait.learn(page_of(document, resource.uri))
+
+
+def is_stale(resource: Resource | None, at: datetime) -> bool:
+    """Whether the archives have to be asked for a resource; a moment in the future is from a clock that was wrong."""
+    if resource is None or resource.held_at is None:
+        return True
+    return not timedelta(0) <= at - resource.held_at < ASK_ARCHIVES_EVERY
+
+
+def impossible_address(site: str, now: datetime) -> str:
+    """An address that no site has, another every day."""
+    token = hashlib.blake2b(f"{site} {now:%Y-%m-%d}".encode(), digest_size=8).hexdigest()
+    return urljoin(site, f"/recollect-{token}.html")
+
+
+def live_document(answer: LiveAnswer) -> Document | None:
+    """The document of an answer that is a page of its own."""
+    if answer.failure is not None or answer.status != 200:
+        return None
+    return read_document(answer.body, answer.url, answer.media_type)
+
+
 async def archived(
     client: Transport, archives: Sequence[Archive], resource: Resource, answer: LiveAnswer | None, at: datetime
 ) -> Looked:
     """Ask every archive for a resource, and compare the newest copy with the live one."""
     results = await asyncio.gather(*(_newest(client, archive, resource.uri) for archive in archives))
     said: dict[str, bool | None] = {}
-    copies: list[Copy] = []
+    rows: list[tuple[Archive, Row]] = []
     for archive, result in zip(archives, results, strict=True):
         said[archive.id] = None if isinstance(result, ArchiveError) else result is not None
         if isinstance(result, Row):
-            copies.append(Copy(archive.id, result.captured_at, result.locator))
-    copies.sort(key=lambda copy: copy.captured_at, reverse=True)
-    by_id = {archive.id: archive for archive in archives}
+            rows.append((archive, result))
+    rows.sort(key=lambda pair: pair[1].captured_at, reverse=True)
+    copies = [Copy(archive.id, row.captured_at, row.locator) for archive, row in rows]
     alike = None
-    if copies and answer is not None and answer.body and not answer.truncated:
-        alike = await _compare(client, by_id[copies[0].archive], copies[0], resource.uri, answer)
+    if rows and answer is not None and answer.body and not answer.truncated:
+        alike = await _compare(client, *rows[0], resource.uri, answer)
         copies[0] = replace(copies[0], alike=alike)
-    held = held_by(said)
-    holders = tuple(copy.archive for copy in copies)
-    noted = replace(resource, held=held, archives=holders, fresh=alike if alike is not None else resource.fresh)
-    if held is not Held.UNKNOWN:
-        noted = replace(noted, held_at=at)
-    elif resource.held is not Held.UNKNOWN:
-        noted = replace(noted, held=resource.held, archives=resource.archives)
+    noted = _held(resource, said, tuple(copy.archive for copy in copies), at)
+    if alike is not None:
+        noted = replace(noted, fresh=alike)
     return Looked(noted, answer, tuple(copies), tuple(name for name, answered in said.items() if answered is None))
+
+
+def _held(resource: Resource, said: dict[str, bool | None], holders: tuple[str, ...], at: datetime) -> Resource:
+    """The resource with what archives said. Where that is not certain, what was known stays, unless it is refuted."""
+    held = held_by(said)
+    if held is not Held.UNKNOWN:
+        return replace(resource, held=held, archives=holders, held_at=at)
+    refuted = bool(resource.archives) and all(said.get(name) is False for name in resource.archives)
+    if resource.held is Held.UNKNOWN or refuted:
+        return replace(resource, held=Held.UNKNOWN, archives=())
+    return resource
 
 
 async def _newest(client: Transport, archive: Archive, uri: str) -> Row | ArchiveError | None:
@@ -206,10 +290,13 @@ async def _newest(client: Transport, archive: Archive, uri: str) -> Row | Archiv
     return max(good, key=lambda row: row.captured_at, default=None)
 
 
-async def _compare(client: Transport, archive: Archive, copy: Copy, uri: str, answer: LiveAnswer) -> float | None:
+async def _compare(client: Transport, archive: Archive, row: Row, uri: str, answer: LiveAnswer) -> float | None:
+    """How alike a copy is to the live resource; None if the copy cannot be had."""
+    if row.digest and row.digest.rpartition(":")[2].upper() == _sha1_base32(answer.body):
+        return 1.0
     body = bytearray()
     try:
-        wanted = Wanted(uri, copy.captured_at, copy.locator)
+        wanted = Wanted(uri, row.captured_at, row.locator)
         replay = await fetch(client, archive, wanted, body.extend, max_bytes=MAX_COPY)
         if replay.standing != "archived" or replay.status != 200:
             return None
@@ -220,3 +307,8 @@ async def _compare(client: Transport, archive: Archive, copy: Copy, uri: str, an
         return 1.0
     texts = [extract_text(one, answer.media_type) for one in (content, answer.body)]
     return similarity(texts[0], texts[1]) if texts[0] and texts[1] else 0.0
+
+
+def _sha1_base32(body: bytes) -> str:
+    """The digest of a payload as indexes of web archives write it."""
+    return base64.b32encode(hashlib.sha1(body, usedforsecurity=False).digest()).decode()

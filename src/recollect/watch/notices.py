@@ -1,4 +1,4 @@
-"""Notices: what people are written when a watched site changes, by mail, webhook and feed.
+"""Notices about changes of watched sites, by mail, webhook and feed.
 
 Hides: words, retries and the order of things. Each change is one row of the store, written with the visit that caused
 it. Here the rows go out: a mail is handed to a `Mailer` under a key that never changes (handing it over twice is one
@@ -16,12 +16,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from recollect.archives.live import LiveAnswer
 from recollect.datetimes import format_iso
+from recollect.watch.records import Attempts, Pending, Site
+from recollect.watch.recoveries import recovery_folder
 from recollect.watch.states import Notice
-from recollect.watch.store import Attempts, Pending, Site, Store
+from recollect.watch.store import Store
 
 GIVE_UP_AFTER = timedelta(days=14)
 _PAUSES = (timedelta(minutes=5), timedelta(hours=1), timedelta(hours=6), timedelta(days=1))
@@ -57,7 +60,8 @@ _WORDS = {
     Notice.MOVED: "{site} has moved",
     Notice.BACK: "{site} is back",
     Notice.REMINDER: "{site} is still {state}",
-    Notice.SUSPECT: "{site} is suspect",
+    Notice.RECOVERED: "{site} is recovered",
+    Notice.NOT_RECOVERED: "{site} could not be recovered",
 }
 
 
@@ -80,9 +84,17 @@ def letter_of(notice: Pending, site: Site) -> Letter:
     if notice.kind is Notice.MOVED and site.moved_to:
         lines.append(f"New address: {site.moved_to}")
     if notice.kind in (Notice.LOST, Notice.TAKEN_OVER, Notice.REMINDER):
-        lines += ["", f"Recovered copy: {site.recovery}" if site.recovery else "No recovered copy yet."]
-        lines.append("The history: recollect watch history --data DIR " + site.uri)
+        lines += ["", _copy(site), "The history: recollect watch history --data DIR " + site.uri]
     return Letter(key_of(notice), site.uri, headline(notice, site), "\n".join(lines) + "\n")
+
+
+def _copy(site: Site) -> str:
+    folder = recovery_folder(site)
+    if folder and folder == site.recovery:
+        return f"Recovered copy: {folder}"
+    if folder:
+        return f"A copy is being recovered from archives into {folder}; recollect watch status says when it is done."
+    return f"Last recovered copy: {site.recovery}" if site.recovery else "No copy is recovered (--on-loss notify)."
 
 
 def hook_of(notice: Pending, site: Site) -> dict[str, Any]:
@@ -96,7 +108,7 @@ def hook_of(notice: Pending, site: Site) -> dict[str, Any]:
         "at": format_iso(notice.at),
         "why": notice.why,
         "moved_to": site.moved_to or None,
-        "recovery": site.recovery or None,
+        "recovery": recovery_folder(site) or site.recovery or None,
         "text": headline(notice, site),
     }
 
@@ -104,6 +116,7 @@ def hook_of(notice: Pending, site: Site) -> dict[str, Any]:
 async def deliver(store: Store, mailer: Mailer | None, post: Post, now: datetime) -> int:
     """Hand over and post every notice that is due; returns how many are done."""
     done = 0
+    silent: set[str] = set()
     sites = {site.uri: site for site in store.sites()}
     for notice in store.pending():
         site = sites.get(notice.site)
@@ -112,7 +125,7 @@ async def deliver(store: Store, mailer: Mailer | None, post: Post, now: datetime
                 continue
             if site.email and mailer is not None:
                 mailer.queue(letter_of(notice, site), now)
-            if site.webhook and not await _posted(store, notice, site, post, now):
+            if site.webhook and not await _posted(store, notice, site, post, now, silent):
                 continue
         with store.transaction():
             store.sent(notice.number, now)
@@ -120,8 +133,11 @@ async def deliver(store: Store, mailer: Mailer | None, post: Post, now: datetime
     return done
 
 
-async def _posted(store: Store, notice: Pending, site: Site, post: Post, now: datetime) -> bool:
-    """Whether the webhook needs nothing more: it was posted, or given up."""
+async def _posted(store: Store, notice: Pending, site: Site, post: Post, now: datetime, silent: set[str]) -> bool:
+    """Whether the webhook needs nothing more: it was posted, or given up. One that does not answer is added to
+    `silent` and not posted to again in this round: its time-outs would hold up all others."""
+    if site.webhook in silent:
+        return False
     before = store.attempts(notice.number)
     if before is not None and before.done:
         return True
@@ -133,7 +149,11 @@ async def _posted(store: Store, notice: Pending, site: Site, post: Post, now: da
     with store.transaction():
         store.put_attempts(notice.number, tried)
     content = json.dumps(hook_of(notice, site)).encode()
-    answer = await post(site, content, {"Content-Type": "application/json", "Idempotency-Key": f'"{key_of(notice)}"'})
+    answer = await post(
+        site, content, {"Content-Type": "application/json", "Idempotency-Key": f'"{_urn(key_of(notice))}"'}
+    )
+    if answer.failure is not None:
+        silent.add(site.webhook)
     good = answer.failure is None and 200 <= answer.status < 300
     error = "" if good else answer.why or f"status {answer.status}"
     over = good or now - notice.at >= GIVE_UP_AFTER
@@ -148,7 +168,8 @@ def atom(sites: Mapping[str, Site], notices: list[Pending], now: datetime, *, mo
     feed = ElementTree.Element(f"{{{ATOM}}}feed")
 
     def add(parent: ElementTree.Element, name: str, text: str = "", **attributes: str) -> ElementTree.Element:
-        element = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}", attributes)
+        safe = {key: _xml_text(value) for key, value in attributes.items()}
+        element = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}", safe)
         element.text = _xml_text(text) or None
         return element
 
@@ -172,8 +193,6 @@ def atom(sites: Mapping[str, Site], notices: list[Pending], now: datetime, *, mo
 
 
 def _urn(text: str) -> str:
-    from urllib.parse import quote
-
     return quote(text, safe="")
 
 

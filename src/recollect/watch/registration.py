@@ -1,8 +1,9 @@
-"""Who a domain is registered to: the answer of an RDAP server (RFC 9083), and what changed since.
+"""Who a domain is registered to and which name servers serve it, and what changed since.
 
-Hides: the JSON of RDAP. Asked only where a server is configured. The registrar, the registrant's handle and the date of
-registration tell whether the domain changed hands; the name servers tell whether it is served from elsewhere. What an
-answer does not have is unknown, and what is unknown has not changed.
+Hides: the JSON of RDAP (RFC 9083). An RDAP server is asked only where one is configured. The registrar, the
+registrant's handle and the date of registration show whether the domain changed hands; the name servers, of RDAP and
+of DNS, show whether it is served from elsewhere. What an answer does not have is unknown, and what is unknown has not
+changed.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ _MOST_NAME_SERVERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a registry says of a domain; empty where it says nothing."""
+    """What a registry and DNS say of a domain; empty where they say nothing."""
 
     registrar: str = ""
     registrant: str = ""
     registered: str = ""
     name_servers: tuple[str, ...] = ()
+    """As the registry lists them."""
+    served_by: tuple[str, ...] = ()
+    """As DNS answers."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -35,7 +39,8 @@ class Registration:
         if not text:
             return None
         value = json.loads(text)
-        return cls(value["registrar"], value["registrant"], value["registered"], tuple(value["name_servers"]))
+        servers = (tuple(value.get(name, ())) for name in ("name_servers", "served_by"))
+        return cls(value["registrar"], value["registrant"], value["registered"], *servers)
 
 
 def parse_rdap(content: bytes) -> Registration | None:
@@ -75,15 +80,14 @@ def changes(before: Registration | None, now: Registration | None) -> tuple[Conf
     )
     if any(old and new and old != new for old, new in pairs):
         found.append(Confirmation.REGISTRATION)
-    if before.name_servers and now.name_servers and not {*before.name_servers} & {*now.name_servers}:
+    servers = ((before.name_servers, now.name_servers), (before.served_by, now.served_by))
+    if any(old and new and not {*old} & {*new} for old, new in servers):
         found.append(Confirmation.NAME_SERVERS)
     return tuple(found)
 
 
 async def ask_rdap(client: LiveClient, server: str, domain: str) -> Registration | None:
-    """What an RDAP server says of a domain; None if it does not answer, or the domain has no name to register."""
-    if not domain:
-        return None
+    """What an RDAP server says of a domain; None if it does not answer."""
     answer: LiveAnswer = await client.get(
         f"{server.rstrip('/')}/domain/{quote(domain, safe='.-')}", {"Accept": "application/rdap+json"}
     )

@@ -1,9 +1,9 @@
 """One round of a watch: visit the sites that are due, write down what was seen, and do what follows.
 
-Hides: the order of things. The front pages of all due sites are asked first, so that a failure of our own network
-(all canaries fail, or several sites at once) is told from theirs; then each site is judged, its resources are observed,
-and all of it is written in one transaction. Notices are queued in that transaction and sent afterwards; a recovery
-runs after it, too, and is begun again if the process dies.
+Hides: the order of things. A site that answers is judged and its resources are observed at once; sites that do not
+answer wait until all are asked, so that a failure of the local network (`watch.network`) is known before it is counted
+against them. Each visit is written in one transaction, with the notice it causes. Notices are sent first, then lost
+sites are recovered, which may take hours.
 
 Time comes in as an argument: a year of visits runs in seconds.
 """
@@ -11,22 +11,24 @@ Time comes in as an argument: a year of visits runs in seconds.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from urllib.parse import urljoin, urlsplit
 
 from recollect.archives.live import LiveAnswer, LiveClient
+from recollect.archives.names import NameServer, ask_name_servers
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Transport
+from recollect.errors import RecollectError
 from recollect.model import ProgressCallback
-from recollect.watch.identity import page_of
-from recollect.watch.look import Looked, archived, is_soft_404, live_sample, resource_of
+from recollect.watch.look import Look, Looked, archived, impossible_address, is_stale
+from recollect.watch.network import is_offline
 from recollect.watch.notices import Mailer, deliver
+from recollect.watch.records import Observation, Past, Resource, Site, counts_of
+from recollect.watch.recoveries import Recoverer, run_recoveries
 from recollect.watch.registration import Registration, ask_rdap, changes, host_of
-from recollect.watch.saving import SaveEndpoint, request_saves
+from recollect.watch.robots import ask_robots
+from recollect.watch.saving import SaveEndpoint, follow_saves, request_saves
 from recollect.watch.states import (
     RULES,
     Live,
@@ -39,19 +41,13 @@ from recollect.watch.states import (
     next_visit,
     notice_of,
 )
-from recollect.watch.store import OnLoss, Past, Resource, Site, Store, counts_of
-from recollect.watch.visit import Visit, judge_visit, live_document
+from recollect.watch.store import Store
+from recollect.watch.visit import Visit, judge_visit
 
-SITES_AT_ONCE = 3
-"""Without canaries, so many sites that fail at once, and no other that answers, mean that our network is down."""
-VISITS_AT_ONCE = 8
+VISITS_AT_ONCE = 16
 """Sites that are looked at in parallel; each still gets one request a second."""
-ASK_ARCHIVES_EVERY = timedelta(days=7)
 REMIND_EVERY = timedelta(days=30)
 _OLD_ADDRESSES = 3
-
-Recover = Callable[[Site, str], Awaitable[None]]
-"""Recover a site as it was before its loss into a folder below the data folder; raises what a recovery raises."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +61,18 @@ class Tools:
     client: Transport
     canaries: Sequence[str] = ()
     rules: Rules = RULES
-    recover: Recover | None = None
+    recoverer: Recoverer | None = None
     mailer: Mailer | None = None
     rdap: str = ""
     """Address of an RDAP server; empty to ask none."""
+    resolver: NameServer | None = None
+    """DNS server that is asked for the name servers of a domain; None to ask none."""
     domain: Callable[[str], str] = host_of
     """The domain of a URI as registries know it."""
     save: SaveEndpoint | None = None
     own_services: bool = False
-    """Whether the RDAP server and the save endpoint may be on a private address."""
+    """Whether canaries, the RDAP server and the save endpoint may be on a private address."""
     progress: ProgressCallback | None = None
-    failed_at: dict[str, datetime] = field(default_factory=dict)
-    """Recoveries that failed in this process; they are tried again a day later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,46 +81,211 @@ class Round:
 
     visited: tuple[tuple[str, Visit, SiteStatus], ...] = ()
     recovered: tuple[str, ...] = ()
-    failures: tuple[str, ...] = field(default=())
-    """Recoveries and visits that failed, in words."""
+    failures: tuple[str, ...] = ()
+    """Recoveries and visits that failed, as text."""
     notices: int = 0
     saves: int = 0
 
 
-async def run_round(store: Store, tools: Tools, now: datetime) -> Round:
-    """Visit every site that is due."""
-    due = store.due(now)
-    clients = {allowed: tools.live(allowed) for allowed in {site.allow_private for site in due}}
-    visited: list[tuple[str, Visit, SiteStatus]] = []
-    failures: list[str] = []
-    at_once = asyncio.Semaphore(VISITS_AT_ONCE)
-
-    async def one(site: Site, front: LiveAnswer, offline: bool) -> None:
-        async with at_once:
-            try:
-                visited.append(await _visit(store, tools, clients[site.allow_private], site, front, offline, now))
-            except (Exception, RecursionError) as error:  # a fault with one site must not stop the others
-                failures.append(f"{site.uri}: {type(error).__name__}: {error}")
-                with store.transaction():
-                    store.put_site(replace(site, next_visit=now + tools.rules.every))
-
-    try:
-        fronts = await asyncio.gather(*(clients[site.allow_private].get(site.uri) for site in due))
-        offline = await _is_offline(fronts, clients, tools)
-        await asyncio.gather(*(one(site, front, offline) for site, front in zip(due, fronts, strict=True)))
-    finally:
-        for client in clients.values():
-            await client.close()
+async def run_round(store: Store, tools: Tools, now: datetime, *, recoveries: bool = True) -> Round:
+    """Visit every site that is due, and do what follows; without `recoveries` these are left to the caller."""
+    visited, failures, faults = await _Visits(store, tools, now).run()
     _remind(store, now)
-    recovered, not_recovered = await _recover(store, tools, now)
     notices = await _notify(store, tools, now)
+    recovered: tuple[str, ...] = ()
+    if recoveries and tools.recoverer is not None:
+        recovered, not_recovered = await run_recoveries(store, tools.recoverer, now)
+        failures += not_recovered
+        notices += await _notify(store, tools, now)
     saves = 0
     if tools.save is not None:
         async with tools.live(tools.own_services) as client:
+            await follow_saves(store, client, tools.save, now)
             saves = await request_saves(store, client, tools.save, now)
     store.compact(now)
-    visited.sort(key=lambda item: item[0])
-    return Round(tuple(visited), recovered, (*failures, *not_recovered), notices, saves)
+    if faults:
+        raise faults[0]  # an error in the program: reported when everything else is done
+    return Round(visited, recovered, failures, notices, saves)
+
+
+class _Visits:
+    """The visits of one round."""
+
+    def __init__(self, store: Store, tools: Tools, now: datetime) -> None:
+        self.store, self.tools, self.now = store, tools, now
+        self.visited: list[tuple[str, Visit, SiteStatus]] = []
+        self.at_once = asyncio.Semaphore(VISITS_AT_ONCE)
+        self.clients: dict[bool, LiveClient] = {}
+
+    async def run(
+        self,
+    ) -> tuple[tuple[tuple[str, Visit, SiteStatus], ...], tuple[str, ...], tuple[BaseException, ...]]:
+        """What was visited, what failed, as text, and errors of the program."""
+        due = self.store.due(self.now)
+        failures: list[str] = []
+        faults: list[BaseException] = []
+        try:
+            fronts = await asyncio.gather(*map(self._ask_and_visit, due), return_exceptions=True)
+            parked = [(site, front) for site, front in zip(due, fronts, strict=True) if isinstance(front, LiveAnswer)]
+            offline = await self._is_offline(due, parked)
+            late = await asyncio.gather(
+                *(self._visit_late(site, front, offline) for site, front in parked), return_exceptions=True
+            )
+        finally:
+            for client in self.clients.values():
+                await client.close()
+        pairs = [*zip(due, fronts, strict=True), *zip((site for site, _ in parked), late, strict=True)]
+        for site, result in pairs:
+            if isinstance(result, BaseException):
+                self._postpone(site)
+                expected = isinstance(result, (RecollectError, OSError))
+                failures += [f"{site.uri}: {result}"] if expected else []
+                faults += [] if expected else [result]
+        return tuple(sorted(self.visited, key=lambda item: item[0])), tuple(failures), tuple(faults)
+
+    def _client(self, allow_private: bool) -> LiveClient:
+        if allow_private not in self.clients:
+            self.clients[allow_private] = self.tools.live(allow_private)
+        return self.clients[allow_private]
+
+    async def _ask_and_visit(self, site: Site) -> LiveAnswer | None:
+        """Visit a site; the answer for its front page if there was none, to be judged when all were asked."""
+        async with self.at_once:
+            front = await self._client(site.allow_private).get(site.uri)
+            if front.failure is not None:
+                return front
+            await self._visit(site, front, offline=False)
+            return None
+
+    async def _visit_late(self, site: Site, front: LiveAnswer, offline: bool) -> None:
+        async with self.at_once:
+            await self._visit(site, front, offline)
+
+    async def _is_offline(self, due: Sequence[Site], failed: Sequence[tuple[Site, LiveAnswer]]) -> bool:
+        watched = self.store.sites()
+        names = {site.uri for site in due}
+        private = self.tools.own_services or any(site.allow_private for site in watched)
+        return await is_offline(
+            [site for site, _ in failed],
+            len(failed) < len(due),
+            [site for site in watched if site.uri not in names],
+            lambda site: self._client(site.allow_private).get(site.uri),
+            self.tools.canaries,
+            lambda canary: self._client(private).get(canary),
+        )
+
+    def _postpone(self, site: Site) -> None:
+        """A visit that failed for a reason of ours is repeated a day later."""
+        with self.store.transaction():
+            if (fresh := self.store.site(site.uri)) is not None:
+                self.store.put_site(replace(fresh, next_visit=self.now + self.tools.rules.every))
+
+    async def _visit(self, site: Site, front: LiveAnswer, offline: bool) -> None:
+        tools, now = self.tools, self.now
+        client = self._client(site.allow_private)
+        known = {resource.uri: resource for resource in self.store.resources(site.uri)}
+        visit = await self._judge(client, site, front, known, offline)
+        status = after(site.status, visit.seen, now, tools.rules)
+        looked: list[Looked] = []
+        changed = replace(
+            site,
+            status=status,
+            last_visit=now,
+            next_visit=now + tools.rules.retries[0] if offline else next_visit(status, now, tools.rules),
+            moved_to=visit.moved_to or site.moved_to,
+        )
+        archives = [archive for archive in tools.archives(site.archives) if not archive.ignore]
+        if visit.seen is Seen.OWN:
+            portrait = site.known()
+            look = Look(client, tools.client, archives, site.uri, site.sample, portrait, tools.progress)
+            looked = [one async for one in look.resources(front, known, now)]
+            registration = await self._registration(site) if _asks_registry(site, now) else None
+            changed = replace(
+                changed,
+                portrait=portrait.to_json(),
+                registration=registration.to_json() if registration is not None else site.registration,
+            )
+        elif not offline:
+            looked = await self._ask_archives(site, status, known, archives)
+        self._write(site, changed, visit, looked, known)
+        self.visited.append((site.uri, visit, status))
+
+    async def _judge(
+        self, client: LiveClient, site: Site, front: LiveAnswer, known: Mapping[str, Resource], offline: bool
+    ) -> Visit:
+        portrait = site.known()
+        visit = judge_visit(front, portrait, offline=offline)
+        if visit.seen not in (Seen.FOREIGN, Seen.FOREIGN_CONFIRMED):
+            return visit
+        # Whether the addresses the site had are gone confirms it, or not.
+        robots = await ask_robots(client, site.uri)
+        wanted = impossible_address(site.uri, self.now)
+        impossible = await client.get(wanted) if robots.allow(wanted) else None
+        pages = [
+            one.uri
+            for one in known.values()
+            if "html" in one.media_type and one.live is Live.LIVE and one.uri not in (site.uri, front.url)
+        ]
+        old = [await client.get(uri) for uri in pages[:_OLD_ADDRESSES] if robots.allow(uri)]
+        found = changes(Registration.from_json(site.registration), await self._registration(site))
+        return judge_visit(front, portrait, offline=offline, impossible=impossible, old=old, changes=found)
+
+    async def _ask_archives(
+        self, site: Site, status: SiteStatus, known: Mapping[str, Resource], archives: Sequence[Archive]
+    ) -> list[Looked]:
+        """What archives hold of a site that cannot be looked at; with its loss all that was live is gone."""
+        tools, now = self.tools, self.now
+        lost = status.state in (SiteState.LOST, SiteState.TAKEN_OVER) and site.status.state is not status.state
+        looked = []
+        asked = 0
+        for resource in sorted(known.values(), key=lambda one: (one.held_at is not None, one.held_at, one.uri)):
+            noted = replace(resource, live=Live.GONE, live_at=now) if lost else resource
+            if asked < site.sample and is_stale(resource, now):
+                asked += 1
+                looked.append(await archived(tools.client, archives, noted, None, now))
+            elif lost:
+                looked.append(Looked(noted, None))
+        return looked
+
+    async def _registration(self, site: Site) -> Registration | None:
+        """What registries and name servers say of a site's domain; None if none is asked or none answers."""
+        tools = self.tools
+        domain = tools.domain(site.uri)
+        found = None
+        if tools.rdap and domain:
+            async with tools.live(tools.own_services) as client:
+                found = await ask_rdap(client, tools.rdap, domain)
+        servers = await ask_name_servers(tools.resolver, domain) if tools.resolver is not None and domain else ()
+        if found is None and not servers:
+            return None
+        return replace(found or Registration(), served_by=servers)
+
+    def _write(
+        self, before: Site, site: Site, visit: Visit, looked: Sequence[Looked], known: Mapping[str, Resource]
+    ) -> None:
+        store, now, status = self.store, self.now, site.status
+        with store.transaction():
+            fresh = store.site(site.uri)
+            if fresh is None:
+                return  # removed meanwhile
+            store.add_visit(Past(site.uri, now, visit.seen, status.state, visit.why))
+            for one in looked:
+                store.put_resource(one.resource)
+                store.add_observation(_observation(one, now))
+            everything = {**known, **{one.resource.uri: one.resource for one in looked}}
+            store.add_tally(site.uri, now, counts_of(everything.values()))
+            notice = notice_of(before.status, status)
+            if notice is not None:
+                assert status.since is not None
+                store.add_notice(site.uri, notice, status.since, now, visit.why)
+            store.put_site(replace(site, recovery=fresh.recovery))
+
+
+def _observation(one: Looked, now: datetime) -> Observation:
+    resource, answer = one.resource, one.answer
+    status = answer.status if answer is not None and answer.failure is None else 0
+    confirmed = resource.live if resource.live_at == now else Live.UNKNOWN
+    return Observation(resource.site, resource.uri, now, status, confirmed, resource.held, resource.fresh)
 
 
 async def _notify(store: Store, tools: Tools, now: datetime) -> int:
@@ -132,8 +293,9 @@ async def _notify(store: Store, tools: Tools, now: datetime) -> int:
     clients: dict[bool, LiveClient] = {}
 
     async def post(site: Site, content: bytes, headers: Mapping[str, str]) -> LiveAnswer:
-        client = clients.setdefault(site.allow_private, tools.live(site.allow_private))
-        return await client.post(site.webhook, content, headers)
+        if site.allow_private not in clients:
+            clients[site.allow_private] = tools.live(site.allow_private)
+        return await clients[site.allow_private].post(site.webhook, content, headers)
 
     try:
         done = await deliver(store, tools.mailer, post, now)
@@ -146,119 +308,10 @@ async def _notify(store: Store, tools: Tools, now: datetime) -> int:
     return done
 
 
-async def _is_offline(fronts: Sequence[LiveAnswer], clients: dict[bool, LiveClient], tools: Tools) -> bool:
-    """Whether failures are our own: every canary fails, or, without canaries, every one of several sites does."""
-    failed = [front for front in fronts if front.failure is not None]
-    if not failed:
-        return False
-    if tools.canaries:
-        client = clients.get(True) or next(iter(clients.values()))
-        answers = await asyncio.gather(*(client.get(canary) for canary in tools.canaries))
-        return all(answer.failure is not None for answer in answers)
-    return len(fronts) >= SITES_AT_ONCE and len(failed) == len(fronts)
-
-
-async def _visit(
-    store: Store, tools: Tools, client: LiveClient, site: Site, front: LiveAnswer, offline: bool, now: datetime
-) -> tuple[str, Visit, SiteStatus]:
-    portrait = site.known()
-    resources = {resource.uri: resource for resource in store.resources(site.uri)}
-    visit = judge_visit(front, portrait, offline=offline)
-    if visit.seen in (Seen.FOREIGN, Seen.FOREIGN_CONFIRMED):
-        # Whether the addresses the site had are gone confirms it, or not.
-        impossible = await client.get(impossible_address(site.uri, now))
-        pages = [r.uri for r in resources.values() if "html" in r.media_type and r.uri not in (site.uri, front.url)]
-        old = [await client.get(uri) for uri in pages[:_OLD_ADDRESSES]]
-        now_registered = await _registration(tools, site)
-        known = changes(Registration.from_json(site.registration), now_registered)
-        visit = judge_visit(front, portrait, offline=offline, impossible=impossible, old=old, changes=known)
-    status = after(site.status, visit.seen, now, tools.rules)
-    looked: list[Looked] = []
-    registration = site.registration
-    if visit.seen is Seen.OWN:
-        if _asks_registry(site, now):
-            registered = await _registration(tools, site)
-            registration = registered.to_json() if registered is not None else registration
-        looked = await observe(tools, client, site, front, resources, now)
-        for one in looked:
-            document = live_document(one.answer) if one.answer is not None else None
-            if document is not None and document.form == "html":
-                portrait.learn(page_of(document, one.resource.uri))
-    elif status.state in (SiteState.LOST, SiteState.TAKEN_OVER) and site.status.state is not status.state:
-        looked = [Looked(replace(one, live=Live.GONE, live_at=now), None) for one in resources.values()]
-    changed = replace(
-        site,
-        status=status,
-        portrait=portrait.to_json(),
-        registration=registration,
-        last_visit=now,
-        next_visit=next_visit(status, now, tools.rules),
-        moved_to=visit.moved_to or site.moved_to,
-    )
-    _write(store, site, changed, visit, looked, resources, now)
-    return site.uri, visit, status
-
-
 def _asks_registry(site: Site, now: datetime) -> bool:
     """Whether the registry is asked on this visit: the first one, and then the first of every ISO week."""
     last = site.last_visit
     return not site.registration or last is None or last.isocalendar()[:2] != now.isocalendar()[:2]
-
-
-async def _registration(tools: Tools, site: Site) -> Registration | None:
-    if not tools.rdap:
-        return None
-    async with tools.live(tools.own_services) as client:
-        return await ask_rdap(client, tools.rdap, tools.domain(site.uri))
-
-
-def impossible_address(site: str, now: datetime) -> str:
-    """An address that no site has, another every day."""
-    token = hashlib.blake2b(f"{site} {now:%Y-%m-%d}".encode(), digest_size=8).hexdigest()
-    return urljoin(site, f"/recollect-{token}.html")
-
-
-async def observe(
-    tools: Tools, client: LiveClient, site: Site, front: LiveAnswer, known: dict[str, Resource], now: datetime
-) -> list[Looked]:
-    """Look at a sample of the site's resources, and ask the archives about those not asked lately."""
-    answers = await live_sample(client, site.uri, front, site.sample, known=known.values(), progress=tools.progress)
-    archives = [archive for archive in tools.archives(site.archives) if not archive.ignore]
-    impossible = await client.get(impossible_address(site.uri, now))
-    looked = []
-    for answer in answers:
-        before = known.get(answer.asked)
-        soft = is_soft_404(answer, impossible, front)
-        resource = resource_of(site.uri, replace(answer, status=404) if soft else answer, now, before)
-        stale = before is None or before.held_at is None or now - before.held_at >= ASK_ARCHIVES_EVERY
-        if stale or (before is not None and before.digest != resource.digest):
-            looked.append(await archived(tools.client, archives, resource, answer, now))
-        else:
-            looked.append(Looked(resource, answer))
-    return looked
-
-
-def _write(
-    store: Store,
-    before: Site,
-    site: Site,
-    visit: Visit,
-    looked: Sequence[Looked],
-    known: dict[str, Resource],
-    now: datetime,
-) -> None:
-    status = site.status
-    with store.transaction():
-        store.add_visit(Past(site.uri, now, visit.seen, status.state, visit.why))
-        for one in looked:
-            store.put_resource(one.resource)
-        everything = known | {one.resource.uri: one.resource for one in looked}
-        store.add_tally(site.uri, now, counts_of(everything.values()))
-        notice = notice_of(before.status, status)
-        if notice is not None:
-            assert status.since is not None
-            store.add_notice(site.uri, notice, status.since, now, visit.why)
-        store.put_site(site)
 
 
 def _remind(store: Store, now: datetime) -> None:
@@ -270,36 +323,3 @@ def _remind(store: Store, now: datetime) -> None:
             if months >= 1:
                 with store.transaction():
                     store.add_notice(site.uri, Notice.REMINDER, since + months * REMIND_EVERY, now, "")
-
-
-async def _recover(store: Store, tools: Tools, now: datetime) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    done, failures = [], []
-    for site in store.sites():
-        folder = recovery_folder(site)
-        if tools.recover is None or not folder or site.recovery == folder:
-            continue
-        failed = tools.failed_at.get(folder)
-        if failed is not None and abs(now - failed) < tools.rules.every:
-            continue
-        try:
-            await tools.recover(site, folder)
-        except Exception as error:
-            tools.failed_at[folder] = now
-            failures.append(f"{site.uri}: {error}")
-            continue
-        with store.transaction():
-            fresh = store.site(site.uri)
-            if fresh is not None:
-                store.put_site(replace(fresh, recovery=folder))
-        done.append(site.uri)
-    return tuple(done), tuple(failures)
-
-
-def recovery_folder(site: Site) -> str:
-    """Where the recovery of a lost site goes, one for each loss; empty if none is wanted."""
-    status = site.status
-    if site.on_loss is not OnLoss.RECOVER or status.state not in (SiteState.LOST, SiteState.TAKEN_OVER):
-        return ""
-    host = re.sub(r"[^a-z0-9.-]", "_", (urlsplit(site.uri).netloc or "site").lower())
-    assert status.since is not None
-    return f"recovered/{host}-{status.since:%Y%m%d}"

@@ -10,15 +10,18 @@ Resources (McCown 2007, section IV.1, Table 5) are judged by the last *confirmed
     gone              endangered    unrecoverable    unknown
     not confirmed     unknown       unknown          unknown
 
-Sites. One visit ends in one `Seen`. Failures count from the first one after the last success:
+Sites. One visit ends in one `Seen`. Failures count from the first one after the last answer:
 
     fine --3 days of failures--> suspect --7 days, 4 failures--> lost    (3 days if the name does not resolve)
     fine --foreign content on two visits 3 days apart, confirmed--> taken over
     fine --permanent redirect to another host--> moved
     lost, taken over, moved --own content again--> back --7 days--> fine
 
-A visit that says nothing about the site (refused, blocked by a wall against robots, or our own network is down) changes
-nothing: unknown is not loss.
+Only the site's own content ends a suspicion of foreign content; a failure in between does not. Failures more than 45
+days apart belong to different outages: the watch did not run in between, or the clock jumped.
+
+A visit that says nothing about the site (refused, blocked by a wall against robots, or the local network is down)
+changes nothing: unknown is not loss.
 """
 
 from __future__ import annotations
@@ -85,7 +88,7 @@ class Seen(StrEnum):
     BLOCKED = "blocked"
     """401, 403, 429, a login or a wall against robots: nothing can be said."""
     OFFLINE = "offline"
-    """Our own network fails: canaries, or several watched sites at once, fail too."""
+    """The local network fails: canaries, or several watched sites at once, fail too."""
     FOREIGN = "foreign"
     """Content that is not the site's (two of three signals), not confirmed."""
     FOREIGN_CONFIRMED = "foreign-confirmed"
@@ -122,6 +125,7 @@ class Rules:
     failures: int = 4
     takeover_apart: timedelta = timedelta(days=3)
     fine_again_after: timedelta = timedelta(days=7)
+    same_outage: timedelta = timedelta(days=45)
     retries: tuple[timedelta, ...] = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1))
     every: timedelta = timedelta(days=1)
 
@@ -145,6 +149,8 @@ class SiteStatus:
     foreign_since: datetime | None = None
     confirmed: bool = False
     """Whether a takeover was confirmed on any visit since `foreign_since`."""
+    last_failed: datetime | None = None
+    """The last failure since `failing_since`."""
 
     @property
     def is_gone(self) -> bool:
@@ -171,8 +177,8 @@ def after(status: SiteStatus, seen: Seen, at: datetime, rules: Rules = RULES) ->
 
 
 def _is_older(status: SiteStatus, at: datetime) -> bool:
-    known = [moment for moment in (status.last_own, status.failing_since, status.foreign_since) if moment is not None]
-    return any(at < moment for moment in known)
+    moments = (status.last_own, status.failing_since, status.last_failed, status.foreign_since)
+    return any(moment is not None and at < moment for moment in moments)
 
 
 def _rebased(status: SiteStatus, at: datetime) -> SiteStatus:
@@ -188,6 +194,7 @@ def _rebased(status: SiteStatus, at: datetime) -> SiteStatus:
         last_own=known(status.last_own),
         failing_since=known(quiet.failing_since),
         foreign_since=known(quiet.foreign_since),
+        last_failed=known(quiet.last_failed),
     )
 
 
@@ -204,21 +211,22 @@ def _own(status: SiteStatus, at: datetime, rules: Rules) -> SiteStatus:
 def _foreign(status: SiteStatus, seen: Seen, at: datetime, rules: Rules) -> SiteStatus:
     since = status.foreign_since or at
     confirmed = status.confirmed or seen is Seen.FOREIGN_CONFIRMED
-    noted = replace(_quiet(status), foreign_since=since, confirmed=confirmed)
+    noted = replace(_answered(status), foreign_since=since, confirmed=confirmed)
     if confirmed and at - since >= rules.takeover_apart:
         return _enter(noted, SiteState.TAKEN_OVER, since)
     return noted if status.is_gone else _enter(noted, SiteState.SUSPECT, since)
 
 
 def _failed(status: SiteStatus, seen: Seen, at: datetime, rules: Rules) -> SiteStatus:
+    if status.last_failed is not None and at - status.last_failed > rules.same_outage:
+        status = _answered(status)
     since = status.failing_since or at
     failing = replace(
         status,
         failing_since=since,
         failures=status.failures + 1,
         nameless=status.nameless + (seen is Seen.NO_NAME),
-        foreign_since=None,
-        confirmed=False,
+        last_failed=at,
     )
     if status.is_gone:
         return failing
@@ -232,9 +240,14 @@ def _failed(status: SiteStatus, seen: Seen, at: datetime, rules: Rules) -> SiteS
     return failing
 
 
+def _answered(status: SiteStatus) -> SiteStatus:
+    """The status without failures."""
+    return replace(status, failing_since=None, failures=0, nameless=0, last_failed=None)
+
+
 def _quiet(status: SiteStatus) -> SiteStatus:
-    """The status without any failure or suspicion."""
-    return replace(status, failing_since=None, failures=0, nameless=0, foreign_since=None, confirmed=False)
+    """The status without failures and without a suspicion of foreign content."""
+    return replace(_answered(status), foreign_since=None, confirmed=False)
 
 
 def _enter(status: SiteStatus, state: SiteState, since: datetime) -> SiteStatus:
@@ -250,15 +263,18 @@ def next_visit(status: SiteStatus, last: datetime, rules: Rules = RULES) -> date
 
 
 class Notice(StrEnum):
-    """What a person is written about."""
+    """What a notice is about."""
 
-    SUSPECT = "suspect"
     LOST = "lost"
     TAKEN_OVER = "taken-over"
     MOVED = "moved"
     BACK = "back"
     REMINDER = "reminder"
     """A month later, the site is still gone."""
+    RECOVERED = "recovered"
+    """The job of a desk that recovers the site has ended with a result."""
+    NOT_RECOVERED = "not-recovered"
+    """The job of a desk that recovers the site has ended without a result."""
 
 
 _NOTICES = {
@@ -270,5 +286,5 @@ _NOTICES = {
 
 
 def notice_of(before: SiteStatus, now: SiteStatus) -> Notice | None:
-    """What a change of state is worth writing about: once per change; a suspicion alone alarms nobody."""
+    """The notice that a change of state causes: once per change; a suspicion alone is not reported."""
     return _NOTICES.get(now.state) if before.state is not now.state else None

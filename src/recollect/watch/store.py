@@ -1,18 +1,21 @@
-"""The memory of a watch: sites, every visit, every observation of a resource, and notices that are still to be sent.
+"""The database of a watch: sites, every visit, every observation of a resource, and notices that are still to be sent.
 
 Hides: SQL. One SQLite file (`DIR/watch.sqlite3`, write-ahead log). Invariants: a visit and all that follows from it
 (state, observations, notice) is one transaction, so that a process killed at any moment loses no visit that it
-finished and sends nothing twice; a notice is unique by site, kind and the moment its cause began.
+finished; a notice is unique by site, kind and the moment its cause began.
 
-    site      uri, options, status, portrait, next visit
-    visit     site, at, what was seen and why; append-only
-    resource  site, uri: last confirmed live state, what archives hold
-    tally     site, at: how many resources are in each state, for the chart over time
-    notice    site, kind, since: one row per thing to be written about; `sent_at` when it was
-    hook      notice: attempts to post it to a webhook
-    asked     uri: resources that an archive was asked to save, and the answer
+    site         uri, options, status, portrait, next visit
+    visit        site, at, what was seen and why; append-only
+    resource     site, uri: last confirmed live state, what archives hold
+    address      a number for each resource, for `observation`
+    observation  address, at: what a visit found of a resource; append-only
+    tally        site, at: number of resources in each state, for the chart over time
+    notice       site, kind, since: one row for each change; `sent_at` when it was sent
+    hook         notice: attempts to post it to a webhook
+    recovery     folder: the recovery of one loss, here or at a desk
+    save         uri: resources that an archive was asked to save, and what became of it
 
-Times are stored as ISO 8601 in UTC. Observations older than a year are thinned to one a month (`compact`).
+Times are stored as ISO 8601 in UTC. Visits, observations and tallies older than a year are thinned (`compact`).
 """
 
 from __future__ import annotations
@@ -21,16 +24,27 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 
 from recollect.errors import RecollectError, ResourceError, UsageError
-from recollect.watch.identity import Portrait
-from recollect.watch.states import Held, Live, Notice, ResourceState, Seen, SiteState, SiteStatus, resource_state
+from recollect.watch.records import (
+    Attempts,
+    Observation,
+    OnLoss,
+    Past,
+    Pending,
+    Recovering,
+    RecoveryState,
+    Resource,
+    Save,
+    SaveState,
+    Site,
+)
+from recollect.watch.states import Held, Live, Notice, ResourceState, Seen, SiteState, SiteStatus
 
 NAME = "watch.sqlite3"
 LOCK = "watch.lock"
@@ -43,7 +57,7 @@ CREATE TABLE IF NOT EXISTS site (
   state TEXT NOT NULL, since TEXT, last_own TEXT, failing_since TEXT, failures INTEGER NOT NULL,
   nameless INTEGER NOT NULL, foreign_since TEXT, confirmed INTEGER NOT NULL,
   portrait TEXT NOT NULL, registration TEXT NOT NULL, last_visit TEXT, next_visit TEXT NOT NULL,
-  moved_to TEXT NOT NULL, recovery TEXT NOT NULL) WITHOUT ROWID;
+  moved_to TEXT NOT NULL, recovery TEXT NOT NULL, last_failed TEXT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS visit (
   number INTEGER PRIMARY KEY, site TEXT NOT NULL, at TEXT NOT NULL, seen TEXT NOT NULL, state TEXT NOT NULL,
   why TEXT NOT NULL);
@@ -52,6 +66,11 @@ CREATE TABLE IF NOT EXISTS resource (
   site TEXT NOT NULL, uri TEXT NOT NULL, media_type TEXT NOT NULL, live TEXT NOT NULL, live_at TEXT, held TEXT NOT NULL,
   held_at TEXT, fresh REAL, digest TEXT NOT NULL, etag TEXT NOT NULL, archives TEXT NOT NULL,
   PRIMARY KEY (site, uri)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS address (
+  number INTEGER PRIMARY KEY, site TEXT NOT NULL, uri TEXT NOT NULL, UNIQUE (site, uri));
+CREATE TABLE IF NOT EXISTS observation (
+  address INTEGER NOT NULL, at TEXT NOT NULL, status INTEGER NOT NULL, live TEXT NOT NULL, held TEXT NOT NULL,
+  fresh REAL, PRIMARY KEY (address, at)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tally (
   site TEXT NOT NULL, at TEXT NOT NULL, counts TEXT NOT NULL, PRIMARY KEY (site, at)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS notice (
@@ -60,111 +79,17 @@ CREATE TABLE IF NOT EXISTS notice (
 CREATE TABLE IF NOT EXISTS hook (
   notice INTEGER PRIMARY KEY, attempts INTEGER NOT NULL, next_at TEXT NOT NULL, done INTEGER NOT NULL,
   error TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS asked (
-  uri TEXT PRIMARY KEY, site TEXT NOT NULL, at TEXT NOT NULL, answer TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS recovery (
+  folder TEXT PRIMARY KEY, site TEXT NOT NULL, state TEXT NOT NULL, at TEXT NOT NULL, next_at TEXT NOT NULL,
+  job TEXT NOT NULL, token TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS save (
+  uri TEXT PRIMARY KEY, site TEXT NOT NULL, at TEXT NOT NULL, state TEXT NOT NULL, next_at TEXT NOT NULL,
+  job TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
 class Busy(RecollectError):
     """Another process runs this watch."""
-
-
-class OnLoss(StrEnum):
-    """What follows when a site is lost."""
-
-    RECOVER = "recover"
-    NOTIFY = "notify"
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A watched site: what was asked for, and what is believed."""
-
-    uri: str
-    added_at: datetime
-    next_visit: datetime
-    sample: int = 50
-    on_loss: OnLoss = OnLoss.RECOVER
-    archives: str = ""
-    """File with the list of archives; empty for the list that ships."""
-    allow_private: bool = False
-    email: str = ""
-    webhook: str = ""
-    status: SiteStatus = field(default_factory=SiteStatus)
-    portrait: str = '{"links": [], "title": [], "pages": []}'
-    registration: str = ""
-    """What registries and name servers said, as JSON."""
-    last_visit: datetime | None = None
-    moved_to: str = ""
-    recovery: str = ""
-    """Folder of the last recovery, relative to the data folder."""
-
-    def known(self) -> Portrait:
-        return Portrait.from_json(self.portrait)
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """One address of a site: its last confirmed state on the live web, and what archives hold of it."""
-
-    site: str
-    uri: str
-    media_type: str = ""
-    live: Live = Live.UNKNOWN
-    live_at: datetime | None = None
-    held: Held = Held.UNKNOWN
-    held_at: datetime | None = None
-    fresh: float | None = None
-    """How alike the newest copy in an archive is to the live one, 0 to 1; None if it was not compared."""
-    digest: str = ""
-    etag: str = ""
-    archives: tuple[str, ...] = ()
-    """Which archives hold it."""
-
-    @property
-    def state(self) -> ResourceState:
-        return resource_state(self.live, self.held)
-
-
-@dataclass(frozen=True, slots=True)
-class Attempts:
-    """How often a notice was posted to its webhook, and when it is tried next."""
-
-    count: int
-    next_at: datetime
-    done: bool = False
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A visit of the past."""
-
-    site: str
-    at: datetime
-    seen: Seen
-    state: SiteState
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """A notice that was not sent yet."""
-
-    number: int
-    site: str
-    kind: Notice
-    since: datetime
-    at: datetime
-    why: str
-
-
-def counts_of(resources: Iterable[Resource]) -> dict[ResourceState, int]:
-    """How many resources are in each state."""
-    counts = dict.fromkeys(ResourceState, 0)
-    for resource in resources:
-        counts[resource.state] += 1
-    return counts
 
 
 class Store:
@@ -223,7 +148,7 @@ class Store:
             *(site.email, site.webhook, status.state, _text(status.since), _text(status.last_own)),
             *(_text(status.failing_since), status.failures, status.nameless, _text(status.foreign_since)),
             *(status.confirmed, site.portrait, site.registration, _text(site.last_visit), _text(site.next_visit)),
-            *(site.moved_to, site.recovery),
+            *(site.moved_to, site.recovery, _text(status.last_failed)),
         )
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT OR REPLACE INTO site VALUES ({marks})", values)
@@ -236,10 +161,13 @@ class Store:
         return _site(row) if row is not None else None
 
     def due(self, now: datetime) -> list[Site]:
-        """Sites whose next visit has come; a visit planned far beyond the next day, because the clock jumped, too."""
+        """Sites that were never visited, or whose next visit has come, or is planned further ahead than any visit is:
+        then the clock was wrong."""
         late = _text(now + timedelta(days=2))
         rows = self._db.execute(
-            "SELECT * FROM site WHERE next_visit <= ? OR next_visit > ? ORDER BY next_visit", (_text(now), late)
+            """SELECT * FROM site WHERE last_visit IS NULL OR next_visit <= ? OR next_visit > ?
+               ORDER BY next_visit, uri""",
+            (_text(now), late),
         )
         return [_site(row) for row in rows]
 
@@ -247,7 +175,10 @@ class Store:
         """Forget a site and all its observations; recoveries stay."""
         with self.transaction():
             self._db.execute("DELETE FROM hook WHERE notice IN (SELECT number FROM notice WHERE site = ?)", (uri,))
-            for table in ("visit", "resource", "tally", "notice", "asked"):
+            self._db.execute(
+                "DELETE FROM observation WHERE address IN (SELECT number FROM address WHERE site = ?)", (uri,)
+            )
+            for table in ("visit", "resource", "address", "tally", "notice", "recovery", "save"):
                 self._db.execute(f"DELETE FROM {table} WHERE site = ?", (uri,))
             return self._db.execute("DELETE FROM site WHERE uri = ?", (uri,)).rowcount > 0
 
@@ -269,7 +200,13 @@ class Store:
     def put_resource(self, resource: Resource) -> None:
         values = (
             *(resource.site, resource.uri, resource.media_type, resource.live, _text(resource.live_at), resource.held),
-            *(_text(resource.held_at), resource.fresh, resource.digest, resource.etag, json.dumps(resource.archives)),
+            *(
+                _text(resource.held_at),
+                resource.fresh,
+                resource.digest,
+                resource.validator,
+                json.dumps(resource.archives),
+            ),
         )
         self._db.execute(f"INSERT OR REPLACE INTO resource VALUES ({', '.join('?' * len(values))})", values)
 
@@ -292,6 +229,34 @@ class Store:
             for row in rows
         ]
 
+    def forget_holding(self, site: str, uri: str) -> None:
+        """Let the archives be asked again for a resource on the next visit."""
+        self._db.execute("UPDATE resource SET held_at = NULL WHERE site = ? AND uri = ?", (site, uri))
+
+    def add_observation(self, seen: Observation) -> None:
+        """Add what a visit found; one row for each resource and moment."""
+        self._db.execute("INSERT OR IGNORE INTO address (site, uri) VALUES (?, ?)", (seen.site, seen.uri))
+        self._db.execute(
+            """INSERT OR REPLACE INTO observation
+               SELECT number, ?, ?, ?, ?, ? FROM address WHERE site = ? AND uri = ?""",
+            (_text(seen.at), seen.status, seen.live, seen.held, seen.fresh, seen.site, seen.uri),
+        )
+
+    def observations(self, site: str) -> list[Observation]:
+        """All that was found of the resources of a site, oldest first."""
+        rows = self._db.execute(
+            """SELECT site, uri, at, status, live, held, fresh FROM observation JOIN address ON address = number
+               WHERE site = ? ORDER BY at, uri""",
+            (site,),
+        )
+        return [
+            Observation(
+                *(row["site"], row["uri"], _read_time(row["at"]), row["status"], Live(row["live"])),
+                *(Held(row["held"]), row["fresh"]),
+            )
+            for row in rows
+        ]
+
     def add_tally(self, site: str, at: datetime, counts: Mapping[ResourceState, int]) -> None:
         self._db.execute("INSERT OR REPLACE INTO tally VALUES (?, ?, ?)", (site, _text(at), json.dumps({**counts})))
 
@@ -310,7 +275,7 @@ class Store:
         return [_read_time(row["at"]) for row in self._db.execute("SELECT DISTINCT at FROM tally ORDER BY at")]
 
     def compact(self, now: datetime) -> int:
-        """Thin visits and tallies older than a year to the last of each month; changes of state stay."""
+        """Thin what is older than a year to the last of each month; changes of state stay."""
         before = _text(now - KEPT_WHOLE)
         with self.transaction():
             gone = self._db.execute(
@@ -318,6 +283,13 @@ class Store:
                      SELECT max(number) FROM visit GROUP BY site, substr(at, 1, 7)
                      UNION SELECT min(number) FROM visit GROUP BY site, state, substr(at, 1, 7))""",
                 (before,),
+            ).rowcount
+            gone += self._db.execute(
+                """DELETE FROM observation WHERE at < ? AND (address, at) NOT IN (
+                     SELECT address, max(at) FROM observation WHERE at < ? GROUP BY address, substr(at, 1, 7)
+                     UNION SELECT address, min(at) FROM observation WHERE at < ?
+                       GROUP BY address, live, held, substr(at, 1, 7))""",
+                (before, before, before),
             ).rowcount
             gone += self._db.execute(
                 """DELETE FROM tally WHERE at < ? AND (site, at) NOT IN (
@@ -355,16 +327,38 @@ class Store:
         values = (number, tried.count, _text(tried.next_at), tried.done, tried.error[:500])
         self._db.execute("INSERT OR REPLACE INTO hook VALUES (?, ?, ?, ?, ?)", values)
 
-    # --- requests to save
+    # --- what follows a change
 
-    def put_asked(self, site: str, uri: str, at: datetime, answer: str) -> None:
-        values = (uri, site, _text(at), answer[:500])
-        self._db.execute("INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?)", values)
+    def put_recovery(self, one: Recovering) -> None:
+        values = (
+            *(one.folder, one.site, one.state, _text(one.at), _text(one.next_at), one.job, one.token),
+            one.detail[:500],
+        )
+        self._db.execute("INSERT OR REPLACE INTO recovery VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
-    def asked(self, site: str) -> dict[str, tuple[datetime, str]]:
-        """Resources of a site that an archive was asked to save: when, and its answer."""
-        rows = self._db.execute("SELECT * FROM asked WHERE site = ? ORDER BY uri", (site,))
-        return {row["uri"]: (_read_time(row["at"]), row["answer"]) for row in rows}
+    def recovery(self, folder: str) -> Recovering | None:
+        row = self._db.execute("SELECT * FROM recovery WHERE folder = ?", (folder,)).fetchone()
+        return _recovering(row) if row is not None else None
+
+    def recoveries(self, site: str = "") -> list[Recovering]:
+        """All recoveries of a site, or of all sites, the last one first."""
+        rows = self._db.execute("SELECT * FROM recovery WHERE ? IN ('', site) ORDER BY at DESC, folder", (site,))
+        return [_recovering(row) for row in rows]
+
+    def put_save(self, one: Save) -> None:
+        values = (one.uri, one.site, _text(one.at), one.state, _text(one.next_at), one.job[:200], one.detail[:500])
+        self._db.execute("INSERT OR REPLACE INTO save VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+    def saves(self, site: str) -> dict[str, Save]:
+        """Resources of a site that an archive was asked to save, by address."""
+        rows = self._db.execute("SELECT * FROM save WHERE site = ? ORDER BY uri", (site,))
+        return {
+            row["uri"]: Save(
+                *(row["site"], row["uri"], _read_time(row["at"]), SaveState(row["state"]), _read_time(row["next_at"])),
+                *(row["job"], row["detail"]),
+            )
+            for row in rows
+        }
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
@@ -392,9 +386,23 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
         db.executescript(_SCHEMA)
+        _add_columns(db)
     except sqlite3.Error as error:
         raise ResourceError("cannot open the data of the watch", where=str(path), why=str(error)) from error
     return db
+
+
+def _add_columns(db: sqlite3.Connection) -> None:
+    """Add the columns that databases of earlier versions do not have."""
+    if "last_failed" not in {row["name"] for row in db.execute("PRAGMA table_info(site)")}:
+        db.execute("ALTER TABLE site ADD COLUMN last_failed TEXT")
+
+
+def _recovering(row: sqlite3.Row) -> Recovering:
+    return Recovering(
+        *(row["folder"], row["site"], RecoveryState(row["state"]), _read_time(row["at"]), _read_time(row["next_at"])),
+        *(row["job"], row["token"], row["detail"]),
+    )
 
 
 def _notice(row: sqlite3.Row) -> Pending:
@@ -413,6 +421,7 @@ def _site(row: sqlite3.Row) -> Site:
         row["nameless"],
         _read_time_or_none(row["foreign_since"]),
         bool(row["confirmed"]),
+        _read_time_or_none(row["last_failed"]),
     )
     site = Site(row["uri"], _read_time(row["added_at"]), _read_time(row["next_visit"]), status=status)
     return replace(

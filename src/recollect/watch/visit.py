@@ -1,7 +1,8 @@
 """One visit of a site: from what the live web answered to one `Seen`.
 
-Hides: which answers mean what. Pure: answers come in as values. The order matters: our own network first, then what
-says nothing (401, 403, 429, walls), then a move, then failures, then whose content it is.
+Hides: which answers mean what. Pure: answers come in as values. The order matters: the local network first, then a move
+(however the new host answers), then what says nothing (401, 403, 429, walls against robots whatever their status), then
+failures, then whose content it is. A permanent redirect to a page of a domain seller is a takeover, not a move.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recollect.archives.live import PERMANENT, Failure, LiveAnswer
-from recollect.recovery.judge import judge
+from recollect.recovery.judge import Rejection, judge
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.verdicts import Verdict
-from recollect.watch.identity import Page, Portrait, Signals, page_of, same_site
+from recollect.watch.identity import EMPTY, Page, Portrait, Signals, page_of, same_site
 from recollect.watch.states import Seen
 
-_BLOCKED = frozenset((401, 402, 403, 407, 429, 451))
+# Refusals of the client, not of the page; 405, 406, 418 and 999 are what walls against robots answer.
+_BLOCKED = frozenset((401, 402, 403, 405, 406, 407, 418, 429, 451, 999))
 _GONE = frozenset((404, 410))
 _WALLS = frozenset({Verdict.ANTI_BOT, Verdict.LOGIN, Verdict.COOKIE_WALL})
 _FOREIGN = frozenset({Verdict.PARKED, Verdict.HIJACKED})
@@ -57,16 +59,28 @@ def judge_visit(
     site is known to have had, `changes` what registries and name servers say."""
     if offline:
         return Visit(Seen.OFFLINE, "canaries or other sites fail as well")
+    moved = _moved(front)
+    document = read_document(front.body, front.url, front.media_type) if front.failure is None else None
+    rejected = judge(document, front.url, front.media_type, content=front.body) if document is not None else None
+    if moved and (rejected is None or rejected.verdict not in _FOREIGN):
+        return Visit(Seen.MOVED, f"redirected to {moved}", moved_to=moved)
     if front.failure is not None:
         return _failure(front)
     if front.status in _BLOCKED:
         return Visit(Seen.BLOCKED, f"status {front.status}")
-    moved = _moved(front)
-    if moved:
-        return Visit(Seen.MOVED, f"redirected to {moved}", moved_to=moved)
-    if front.status in _GONE or front.status >= 500 or front.status >= 400:
+    if rejected is not None and _is_wall(front.status, rejected.verdict):
+        return Visit(Seen.BLOCKED, rejected.detail)
+    if front.status >= 400:
         return Visit(Seen.FAILED, f"status {front.status}")
-    return _content(front, portrait, impossible, old, changes)
+    return _content(front, document, rejected, portrait, impossible, old, changes)
+
+
+def _is_wall(status: int, verdict: Verdict) -> bool:
+    """Whether a page keeps robots out. A wall may come with 503 and 4xx; 502 and 52x are a proxy's words for a server
+    that is gone, in the same dress."""
+    if status < 400:
+        return verdict in _WALLS
+    return verdict is Verdict.ANTI_BOT and (status == 503 or (status < 500 and status not in _GONE))
 
 
 def _failure(front: LiveAnswer) -> Visit:
@@ -78,27 +92,26 @@ def _failure(front: LiveAnswer) -> Visit:
 
 
 def _moved(front: LiveAnswer) -> str:
-    """Where a permanent redirect leads to, if to another host; redirects on the way there must all be permanent."""
-    if not front.hops or same_site(front.asked, front.url):
+    """Where a permanent redirect leads to, if to another host; redirects on the way there must all be permanent. One to
+    an address that is not asked, a private one for instance, says nothing."""
+    if not front.hops or same_site(front.asked, front.url) or front.failure is Failure.REFUSED:
         return ""
     return front.url if all(hop.status in PERMANENT for hop in front.hops) else ""
 
 
 def _content(
     front: LiveAnswer,
+    document: Document | None,
+    rejected: Rejection | None,
     portrait: Portrait,
     impossible: LiveAnswer | None,
     old: Sequence[LiveAnswer],
     changes: Sequence[Confirmation],
 ) -> Visit:
-    document = read_document(front.body, front.url, front.media_type)
-    rejected = judge(document, front.url, front.media_type, content=front.body)
     verdict = rejected.verdict if rejected is not None else None
-    if verdict in _WALLS:
-        return Visit(Seen.BLOCKED, rejected.detail if rejected else "")
-    page = page_of(document, front.url) if document is not None else None
-    signals = portrait.compare(page) if page is not None else None
-    own = signals is not None and not signals.foreign and signals.alarms == 0 and signals.links is not None
+    page = page_of(document, front.url) if document is not None else EMPTY
+    signals = portrait.compare(page)
+    own = signals.alarms == 0 and signals.links is not None
     if verdict is Verdict.SOFT_404 and not own:
         return Visit(Seen.FAILED, rejected.detail if rejected else "", page, signals)
     confirmations = list(changes)
@@ -106,7 +119,7 @@ def _content(
         confirmations.append(Confirmation.JUDGE)
     if old and all(_is_gone(answer, impossible, front) for answer in old):
         confirmations.append(Confirmation.OLD_ADDRESSES_GONE)
-    foreign = (signals is not None and signals.foreign) or (verdict in _FOREIGN and not own)
+    foreign = signals.foreign or (verdict in _FOREIGN and not own)
     if not foreign:
         return Visit(Seen.OWN, "", page, signals)
     seen = Seen.FOREIGN_CONFIRMED if confirmations else Seen.FOREIGN
@@ -124,10 +137,3 @@ def _is_gone(answer: LiveAnswer, impossible: LiveAnswer | None, front: LiveAnswe
         return False
     same_as_none = impossible is not None and impossible.status < 400 and answer.body == impossible.body
     return same_as_none or (bool(answer.body) and answer.body == front.body)
-
-
-def live_document(answer: LiveAnswer) -> Document | None:
-    """The document of an answer that is a page of its own."""
-    if answer.failure is not None or answer.status != 200:
-        return None
-    return read_document(answer.body, answer.url, answer.media_type)

@@ -27,7 +27,7 @@ def check_page(report: Check) -> str:
             ]
         ),
         progress_bar(whole.share or 0.0, "Share that would come back"),
-        tag("p", f"Looked at {format_iso(report.at)}.", class_="note"),
+        tag("p", _note(report), class_="note"),
     )
     parts = [head]
     if report.failed_archives:
@@ -40,6 +40,13 @@ def check_page(report: Check) -> str:
     parts.append(card("All that was looked at", _resources(report)))
     page = document(f"If {report.site} were lost today", tag("h1", "Watch check"), *parts)
     return single_file(page)
+
+
+def _note(report: Check) -> str:
+    note = f"Looked at {format_iso(report.at)}."
+    if report.disallowed:
+        note += f" Not looked at, because robots.txt disallows it: {report.disallowed:,}."
+    return note
 
 
 def _types(report: Check) -> Html:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from recollect.datetimes import format_iso
 from recollect.watch.board import Board, Counts, Line, share_of
+from recollect.watch.records import RecoveryState, Site
 from recollect.watch.states import ResourceState, SiteState
 from recollect.web.look import (
     ASSET_TYPES,
@@ -109,14 +110,29 @@ def _row(line: Line) -> tuple[Text, ...]:
     site, status = line.site, line.site.status
     return (
         tag("span", site.uri, class_="address"),
-        tag("span", status.state.value, class_="state"),
+        _state(site),
         tag("span", f"{status.since:%Y-%m-%d}", class_="whole") if status.since else "",
         _percent(line.recoverable),
         f"{sum(line.counts.values()):,}",
         f"{line.counts[ResourceState.VULNERABLE]:,}",
         tag("span", f"{site.last_visit:%Y-%m-%d %H:%M}" if site.last_visit else "never", class_="whole"),
-        tag("span", site.recovery, class_="address") if site.recovery else "",
+        _recovery(line),
     )
+
+
+def _state(site: Site) -> Html:
+    shown = tag("span", site.status.state.value, class_="state")
+    if site.status.state is not SiteState.MOVED:
+        return shown
+    return tag("span", shown, " to ", tag("span", site.moved_to, class_="address"))
+
+
+def _recovery(line: Line) -> Text:
+    """The folder of the last recovery, or how a recovery that is not done stands."""
+    recovery = line.recovery
+    if recovery is not None and recovery.state is not RecoveryState.DONE:
+        return tag("span", recovery.state.value.replace("-", " "), class_="state")
+    return tag("span", line.site.recovery, class_="address") if line.site.recovery else ""
 
 
 def _percent(share: float | None) -> str:

@@ -94,6 +94,18 @@ def test_foreign_content_is_a_takeover_when_confirmed_and_seen_twice_three_days_
     )
 
 
+def test_failures_between_do_not_refute_foreign_content() -> None:
+    flapping = [(float(day), Seen.FOREIGN_CONFIRMED if day % 2 else Seen.FAILED) for day in range(1, 6)]
+    assert life((0, Seen.OWN), *flapping).state is SiteState.TAKEN_OVER
+
+
+def test_failures_months_apart_are_not_one_outage() -> None:
+    run = ((0, Seen.OWN), (1, Seen.FAILED), (1.1, Seen.FAILED), (1.4, Seen.FAILED))
+    assert life(*run, (400, Seen.FAILED)).state is SiteState.FINE, "the clock jumped, or the watch did not run"
+    assert life(*run, *((400 + n, Seen.FAILED) for n in range(8))).state is SiteState.LOST
+    assert life((0, Seen.OWN), *((30 * n, Seen.FAILED) for n in range(1, 5))).state is SiteState.LOST
+
+
 def test_a_lost_name_that_comes_back_with_foreign_content_is_taken_over() -> None:
     lost = ((0, Seen.OWN), *((number, Seen.FAILED) for number in range(1, 9)))
     assert life(*lost, (20, Seen.FOREIGN), (24, Seen.FOREIGN_CONFIRMED)).state is SiteState.TAKEN_OVER

@@ -80,6 +80,29 @@ def test_a_wall_against_robots_says_nothing(portrait: Portrait) -> None:
     assert judge_visit(answer(wall), portrait).seen is Seen.BLOCKED
 
 
+@pytest.mark.parametrize("status", [403, 405, 406, 429, 503])
+def test_a_wall_against_robots_says_nothing_whatever_its_status(portrait: Portrait, status: int) -> None:
+    wall = html("Just a moment...", "Checking your browser before accessing the site. DDoS protection by Someone.")
+    assert judge_visit(answer(wall, status), portrait).seen is Seen.BLOCKED
+
+
+@pytest.mark.parametrize("status", [502, 504, 521, 522, 530])
+def test_a_proxy_whose_server_is_gone_is_a_failure_in_whatever_dress(portrait: Portrait, status: int) -> None:
+    page = html("club.example | Connection timed out", "Error 522. Performance & security by Cloudflare")
+    assert judge_visit(answer(page, status), portrait).seen is Seen.FAILED
+
+
+def test_a_page_without_links_title_and_text_is_not_the_sites_own(portrait: Portrait) -> None:
+    for body in (b"", b"<html></html>", html("", "Coming soon"), html("Index of /", "")):
+        assert judge_visit(answer(body), portrait).seen is Seen.FOREIGN, body
+        gone = [LiveAnswer(f"{URI}races", f"{URI}races", 404)]
+        assert judge_visit(answer(body), portrait, old=gone).seen is Seen.FOREIGN_CONFIRMED
+        assert judge_visit(answer(body), Portrait()).seen is Seen.OWN, "unless nothing is known"
+    file = LiveAnswer(URI, URI, 200, {"content-type": "application/octet-stream"}, bytes(100))
+    assert judge_visit(file, portrait).seen is Seen.FOREIGN
+    assert judge_visit(answer(html("River Rowing Club", "")), portrait).seen is Seen.OWN
+
+
 @pytest.mark.parametrize("status", [404, 410, 500, 503])
 def test_errors_of_the_front_page_are_failures(portrait: Portrait, status: int) -> None:
     assert judge_visit(answer(b"", status), portrait).seen is Seen.FAILED
@@ -113,6 +136,21 @@ def test_a_permanent_redirect_to_another_host_is_a_move_and_a_temporary_one_is_n
     assert (moved.seen, moved.moved_to) == (Seen.MOVED, there)
     assert judge_visit(answer(url=there, hops=(Hop(302, URI),)), portrait).seen is Seen.OWN
     assert judge_visit(answer(url="http://www.club.example/", hops=(Hop(301, URI),)), portrait).seen is Seen.OWN
+
+
+def test_a_permanent_redirect_is_a_move_however_the_new_host_answers(portrait: Portrait) -> None:
+    there, hops = "http://newclub.example/", (Hop(301, URI),)
+    assert judge_visit(answer(b"", 404, url=there, hops=hops), portrait).seen is Seen.MOVED
+    gone = LiveAnswer(URI, there, hops=hops, failure=Failure.NO_NAME)
+    assert judge_visit(gone, portrait).seen is Seen.MOVED
+    refused = LiveAnswer(URI, "http://10.0.0.1/", hops=hops, failure=Failure.REFUSED)
+    assert judge_visit(refused, portrait).seen is Seen.BLOCKED
+
+
+def test_a_permanent_redirect_to_a_domain_seller_is_no_move(portrait: Portrait) -> None:
+    page = html("club.example is for sale", "This domain is for sale. Buy this domain.")
+    seen = judge_visit(answer(page, url="http://seller.example/?d=club", hops=(Hop(301, URI),)), portrait)
+    assert (seen.seen, seen.confirmations) == (Seen.FOREIGN_CONFIRMED, (Confirmation.JUDGE,))
 
 
 def test_another_sites_content_is_foreign_and_confirmed_by_old_addresses_that_are_gone(portrait: Portrait) -> None:

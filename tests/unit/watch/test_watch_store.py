@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import UsageError
+from recollect.watch.records import Observation, OnLoss, Past, Resource, Site, counts_of
 from recollect.watch.states import Held, Live, Notice, ResourceState, Seen, SiteState, SiteStatus
-from recollect.watch.store import OnLoss, Past, Resource, Site, Store, counts_of
+from recollect.watch.store import Store
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
-STATUS = SiteStatus(SiteState.SUSPECT, T0, T0, T0 + timedelta(days=1), 3, 1, T0, True)
+STATUS = SiteStatus(SiteState.SUSPECT, T0, T0, T0 + timedelta(days=1), 3, 1, T0, True, T0 + timedelta(days=2))
 SITE = Site(
     *(
         "http://a.example/",
@@ -58,6 +59,42 @@ def test_sites_are_due_when_their_time_has_come_or_the_clock_went_back(tmp_path:
         assert store.due(T0) == []
         assert store.due(T0 + timedelta(days=1)) == [SITE]
         assert store.due(T0 - timedelta(days=300)) == [SITE]
+
+
+def test_a_site_that_was_never_visited_is_due_whatever_the_clock_says(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.put_site(replace(SITE, last_visit=None, next_visit=T0 + timedelta(hours=21)))
+        assert len(store.due(T0)) == 1
+
+
+def test_every_observation_is_kept_for_a_year_and_then_changes_and_one_a_month(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        for number in range(500):
+            at = T0 + timedelta(days=number)
+            for name in ("u", "v"):
+                live = Live.GONE if (name, number) == ("u", 50) else Live.LIVE
+                store.add_observation(Observation("s", name, at, 200, live, Held.HELD, 0.5))
+        assert len(store.observations("s")) == 1000
+        assert store.observations("s")[0] == Observation("s", "u", T0, 200, Live.LIVE, Held.HELD, 0.5)
+        store.compact(T0 + timedelta(days=500))
+        kept = store.observations("s")
+        assert sum(one.at >= T0 + timedelta(days=135) for one in kept) == 2 * 365
+        assert sum(one.live is Live.GONE for one in kept) == 1
+        assert len(kept) < 2 * (365 + 12)
+        store.remove("s")
+        assert store.observations("s") == []
+
+
+def test_a_database_of_an_earlier_version_is_opened(tmp_path: Path) -> None:
+    import sqlite3
+
+    with Store(tmp_path) as store:
+        store.put_site(replace(SITE, status=replace(STATUS, last_failed=None)))
+    db = sqlite3.connect(tmp_path / "watch.sqlite3")
+    db.execute("ALTER TABLE site DROP COLUMN last_failed")
+    db.close()
+    with Store(tmp_path) as store:
+        assert store.sites() == [replace(SITE, status=replace(STATUS, last_failed=None))]
 
 
 def test_a_notice_is_queued_once_per_cause_and_pending_until_sent(tmp_path: Path) -> None:

@@ -1,0 +1,134 @@
+"""Recoveries of lost sites: started once for each loss, started again when they failed, followed when a desk has them.
+
+Hides: which recovery is due. A row is written before a recovery starts, so that `status` shows it; a process killed
+meanwhile starts it again, and a recovery resumes what its folder has. A job at a desk is asked for until it ends, and
+its end is a notice; a recovery that runs here ends with the round that started it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from recollect.errors import RecollectError
+from recollect.watch.records import OnLoss, Recovering, RecoveryState, Site
+from recollect.watch.states import Notice, SiteState
+from recollect.watch.store import Store
+
+AGAIN_AFTER = timedelta(days=1)
+FOLLOW_EVERY = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """How a recovery stands."""
+
+    state: RecoveryState
+    job: str = ""
+    token: str = ""
+    detail: str = ""
+
+
+class Recoverer(Protocol):
+    """Who recovers sites: this process, or a desk."""
+
+    async def start(self, site: Site, folder: str) -> Progressed:
+        """Recover a site as it was before its loss; raises RecollectError or OSError if that fails."""
+
+    async def follow(self, recovery: Recovering) -> Progressed:
+        """Ask how a job stands; raises RecollectError if the desk does not answer."""
+
+
+async def run_recoveries(store: Store, recoverer: Recoverer, now: datetime) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Start and follow what is due; the sites that were recovered or queued, and what failed, as text."""
+    done: list[str] = []
+    failures: list[str] = []
+    for site in store.sites():
+        folder = recovery_folder(site)
+        before = store.recovery(folder) if folder else None
+        if not folder or (before is not None and not _is_due(before, now)):
+            continue
+        after, failure = await _start(store, recoverer, site, folder, now)
+        if failure:
+            failures.append(failure)
+        if after.state is not RecoveryState.FAILED:
+            done.append(site.uri)
+    for queued in store.recoveries():
+        if queued.state is RecoveryState.QUEUED and queued.at != now and _is_time(queued.next_at, now):
+            failure = await _follow(store, recoverer, queued, now)
+            if failure:
+                failures.append(failure)
+    return tuple(done), tuple(failures)
+
+
+def _is_due(recovery: Recovering, now: datetime) -> bool:
+    """Whether to start again: it was interrupted, or it failed a day ago. A job that failed is the desk's to retry."""
+    if recovery.state is RecoveryState.RUNNING:
+        return True
+    return recovery.state is RecoveryState.FAILED and not recovery.job and _is_time(recovery.next_at, now)
+
+
+def _is_time(next_at: datetime, now: datetime) -> bool:
+    """Whether a planned moment has come; one further ahead than any pause was planned by a clock that was wrong."""
+    return next_at <= now or next_at > now + 2 * AGAIN_AFTER
+
+
+async def _start(store: Store, recoverer: Recoverer, site: Site, folder: str, now: datetime) -> tuple[Recovering, str]:
+    row = Recovering(folder, site.uri, RecoveryState.RUNNING, now, now)
+    _put(store, row, site)
+    failure = ""
+    try:
+        told = await recoverer.start(site, folder)
+    except (RecollectError, OSError) as error:
+        told = Progressed(RecoveryState.FAILED, detail=str(error))
+        failure = f"{site.uri}: {error}"
+    pause = FOLLOW_EVERY if told.state is RecoveryState.QUEUED else AGAIN_AFTER
+    row = Recovering(folder, site.uri, told.state, now, now + pause, told.job, told.token, told.detail)
+    _put(store, row, site)
+    return row, failure
+
+
+async def _follow(store: Store, recoverer: Recoverer, queued: Recovering, now: datetime) -> str:
+    later = replace(queued, at=now, next_at=now + FOLLOW_EVERY)
+    try:
+        told = await recoverer.follow(queued)
+    except RecollectError as error:
+        with store.transaction():
+            store.put_recovery(replace(later, detail=str(error)))
+        return f"{queued.site}: {error}"
+    with store.transaction():
+        if store.site(queued.site) is None:
+            return ""
+        store.put_recovery(replace(later, state=told.state, detail=told.detail))
+        if told.state is not RecoveryState.QUEUED:
+            kind = Notice.RECOVERED if told.state is RecoveryState.DONE else Notice.NOT_RECOVERED
+            store.add_notice(queued.site, kind, now, now, told.detail)
+    return ""
+
+
+def _put(store: Store, row: Recovering, site: Site) -> None:
+    """Write how a recovery stands; what started is the site's last recovery. Not for a site removed meanwhile."""
+    with store.transaction():
+        fresh = store.site(site.uri)
+        if fresh is None:
+            return
+        store.put_recovery(row)
+        if row.state not in (RecoveryState.RUNNING, RecoveryState.FAILED) and fresh.recovery != row.folder:
+            store.put_site(replace(fresh, recovery=row.folder))
+
+
+def recovery_folder(site: Site) -> str:
+    """Where the recovery of a lost site goes, one for each site and loss; empty if none is wanted."""
+    status = site.status
+    if site.on_loss is not OnLoss.RECOVER or status.state not in (SiteState.LOST, SiteState.TAKEN_OVER):
+        return ""
+    assert status.since is not None
+    host = re.sub(r"[^a-z0-9.-]", "_", (urlsplit(site.uri).netloc or "site").lower())
+    # Sites of one host differ in path or scheme only.
+    plain = site.uri == f"http://{urlsplit(site.uri).netloc}/"
+    mark = "" if plain else "-" + hashlib.blake2b(site.uri.encode(), digest_size=4).hexdigest()
+    return f"recovered/{host}{mark}-{status.since:%Y%m%d}"

@@ -1,0 +1,113 @@
+"""What robots.txt allows (RFC 9309): the group of our agent, the longest rule that matches, `*` and `$`.
+
+Hides: the grammar. Pure but for `ask`. A file that is not there allows everything; one that cannot be had because the
+server fails, refuses or asks to wait disallows everything, until it can be read. Only the first 512 KiB are read, and
+matching takes time linear in the lengths of pattern and path: the file is written by others.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, urljoin, urlsplit
+
+from recollect.archives.live import LiveAnswer, LiveClient
+
+AGENT = "recollect"
+MOST_BYTES = 512 * 1024
+MOST_RULES = 5000
+_LINE = re.compile(r"\s*([A-Za-z-]+)\s*:\s*([^#]*)")
+_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
+_WAIT = frozenset((401, 403, 429))
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line: what it allows or not."""
+
+    pattern: str
+    allow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """The rules for our agent."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def allow(self, uri: str) -> bool:
+        """Whether an address may be asked for. The longest pattern decides; of two, the one that allows."""
+        split = urlsplit(uri)
+        path = _normal(split.path or "/") + (f"?{_normal(split.query)}" if split.query else "")
+        if path == "/robots.txt":
+            return True
+        found = [(len(rule.pattern), rule.allow) for rule in self.rules if matches(rule.pattern, path)]
+        return max(found, default=(0, True))[1]
+
+
+NOTHING = Robots((Rule("/", allow=False),))
+EVERYTHING = Robots()
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a pattern covers the beginning of a path; `*` stands for any characters, `$` at the end for the end."""
+    whole = pattern.endswith("$")
+    first, *others = pattern.removesuffix("$").split("*")
+    if not path.startswith(first):
+        return False
+    place = len(first)
+    for number, part in enumerate(others, 1):
+        if whole and number == len(others):  # the last part has to be the end
+            return len(path) - len(part) >= place and path.endswith(part)
+        found = path.find(part, place)
+        if found < 0:
+            return False
+        place = found + len(part)
+    return not whole or place == len(path)
+
+
+def parse_robots(content: bytes, agent: str = AGENT) -> Robots:
+    """The rules of a robots.txt for an agent: those of its own groups, or else those for everybody (`*`)."""
+    groups: dict[str, list[Rule]] = {}
+    agents: list[str] = []
+    in_rules = False
+    for line in content[:MOST_BYTES].decode("utf-8-sig", "replace").splitlines():
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        name, value = found[1].lower(), found[2].strip()
+        if name == "user-agent":
+            agents = [value.lower()] if in_rules else [*agents, value.lower()]
+            in_rules = False
+            groups.setdefault(value.lower(), [])
+        elif name in ("allow", "disallow"):
+            in_rules = True
+            for one in agents if value else ():
+                groups[one].append(Rule(_normal(value), name == "allow"))
+    rules = groups.get(agent.lower(), groups.get("*", []))
+    return Robots(tuple(rules[:MOST_RULES]))
+
+
+def robots_of(answer: LiveAnswer) -> Robots:
+    """The rules that an answer for /robots.txt means."""
+    if answer.failure is not None or answer.status in _WAIT or answer.status >= 500:
+        return NOTHING
+    if answer.status == 200 and "html" not in answer.media_type:
+        return parse_robots(answer.body)
+    return EVERYTHING
+
+
+async def ask_robots(client: LiveClient, site: str) -> Robots:
+    """The rules of a site."""
+    return robots_of(await client.get(urljoin(site, "/robots.txt")))
+
+
+def _normal(text: str) -> str:
+    """One spelling of percent-encoding (RFC 3986, section 6.2.2), so that a rule in another spelling matches."""
+    return _ESCAPE.sub(_unreserved, quote(text, safe="/%?&=+$*!'(),;:@~-._[]"))
+
+
+def _unreserved(found: re.Match[str]) -> str:
+    character = chr(int(found[1], 16))
+    plain = character.isascii() and (character.isalnum() or character in "-._~")
+    return character if plain else found[0].upper()
