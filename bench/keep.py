@@ -3,7 +3,9 @@
     make bench-keep                          ten CDXJ files of 500,000 lines, then one of 50,000
     make bench-keep ARGS='500000 --max-bytes 1MB'
 
-Issue: an update costs at most 5% of the time of the first run. Both are the whole command, its start included.
+An update is to cost at most 5% of the time of the first run. Both are the whole command, its start included; wall-clock
+time decides, CPU time is printed beside it. Then the update runs once more from the same state, and each of its phases
+is timed.
 """
 
 from __future__ import annotations
@@ -11,14 +13,19 @@ from __future__ import annotations
 import json
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 FILES, HOSTS = 10, 200_000
 LIMIT = 0.05
+START_OF_PYTHON = 0.02  # seconds, before the first line of a program runs
 
 
 def main() -> None:
@@ -31,21 +38,83 @@ def main() -> None:
             write_index(folder / "idx" / f"{number:02d}.cdxj", lines // FILES, number)
         first = keep(folder, arguments)
         again = keep(folder, arguments)
+        for kept in ("data", "public"):
+            shutil.copytree(folder / kept, folder / "before" / kept, symlinks=True)
         write_index(folder / "idx" / "new.cdxj", lines // 100, FILES)
         update = keep(folder, arguments)
-    for words, (seconds, said) in (("first run", first), ("nothing new", again), ("1% new captures", update)):
-        share = seconds / first[0]
-        print(
-            f"{words:<18}{seconds:8.2f} s{share:8.1%}   {said['way']}, {said['keys']:,} keys, {said['bytes']:,} bytes"
-        )
+        more = keep_more(folder, lines, arguments)
+        for kept in ("data", "public"):
+            shutil.rmtree(folder / kept)
+            (folder / "before" / kept).rename(folder / kept)
+        (folder / "idx" / "more.cdxj").unlink()
+        phases = phases_of_update(folder, arguments)
+    runs = {"first run": first, "nothing new": again, "1% new captures": update, "1% more": more}
+    for words, (seconds, said) in runs.items():
+        shares = f"{seconds / first[0]:7.1%} {said['cpu'] / first[1]['cpu']:7.1%}"
+        what = f"{said['way']}, {said['keys']:,} keys, {said['bytes']:,} bytes"
+        print(f"{words:<18}{seconds:8.2f} s {said['cpu']:8.2f} CPU s {shares}   {what}")
+    print("phases of the update, in seconds:")
+    for words, seconds in phases.items():
+        print(f"  {words:<46}{seconds:7.3f}")
     print(f"an update takes {update[0] / first[0]:.1%} of the first run (at most {LIMIT:.0%} is wanted)")
     sys.exit(update[0] > LIMIT * first[0])
 
 
+def keep_more(folder: Path, lines: int, arguments: list[str]) -> tuple[float, dict]:
+    """An update on top of another."""
+    write_index(folder / "idx" / "more.cdxj", lines // 100, FILES + 1)
+    return keep(folder, arguments)
+
+
+def phases_of_update(folder: Path, arguments: list[str]) -> dict[str, float]:
+    command = [sys.executable, __file__, "--phases", "--max-bytes", max_bytes(arguments)]
+    return json.loads(subprocess.run(command, cwd=folder, check=True, capture_output=True).stdout)
+
+
+def max_bytes(arguments: list[str]) -> str:
+    return arguments[arguments.index("--max-bytes") + 1] if "--max-bytes" in arguments else "10MB"
+
+
+def time_phases() -> None:
+    """One update in this process; what takes longest is replaced by itself and a clock."""
+    started = time.perf_counter()
+    from recollect.cli import main as _main  # noqa: F401 - counted as start
+    from recollect.profiles.upkeep import place, update
+    from recollect.quantities import parse_size
+    from recollect.web import upkeep as _upkeep  # noqa: F401
+
+    took = {"start: interpreter and imports": time.perf_counter() - started + START_OF_PYTHON}
+    timed = {
+        "find and compare index files": (update, "find_indexes"),
+        "profile the new file": (update, "profile"),
+        "patch the map": (update, "patch"),
+        "verify: look up all that is new": (update, "verify"),
+        "publish: check, compress, digests": (place, "publish"),
+    }
+    for words, (module, name) in timed.items():
+        setattr(module, name, clocked(getattr(module, name), words, took))
+    options = update.KeepOptions(("idx/",), Path("public"), Path("data"), parse_size(max_bytes(sys.argv)))
+    started = time.perf_counter()
+    update.update(options, datetime.now(UTC))
+    whole = time.perf_counter() - started
+    took["other: state, header, sweep"] = whole - sum(took[words] for words in timed)
+    print(json.dumps(took))
+
+
+def clocked(function: Callable, words: str, took: dict[str, float]) -> Callable:
+    def call(*arguments: Any, **options: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return function(*arguments, **options)
+        finally:
+            took[words] = took.get(words, 0.0) + time.perf_counter() - started
+
+    return call
+
+
 def keep(folder: Path, more: list[str]) -> tuple[float, dict]:
     options = ["--index", "idx/", "--to", "public", "--data", "data", "--once", "--json"]
-    budget = [] if "--max-bytes" in more else ["--max-bytes", "10MB"]
-    command = [sys.executable, "-m", "recollect", "keep", *options, *budget, *more]
+    command = [sys.executable, "-m", "recollect", "keep", *options, "--max-bytes", max_bytes(more), *more]
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True)
     seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -72,4 +141,4 @@ def write_index(path: Path, count: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    time_phases() if "--phases" in sys.argv else main()

@@ -76,15 +76,19 @@ def test_updates_add_change_and_remove_what_the_index_files_do(archive: Path) ->
     with (archive / "idx" / "b.cdxj").open("a") as file:
         file.write(index(range(106, 107)))
     third = keep(archive, "--name", "Archive of tests")
-    assert (third["way"], third["changed_files"], third["verified"]) == ("patched", 1, 20)
+    assert (third["way"], third["changed_files"], third["verified"]) == ("patched", 1, 120)
     (archive / "idx" / "b.cdxj").unlink()
     fourth = keep(archive, "--name", "Archive of tests")
-    assert (fourth["way"], fourth["removed_files"], fourth["captures"]) == ("built", 1, 2000)
+    assert (fourth["way"], fourth["removed_files"], fourth["captures"]) == ("patched", 1, 2000)
     assert answers(public, "http://h101.example/p1", "http://h5.example/p5") == ["no", "yes"]
+    (archive / "idx" / "a.cdxj").write_text(index(range(99)))
+    fifth = keep(archive, "--name", "Archive of tests")
+    assert (fifth["way"], fifth["changed_files"], fifth["removed_keys"]) == ("built", 1, 20)
+    assert answers(public, "http://h99.example/p1", "http://h5.example/p5") == ["no", "yes"]
     check_tree(public)
     page = (public / "status.html").read_text()
-    assert "Archive of tests" in page and "2,000" in page and "all found" in page
-    assert "recollect_keep_captures 2000\n" in (public / "status.prom").read_text()
+    assert "Archive of tests" in page and "1,980" in page and "all found" in page
+    assert "recollect_keep_captures 1980\n" in (public / "status.prom").read_text()
     assert json.loads((public / "status.json").read_bytes())["ok"] is True
 
 

@@ -19,10 +19,15 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import numpy as np
 
 from recollect.errors import NotSorted, RecollectError, UsageError
 from recollect.formats.containers import atomic_output
@@ -30,6 +35,7 @@ from recollect.formats.outputs import refuse_inputs
 from recollect.formats.parts import is_parted, parted_size
 from recollect.formats.ukvs.header import MEDIA_TYPE, Header
 from recollect.formats.ukvs.reader import MapFile
+from recollect.kernels.search import MapSearch
 from recollect.model import Progress, ProgressCallback
 
 WELL_KNOWN = ".well-known/mementomap"
@@ -76,8 +82,7 @@ def publish(
     (folder / WELL_KNOWN).parent.mkdir(parents=True, exist_ok=True)
     header, pages, digest = _survey(path, page_keys, progress)
     names = [f"{FOLDER}/page-{number:05d}.ukvs" for number in range(1, len(pages) + 1)] if len(pages) > 1 else []
-    written = _write_whole(path, folder, header)
-    written += _write_pages(path, folder, header, pages, names, progress)
+    written = _write_all(path, folder, header, pages, names, progress)
     link = _link(base_uri)
     index = {
         "type": "MementoMap",
@@ -90,7 +95,7 @@ def publish(
         "link": link,
         "well_known": f"/{WELL_KNOWN}",
         "pages": [_page_entry(name, page) for name, page in zip(names, pages, strict=False)],
-        "files": [_file_entry(folder, name) for name in written],
+        "files": _file_entries(folder, written),
     }
     _write(folder / FOLDER / "link.txt", f"Link: {link}\n".encode())
     _write(folder / FOLDER / "index.json", json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
@@ -106,81 +111,104 @@ def _survey(path: str, page_keys: int, progress: ProgressCallback) -> tuple[Head
     with MapFile(path) as source:
         digest.update(source.header.encode())
         last = b""
-        for batch in _batches(source, page_keys):
-            ordered = sorted(batch)
-            if batch != ordered or last > batch[0]:
+        for number, text in _texts(source, page_keys):
+            first = _key(text)
+            if last > first or not MapSearch(np.frombuffer(text, np.uint8), 0).looks_sorted(0, len(text)):
                 raise NotSorted("the map is not sorted", where=path, hint=f"recollect merge {path} -o {path}")
-            last = batch[-1]
-            digest.update(b"".join(batch))
-            pages.append(_Page(_key(batch[0]), _key(batch[-1]), len(batch)))
+            last = _key(text[text.rfind(b"\n", 0, -1) + 1 :])
+            digest.update(text)
+            before = pages.pop() if number < len(pages) else _Page(first, last, 0)
+            pages.append(_Page(before.first, last, before.keys + text.count(b"\n")))
             progress(Progress("reading the map", source.consumed, total, "bytes"))
         return source.header, pages, digest.hexdigest()
 
 
-def _batches(source: MapFile, size: int) -> Iterator[list[bytes]]:
-    """The data lines, `size` at a time, each with its newline; comments and empty lines left out."""
-    batch: list[bytes] = []
+def _texts(source: MapFile, page_keys: int) -> Iterator[tuple[int, bytes]]:
+    """The data lines in pieces of whole lines, each with the number of its page; comments and empty lines left out."""
+    page, left = 0, page_keys
     for piece in source.pieces():
-        if piece[:1] in _ODD_STARTS or any(odd in piece for odd in _ODD):
-            lines = piece.splitlines()
-            batch += [line.rstrip() + b"\n" for line in lines if line.strip() and line[:1] not in (b"#", b"!", b"@")]
-        else:
-            batch += piece.splitlines(keepends=True)
-            if not batch[-1].endswith(b"\n"):
-                batch[-1] += b"\n"
-        while len(batch) >= size:
-            yield batch[:size]
-            batch = batch[size:]
-    if batch:
-        yield batch
+        text = _tidy(piece)
+        while (lines := text.count(b"\n")) > left:
+            ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+            cut = int(ends[left - 1]) + 1 if left else 0
+            if cut:
+                yield page, text[:cut]
+            page, left, text = page + 1, page_keys, text[cut:]
+        left -= lines
+        if text:
+            yield page, text
+
+
+def _tidy(piece: bytes) -> bytes:
+    """The data lines of a piece, each with its newline and nothing before it."""
+    if piece[:1] in _ODD_STARTS or any(odd in piece for odd in _ODD):
+        lines = piece.splitlines()
+        return b"".join(line.rstrip() + b"\n" for line in lines if line.strip() and line[:1] not in (b"#", b"!", b"@"))
+    return piece if piece.endswith(b"\n") else piece + b"\n"
 
 
 def _key(line: bytes) -> bytes:
-    return line.split(None, 1)[0]
+    return line[: line.index(b"\n")].split(None, 1)[0]
 
 
-def _write_whole(path: str, folder: Path, header: Header) -> list[str]:
-    names = [f"{FOLDER}/map.ukvs{suffix}" for suffix in _ENCODINGS]
-    for name in names:
-        with MapFile(path) as source, atomic_output(folder / name) as out:
-            out.write(header.encode())
-            for batch in _batches(source, 100_000):
-                out.write(b"".join(batch))
-    return names
-
-
-def _write_pages(
+def _write_all(
     path: str, folder: Path, header: Header, pages: list[_Page], names: list[str], progress: ProgressCallback
 ) -> list[str]:
-    """The well-known file and, for a map of several pages, each page; all three encodings of each."""
-    written: list[str] = []
-    with MapFile(path) as source:
-        size = pages[0].keys if pages else 1
-        for number, batch in enumerate(_batches(source, size) if pages else iter([[]])):
-            page_header = _page_header(header, number, names)
-            targets = ([names[number]] if names else []) + ([WELL_KNOWN] if number == 0 else [])
-            for target in targets:
-                for suffix in ("", *_ENCODINGS):
-                    if suffix and not names:  # one page is the whole map, which has been compressed already
-                        _copy(folder / f"{FOLDER}/map.ukvs{suffix}", folder / f"{target}{suffix}")
-                    else:
-                        with atomic_output(folder / f"{target}{suffix}") as out:
-                            _put(out, page_header, batch)
-                    written.append(f"{target}{suffix}")
+    """The whole map compressed, and each page and the well-known file in three encodings, in one pass."""
+    wholes = [f"{FOLDER}/map.ukvs{suffix}" for suffix in _ENCODINGS]
+    written = list(wholes)
+    with MapFile(path) as source, ExitStack() as stack:
+        whole = [_begun(stack, folder / name, header) for name in wholes]
+        page_keys = pages[0].keys if pages else 1
+        for number, texts in _by_page(_texts(source, page_keys)):
+            targets = _page_files(number, names)
+            with ExitStack() as page_stack:
+                page_header = _page_header(header, number, names)
+                outs = [*whole, *(_begun(page_stack, folder / target, page_header) for target in targets)]
+                for text in texts:
+                    for out in outs:
+                        out.write(text)
+            written += targets
             progress(Progress("writing pages", number + 1, max(len(pages), 1), "pages"))
+    if not names:  # one page is the whole map, which is compressed already
+        for suffix in _ENCODINGS:
+            _same(folder / f"{FOLDER}/map.ukvs{suffix}", folder / f"{WELL_KNOWN}{suffix}")
+            written.append(f"{WELL_KNOWN}{suffix}")
     return written
 
 
-def _copy(source: Path, target: Path) -> None:
-    """The same bytes in another place; `atomic_output` would compress them by the name."""
-    beside = target.with_name(f".{target.name}.new")
-    shutil.copyfile(source, beside)
-    beside.replace(target)
+def _by_page(texts: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Iterator[bytes]]]:
+    """The pieces of each page; a map without data has one empty page."""
+    number = -1
+    for number, group in groupby(texts, key=itemgetter(0)):
+        yield number, (text for _, text in group)
+    if number < 0:
+        yield 0, iter(())
 
 
-def _put(out: BinaryIO, header: Header, batch: list[bytes]) -> None:
+def _page_files(number: int, names: list[str]) -> list[str]:
+    """The files of a page; without names it is the only one, whose compressed files are those of the map."""
+    if not names:
+        return [WELL_KNOWN]
+    bases = [names[number], *([WELL_KNOWN] if number == 0 else [])]
+    return [f"{base}{suffix}" for base in bases for suffix in ("", *_ENCODINGS)]
+
+
+def _begun(stack: ExitStack, path: Path, header: Header) -> BinaryIO:
+    out = stack.enter_context(atomic_output(path))
     out.write(header.encode())
-    out.write(b"".join(batch))
+    return out
+
+
+def _same(source: Path, target: Path) -> None:
+    """The same file in another place, or a copy of it where the file system has no hard links."""
+    beside = target.with_name(f".{target.name}.new")
+    beside.unlink(missing_ok=True)
+    try:
+        beside.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, beside)
+    beside.replace(target)
 
 
 def _page_header(header: Header, number: int, names: list[str]) -> Header:
@@ -210,12 +238,18 @@ def _page_entry(name: str, page: _Page) -> dict[str, Any]:
     }
 
 
-def _file_entry(folder: Path, name: str) -> dict[str, Any]:
-    with (folder / name).open("rb") as handle:
-        digest = hashlib.file_digest(handle, "sha256").hexdigest()
-    entry: dict[str, Any] = {"path": f"/{name}", "bytes": (folder / name).stat().st_size, "sha256": digest}
-    encoding = _ENCODINGS.get(Path(name).suffix)
-    return entry | {"media_type": MEDIA_TYPE} | ({"content_encoding": encoding} if encoding else {})
+def _file_entries(folder: Path, names: Sequence[str]) -> list[dict[str, Any]]:
+    digests: dict[int, str] = {}  # by inode, as some files are links to others
+    entries = []
+    for name in names:
+        found = (folder / name).stat()
+        if found.st_ino not in digests:
+            with (folder / name).open("rb") as handle:
+                digests[found.st_ino] = hashlib.file_digest(handle, "sha256").hexdigest()
+        entry: dict[str, Any] = {"path": f"/{name}", "bytes": found.st_size, "sha256": digests[found.st_ino]}
+        encoding = _ENCODINGS.get(Path(name).suffix)
+        entries.append(entry | {"media_type": MEDIA_TYPE} | ({"content_encoding": encoding} if encoding else {}))
+    return entries
 
 
 def _write(path: Path, body: bytes) -> None:

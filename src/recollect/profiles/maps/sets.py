@@ -62,6 +62,11 @@ def block_of(parts: int, data: bytes, below: int) -> str:
     return f'{{"set": {{"v": {VERSION}, "k": {below}, "parts": {parts}, "bits": "{bits}"}}}}'
 
 
+def set_item(parts: int, data: bytes, below: int) -> dict[str, Any]:
+    """A set as it stands in a JSON block, for `with_sets`."""
+    return {"v": VERSION, "k": below, "parts": parts, "bits": base64.b64encode(data).decode()}
+
+
 def without_sets(block: str) -> str:
     """The same JSON block as that of a plain wildcard."""
     if _MARK not in block:

@@ -34,13 +34,17 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything between two updates. `fingerprint` stands for the options that a map depends on."""
+    """Everything between two updates. `fingerprint` stands for the options that a map depends on.
+
+    `map` is the published one, `base` the one of the last full build, made of `base_profiles`.
+    """
 
     fingerprint: str = ""
     generation: int = 0
     map: str = ""
+    base: str = ""
+    base_profiles: tuple[str, ...] = ()
     captures: int = 0
-    added_captures: int = 0  # since the last full build
     files: dict[str, Kept] = field(default_factory=dict)
     status: dict[str, Any] = field(default_factory=dict)
 
@@ -58,7 +62,9 @@ def load(folder: Path) -> State:
             name: Kept(Print(**kept["seen"]), tuple(kept["profiles"]), kept["captures"], kept["partial"])
             for name, kept in said.pop("files").items()
         }
-        return State(files=files, **said)
+        names = State.__dataclass_fields__.keys() - {"files", "base_profiles"}
+        known = {name: value for name, value in said.items() if name in names}
+        return State(files=files, base_profiles=tuple(said.get("base_profiles", ())), **known)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         hint = "remove the file: everything is then profiled again; the published map stays until that is done"
         raise FormatError("cannot read the state", where=str(path), why=str(error), hint=hint) from error
@@ -72,7 +78,7 @@ def save(folder: Path, state: State) -> None:
 
 def sweep(folder: Path, state: State) -> None:
     """Remove files of updates that were not finished, and maps that have been replaced."""
-    used = {state.map, *(name for kept in state.files.values() for name in kept.profiles)}
+    used = {state.map, state.base, *(name for kept in state.files.values() for name in kept.profiles)}
     for place in ("profiles", "maps", "work"):
         for path in (folder / place).glob("*"):
             if path.is_file() and f"{place}/{path.name}" not in used:

@@ -1,14 +1,14 @@
 """One update of a published map: what changed in the indexes, the map that follows from it, proven and published.
 
 Hides: two ways to the same promise. A *full build* merges the profiles of all index files, excludes, compacts to the
-budget and looks every capture up in the result. When files were only added or grew at their end, a *patch* adds the
-profile of what is new to the published map (`patch`) and looks only that up; it is compacted again only when it no
-longer fits. A full build follows when something was removed or replaced, when an option changed, and when what was
-added since the last one exceeds a tenth of the captures, as a patched map is compacted for the archive it was.
+budget and looks every capture up in the result, which is then the *base*. While all that the base was made of is still
+there, a *patch* adds to the base what came since (`patch`), and looks only that up. A full build follows when something
+of the base was removed or replaced, when an option changed, when the patched map exceeds the budget, and when what came
+since exceeds a tenth of the captures of the base, as a patched map is compacted for the archive that it was.
 
 Law 1 holds on both ways: each profile holds its captures; merging, excluding other keys, patching and compacting keep
-what is held; and before anything is published all that is new since the last proof is looked up in it. A file that
-cannot be read any more keeps its last profile. Nothing is published when a lookup fails.
+what is held; and before anything is published all that its base lacks is looked up in it. A file that cannot be read
+any more keeps its last profile. Nothing is published when a lookup fails.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from recollect.errors import RecollectError
 from recollect.formats.containers import atomic_output
 from recollect.formats.detect import Source
 from recollect.formats.logs import read_lookups
-from recollect.formats.ukvs.reader import MapFile
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.maps.plainmap import open_plain
 from recollect.profiles.statistics.verify import verify
 from recollect.profiles.upkeep import place
+from recollect.profiles.upkeep.changes import line_changes
 from recollect.profiles.upkeep.exclusion import Exclusions, read_exclusions, without
 from recollect.profiles.upkeep.patch import patch
 from recollect.profiles.upkeep.state import Kept, State, load, locked, save, sweep
 from recollect.profiles.upkeep.stock import Change, Print, compare, find_indexes, print_of, tail_of
 from recollect.quantities import counted
 
-REBUILD_SHARE = 0.1  # of the captures, added since the last full build
-RESERVE = 0.02  # of the budget, left by a full build for what is added
+REBUILD_SHARE = 0.1  # of the captures of the base, added since
+RESERVE = 0.04  # of the budget, left by a full build for what is added
 _PIECE = 1 << 24
 AT_ONCE = 100  # maps that are merged at a time, each an open file
 
@@ -107,22 +107,23 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class _Fresh:
-    """A profile that was made in this update: of which file, and from what (the file, or a copy of its end)."""
+    """A profile that was made in this update, from what (the file, or a copy of its end), and what that was."""
 
     profile: str
-    name: str
     path: str
     seen: Print
-    captures: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The index files now: what is kept of each, which profiles are new, and whether something went away."""
+    """The index files now: what is kept of each, and which profiles are new."""
 
     files: dict[str, Kept]
     fresh: tuple[_Fresh, ...]
-    lost: bool
+
+    @property
+    def profiles(self) -> list[str]:
+        return [name for kept in self.files.values() for name in kept.profiles]
 
 
 def update(options: KeepOptions, now: datetime, progress: ProgressCallback = lambda _p: None) -> Update:
@@ -147,16 +148,27 @@ class _Run:
         sources = find_indexes(self._options.index, self._result.problems.append)
         found = self._profiled(sources)
         state = self._state
-        same_options = state.fingerprint == self._fingerprint and (self._data / state.map).is_file() and state.map
-        if same_options and not found.lost and not found.fresh:
-            if place.is_put(self._options.to, state.generation):
-                return self._finished(replace(state, files=found.files), Way.UNCHANGED)
-            self._publish(self._data / state.map, state.generation)
+        same_options = bool(state.map) and state.fingerprint == self._fingerprint and self._has(state.map)
+        if same_options and not found.fresh and sorted(found.profiles) == sorted(self._known_profiles()):
+            if not place.is_put(self._options.to, state.generation):
+                self._publish(self._data / state.map, state.generation)
             return self._finished(replace(state, files=found.files), Way.UNCHANGED)
-        added = state.added_captures + sum(fresh.captures for fresh in found.fresh)
-        if same_options and not found.lost and added <= REBUILD_SHARE * max(state.captures, 1):
-            return self._patch(found, added)
+        if same_options and self._has(state.base) and (added := self._added(found)) is not None:
+            done = self._patch(found, added)
+            if done is not None:
+                return done
         return self._build(found)
+
+    def _has(self, name: str) -> bool:
+        return bool(name) and (self._data / name).is_file()
+
+    def _known_profiles(self) -> list[str]:
+        return [name for kept in self._state.files.values() for name in kept.profiles]
+
+    def _added(self, found: _Found) -> list[str] | None:
+        """The profiles that the base lacks; None if it has one that is no longer wanted."""
+        base, wanted = set(self._state.base_profiles), found.profiles
+        return [name for name in wanted if name not in base] if base.issubset(wanted) else None
 
     # -- index files --------------------------------------------------------------------------------
 
@@ -164,81 +176,94 @@ class _Run:
         """Profile what is new or changed."""
         files: dict[str, Kept] = {}
         fresh: list[_Fresh] = []
-        lost = False
         for number, source in enumerate(sources):
             self._progress(Progress("index files", number, len(sources), "files"))
             name = str(Path(source.path).resolve())
             old = self._state.files.get(name)
             try:
-                kept, replaced = self._one(source, name, old, fresh)
-                files[name] = kept
-                lost |= replaced
+                files[name] = self._one(source, name, old, fresh)
             except (OSError, RecollectError) as error:
                 self._result.problems.append(Problem(source.label, None, str(error)))
                 if old is not None:
                     files[name] = replace(old, partial=True)
-        gone = self._state.files.keys() - files.keys()
-        self._result.removed_files = len(gone)
-        return _Found(files, tuple(fresh), lost or bool(gone))
+        self._result.removed_files = len(self._state.files.keys() - files.keys())
+        return _Found(files, tuple(fresh))
 
-    def _one(self, source: Source, name: str, old: Kept | None, fresh: list[_Fresh]) -> tuple[Kept, bool]:
-        """What is kept of one file, and whether what was known of it has to go."""
+    def _one(self, source: Source, name: str, old: Kept | None, fresh: list[_Fresh]) -> Kept:
+        """What is kept of one file; what was known of it stays where the file is the same or grew."""
         if old is None:
             self._result.new_files += 1
-            seen = print_of(source.path)
-            return self._read(source.path, name, seen, fresh), False
+            return self._read(source.path, name, print_of(source.path), fresh)
         seen, change = compare(source.path, old.seen, source.kind)
         if change is Change.SAME:
-            return old, False
+            return old
         self._result.changed_files += 1
         if change is Change.GROWN:
             tail = tail_of(source.path, old.seen.size, self._work(f"tail-{len(fresh)}"))
             more = self._read(str(tail), name, print_of(str(tail)), fresh)
             known = (*old.profiles, *more.profiles)
-            return Kept(seen, known, old.captures + more.captures, old.partial or more.partial), False
-        return self._read(source.path, name, seen, fresh), True
+            return Kept(seen, known, old.captures + more.captures, old.partial or more.partial)
+        return self._read(source.path, name, seen, fresh)
 
     def _read(self, path: str, name: str, seen: Print, fresh: list[_Fresh]) -> Kept:
         target = f"profiles/{self._number:06d}-{len(fresh):06d}.ukvs"
         done = profile([path], self._data / target, allow_empty=True, threads=self._options.threads)
         for problem in (*done.tally.damaged, *done.tally.problems[:5]):
             self._result.problems.append(replace(problem, file=name))
-        fresh.append(_Fresh(target, name, path, seen, done.totals.captures))
+        fresh.append(_Fresh(target, path, seen))
         return Kept(seen, (target,), done.totals.captures, done.partial)
 
     # -- maps ---------------------------------------------------------------------------------------
 
     def _build(self, found: _Found) -> Update:
         """The map of all profiles."""
-        names = [name for kept in found.files.values() for name in kept.profiles]
-        whole = self._excluded(self._merged(names))
+        whole = self._excluded(self._merged(found.profiles))
         small = self._work("small.ukvs")
         self._compact(whole, small, round(self._options.max_bytes * (1 - RESERVE)))
-        captures = _captures_of(whole)
-        target = self._headed(small, captures)
-        self._prove(target, [(name, kept.seen, kept.profiles) for name, kept in found.files.items()], whole)
-        self._compare_with_published(target)
-        state = State(self._fingerprint, self._number, f"maps/{target.name}", captures, 0, found.files)
-        self._publish(target, self._number)
-        return self._finished(state, Way.BUILT)
+        target = self._headed(small, _captures_of(whole))
+        parts = [(name, kept.seen, kept.profiles) for name, kept in found.files.items()]
+        self._prove(target, parts, whole)
+        return self._done(found, target, Way.BUILT, (f"maps/{target.name}", tuple(found.profiles)))
 
-    def _patch(self, found: _Found, added: int) -> Update:
-        """The published map and what is new."""
-        new = self._excluded(self._merged([fresh.profile for fresh in found.fresh]))
+    def _patch(self, found: _Found, added: Sequence[str]) -> Update | None:
+        """The base and what came since; None if that is too much, in captures or in bytes."""
         state = self._state
+        base = self._data / state.base
         target = self._data / "maps" / f"{self._number:06d}.ukvs"
-        done = patch(self._data / state.map, new, target, {"updated_at": self._now})
-        captures = state.captures + _captures_of(new)
-        self._result.added_keys, self._result.changed_keys = done.added, done.changed
-        if target.stat().st_size > self._options.max_bytes:
-            small = self._work("small.ukvs")
-            self._compact(target, small, round(self._options.max_bytes * (1 - RESERVE)))
-            target = self._headed(small, captures)
-            self._compare_with_published(target)
-        self._prove(target, [(fresh.path, fresh.seen, (fresh.profile,)) for fresh in found.fresh], new)
-        state = State(self._fingerprint, self._number, f"maps/{target.name}", captures, added, found.files)
+        changes: tuple[int, int, int] | None = None
+        if added:
+            new = self._excluded(self._merged(added))
+            if _captures_of(new) > REBUILD_SHARE * _captures_of(base):
+                return None
+            done = patch(base, new, target, {"updated_at": self._now})
+            if target.stat().st_size > self._options.max_bytes:
+                return None
+            made = {fresh.profile: fresh for fresh in found.fresh}
+            parts = [
+                (made[name].path, made[name].seen, (name,)) if name in made else ("", None, (name,)) for name in added
+            ]
+            self._prove(target, parts, new)
+            if state.map == state.base:
+                changes = done.added, done.changed, 0
+        else:  # all that had been added is gone again
+            target = self._headed(base, _captures_of(base))
+        return self._done(found, target, Way.PATCHED, (state.base, state.base_profiles), changes)
+
+    def _done(
+        self,
+        found: _Found,
+        target: Path,
+        way: Way,
+        base: tuple[str, tuple[str, ...]],
+        changes: tuple[int, int, int] | None = None,
+    ) -> Update:
+        """Publish a map and remember it; `changes` are those from the map before, if they are known already."""
+        result, before = self._result, self._data / self._state.map if self._has(self._state.map) else None
+        result.added_keys, result.changed_keys, result.removed_keys = changes or line_changes(before, target)
         self._publish(target, self._number)
-        return self._finished(state, Way.PATCHED)
+        files, captures = found.files, _captures_of(target)
+        state = State(self._fingerprint, self._number, f"maps/{target.name}", *base, captures, files)
+        return self._finished(state, way)
 
     def _merged(self, names: Sequence[str]) -> Path:
         """One map of many profiles, a hundred at a time."""
@@ -293,15 +318,18 @@ class _Run:
 
     # -- proof and publication ----------------------------------------------------------------------
 
-    def _prove(self, target: Path, parts: Sequence[tuple[str, Print, Sequence[str]]], whole: Path) -> None:
-        """Look up in the map what these files hold; where keys are excluded, all keys that are left in `whole`."""
+    def _prove(self, target: Path, parts: Sequence[tuple[str, Print | None, Sequence[str]]], whole: Path) -> None:
+        """Look up in the map what these files hold; where keys are excluded, all keys that are left in `whole`.
+
+        A file is read again if it is still what it was; else, and where no file is given, the keys of its profiles
+        stand for it.
+        """
         if self._rules:
             paths = [str(self._listed(whole))]
         else:
             paths = []
             for path, seen, profiles in parts:
-                # A file that was written to meanwhile is proven by the keys that were read.
-                as_read = _is(path, seen)
+                as_read = seen is not None and _is(path, seen)
                 paths += [path] if as_read else [str(self._listed(self._data / name)) for name in profiles]
         paths = [path for path in paths if Path(path).stat().st_size]
         if not paths:
@@ -326,21 +354,6 @@ class _Run:
                 rest = lines.pop()
                 out.writelines(line.partition(b" ")[0] + b"\n" for line in lines)
         return target
-
-    def _compare_with_published(self, target: Path) -> None:
-        """Count what changes from the map before."""
-        if not self._state.map or not (self._data / self._state.map).is_file():
-            with MapFile(str(target)) as source:
-                self._result.added_keys = sum(1 for piece in source.pieces() for _ in piece.splitlines())
-            return
-        from recollect.profiles.maps.diff import diff_maps
-
-        counts = {"added": 0, "removed": 0, "changed": 0}
-        with diff_maps(self._data / self._state.map, target, temp_dir=str(self._data / "work")) as found:
-            for change in found.changes:
-                counts[change.kind] += 1
-        self._result.added_keys, self._result.removed_keys = counts["added"], counts["removed"]
-        self._result.changed_keys = counts["changed"]
 
     def _publish(self, path: Path, generation: int) -> None:
         done = place.put(
