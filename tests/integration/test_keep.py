@@ -180,3 +180,21 @@ def _wait(condition, seconds: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < give_up
         time.sleep(0.05)
+
+
+def test_a_file_rewritten_in_place_with_its_size_and_time_is_noticed(archive: Path) -> None:
+    path = archive / "idx" / "a.cdxj"
+    keep(archive)
+    before = path.stat()
+    body = path.read_bytes()
+    at = body.index(b"example,h50)/p7 ")
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(body[at : body.index(b"\n", at)].replace(b"h50", b"h5z"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert keep(archive)["changed_files"] == 1
+    assert answers(archive / "public", "http://h5z.example/p7", "http://h50.example/p8") == ["yes", "yes"]
+    path.touch()
+    touched = keep(archive)
+    assert (touched["changed_files"], touched["way"]) == (1, "unchanged")

@@ -42,9 +42,8 @@ WELL_KNOWN = ".well-known/mementomap"
 FOLDER = "mementomap"
 PAGE_KEYS = 1_000_000
 _ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
-# Bytes that stand at the start of a line which is not a record, and what only such lines or untidy ones have.
-_ODD_STARTS = (b"", b"#", b"!", b"@", b"\n", b"\r", b" ", b"\t")
-_ODD = (b"\n#", b"\n!", b"\n@", b"\n\n", b"\n ", b"\n\t", b" \n", b"\t\n", b"\r", b"\v", b"\f")
+# Bytes at the start or the end of a line that is not a record, or not as a record is written.
+_ODD = np.frombuffer(b"#!@\n \t", np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,10 @@ def _texts(source: MapFile, page_keys: int) -> Iterator[tuple[int, bytes]]:
 
 def _tidy(piece: bytes) -> bytes:
     """The data lines of a piece, each with its newline and nothing before it."""
-    if piece[:1] in _ODD_STARTS or any(odd in piece for odd in _ODD):
+    data = np.frombuffer(piece, np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    beside = np.concatenate((data[:1], data[ends - 1], data[ends[ends < len(data) - 1] + 1]))
+    if np.isin(beside, _ODD).any() or any(odd in piece for odd in (b"\r", b"\v", b"\f")):
         lines = piece.splitlines()
         return b"".join(line.rstrip() + b"\n" for line in lines if line.strip() and line[:1] not in (b"#", b"!", b"@"))
     return piece if piece.endswith(b"\n") else piece + b"\n"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from recollect.kernels.sets import HashedSet
 
 VERSION = 1
 _MARK = '"set"'
+_FIRST = re.compile(rf'\{{"set": \{{"v": {VERSION}, "k": (\d+), ')
 
 
 def has_set(line: bytes) -> bool:
@@ -62,9 +64,20 @@ def block_of(parts: int, data: bytes, below: int) -> str:
     return f'{{"set": {{"v": {VERSION}, "k": {below}, "parts": {parts}, "bits": "{bits}"}}}}'
 
 
-def set_item(parts: int, data: bytes, below: int) -> dict[str, Any]:
-    """A set as it stands in a JSON block, for `with_sets`."""
-    return {"v": VERSION, "k": below, "parts": parts, "bits": base64.b64encode(data).decode()}
+def bits_below(block: str) -> int:
+    """The bits of what is next below the wildcard of a JSON block, in its first set; 0 if it has none."""
+    if (first := _FIRST.match(block)) is not None:
+        return int(first[1])
+    items = items_of(block)
+    return int(items[0]["k"]) if items else 0
+
+
+def with_another_set(block: str, parts: int, data: bytes, below: int) -> str:
+    """The JSON block of a wildcard with one set more."""
+    more = block_of(parts, data, below)
+    if _FIRST.match(block) and block.endswith('"}}') and block.count("{") == 2:  # as `block_of` writes it
+        return f'{{"set": [{block[8:-1]}, {more[8:-1]}]}}'
+    return with_sets(block, [*items_of(block), *items_of(more)])
 
 
 def without_sets(block: str) -> str:

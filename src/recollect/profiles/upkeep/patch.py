@@ -19,6 +19,7 @@ line, by a set that it is a member of, or by what answered yes before.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -35,11 +36,12 @@ from recollect.kernels.search import MapSearch
 from recollect.kernels.sets import BITS, VALUE_BITS, encode_set
 from recollect.profiles.maps.maptext import MappedText
 from recollect.profiles.maps.plainmap import PlainMap, open_plain
-from recollect.profiles.maps.sets import items_of, set_item, with_sets
+from recollect.profiles.maps.sets import bits_below, with_another_set
 from recollect.uris import lookup_keys, parent
 
 LONGEST_LINE = 80_000  # bytes of a line with sets, see docs/ukvs.md
 _ITEM = 56  # bytes of a set in a line besides its members, about
+_START = re.compile(rb"(\S+)\s+(\S+)")
 _TOKEN = 5  # bytes of a line besides its key, about
 
 Ints = NDArray[np.int64]
@@ -140,10 +142,10 @@ class _Text:
 
     def start_of(self, at: int) -> tuple[bytes, Frequency]:
         """Key and frequency of a line, whose block is not looked at."""
-        words = self.bytes[at : at + 4096].split(b"\n", 1)[0].split(None, 2)
-        if len(words) < 2 or len(words[0]) + len(words[1]) > 4000:
-            words = self.line(at).split(None, 2)
-        return words[0], parse_token(words[1])
+        words = _START.match(self.bytes, at)
+        if words is None:
+            raise FormatError("a line without a frequency", why=self.line(at)[:80].decode("utf-8", "replace"))
+        return words[1], parse_token(words[2])
 
     def above(self, key: bytes) -> tuple[int, ...]:
         """The lines of the wildcards above a key or a wildcard, the nearest first."""
@@ -189,9 +191,8 @@ def _edits(text: _Text, new: _New) -> _Edits:
         else:
             edits.added.append((key, _line(key, own if frequency.is_void else _at_least(own))))
     for at, (captures, uri_rs) in _totals(text, below).items():
-        line = text.line(at)
-        if not parse_token(line.split(None, 2)[1]).is_void:
-            edits.changed[at] = _with(line, Frequency.exact(captures, uri_rs))
+        if not text.start_of(at)[1].is_void:
+            edits.changed[at] = _with(text.line(at), Frequency.exact(captures, uri_rs))
     rows = np.flatnonzero(covered & denied)
     rows = rows[np.argsort(places[rows], kind="stable")]
     for group in np.split(rows, np.flatnonzero(np.diff(places[rows])) + 1) if len(rows) else ():
@@ -233,14 +234,12 @@ def _add_refused(edits: _Edits, at: int, wildcard: bytes, new: Sequence[tuple[by
     words = edits.changed[at].rstrip(b"\n").split(b" ", 2)
     block = words[2].decode("utf-8", "surrogateescape")
     by_lines = sum(len(key) + _TOKEN for key, _ in new)
-    if by_lines > _ITEM:
-        items = items_of(block)
-        bits = max(width for width in BITS if width <= max(int(items[0]["k"]), 1))
+    if by_lines > _ITEM and (below := bits_below(block)):
+        bits = max(width for width in BITS if width <= below)
         members = _members(wildcard, [key for key, _ in new], bits)
         equations = sum(width + (VALUE_BITS if value >= 0 else 0) for _, width, value in members)
         if _ITEM + equations / 6 < by_lines and len(edits.changed[at]) + equations / 5 < LONGEST_LINE:
-            more = set_item(*_encoded(members), bits)
-            changed = with_sets(block, [*items, more]).encode("utf-8", "surrogateescape")
+            changed = with_another_set(block, *_encoded(members), bits).encode("utf-8", "surrogateescape")
             edits.changed[at] = b"%b %b %b\n" % (words[0], words[1], changed)
             return
     edits.added += [(key, _line(key, own)) for key, own in new]

@@ -28,13 +28,17 @@ _BY_LINES = (Kind.CDX, Kind.CDXJ)
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """What a file was when it was read: device, inode, size, time of change (ns), digest of its edges."""
+    """What a file was when it was read: device, inode, size, times of change (ns), digest of its edges.
+
+    `changed` is the time that programs may set; `altered` (ctime) is the file system's own, which they may not.
+    """
 
     device: int
     inode: int
     size: int
     changed: int
     edges: str
+    altered: int = 0
 
 
 class Change(StrEnum):
@@ -48,7 +52,8 @@ class Change(StrEnum):
 def print_of(path: str) -> Print:
     """What a file is now."""
     found = Path(path).stat()
-    return Print(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, edges_of(path, found.st_size))
+    edges = edges_of(path, found.st_size)
+    return Print(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, edges, found.st_ctime_ns)
 
 
 def edges_of(path: str, size: int) -> str:

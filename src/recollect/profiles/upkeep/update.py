@@ -203,7 +203,15 @@ class _Run:
             more = self._read(str(tail), name, print_of(str(tail)), fresh)
             known = (*old.profiles, *more.profiles)
             return Kept(seen, known, old.captures + more.captures, old.partial or more.partial)
-        return self._read(source.path, name, seen, fresh)
+        again = self._read(source.path, name, seen, fresh)
+        if len(old.profiles) == 1 and self._same_records(old.profiles[0], again.profiles[0]):
+            fresh.pop()  # touched or copied: what it holds is the same
+            return replace(again, profiles=old.profiles)
+        return again
+
+    def _same_records(self, first: str, second: str) -> bool:
+        with open_plain(self._data / first) as one, open_plain(self._data / second) as other:
+            return one.data[one.start :].tobytes() == other.data[other.start :].tobytes()
 
     def _read(self, path: str, name: str, seen: Print, fresh: list[_Fresh]) -> Kept:
         target = f"profiles/{self._number:06d}-{len(fresh):06d}.ukvs"
@@ -267,9 +275,11 @@ class _Run:
 
     def _merged(self, names: Sequence[str]) -> Path:
         """One map of many profiles, a hundred at a time."""
+        paths = [self._data / name for name in names]
+        if len(paths) == 1:
+            return paths[0]
         from recollect.profiles.maps.merge import MergeOptions, merge_maps
 
-        paths = [self._data / name for name in names]
         level = 0
         while len(paths) > 1:
             level += 1
