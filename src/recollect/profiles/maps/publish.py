@@ -27,8 +27,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from recollect.errors import NotSorted, RecollectError, UsageError
 from recollect.formats.containers import atomic_output
 from recollect.formats.outputs import refuse_inputs
@@ -43,7 +41,7 @@ FOLDER = "mementomap"
 PAGE_KEYS = 1_000_000
 _ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 # Bytes at the start or the end of a line that is not a record, or not as a record is written.
-_ODD = np.frombuffer(b"#!@\n \t", np.uint8)
+_ODD = b"#!@\n \t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ def _survey(path: str, page_keys: int, progress: ProgressCallback) -> tuple[Head
         last = b""
         for number, text in _texts(source, page_keys):
             first = _key(text)
-            if last > first or not MapSearch(np.frombuffer(text, np.uint8), 0).looks_sorted(0, len(text)):
+            if last > first or not MapSearch(text, 0).looks_sorted(0, len(text)):
                 raise NotSorted("the map is not sorted", where=path, hint=f"recollect merge {path} -o {path}")
             last = _key(text[text.rfind(b"\n", 0, -1) + 1 :])
             digest.update(text)
@@ -124,6 +122,8 @@ def _survey(path: str, page_keys: int, progress: ProgressCallback) -> tuple[Head
 
 def _texts(source: MapFile, page_keys: int) -> Iterator[tuple[int, bytes]]:
     """The data lines in pieces of whole lines, each with the number of its page; comments and empty lines left out."""
+    import numpy as np
+
     page, left = 0, page_keys
     for piece in source.pieces():
         text = _tidy(piece)
@@ -140,10 +140,12 @@ def _texts(source: MapFile, page_keys: int) -> Iterator[tuple[int, bytes]]:
 
 def _tidy(piece: bytes) -> bytes:
     """The data lines of a piece, each with its newline and nothing before it."""
+    import numpy as np
+
     data = np.frombuffer(piece, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     beside = np.concatenate((data[:1], data[ends - 1], data[ends[ends < len(data) - 1] + 1]))
-    if np.isin(beside, _ODD).any() or any(odd in piece for odd in (b"\r", b"\v", b"\f")):
+    if np.isin(beside, np.frombuffer(_ODD, np.uint8)).any() or any(odd in piece for odd in (b"\r", b"\v", b"\f")):
         lines = piece.splitlines()
         return b"".join(line.rstrip() + b"\n" for line in lines if line.strip() and line[:1] not in (b"#", b"!", b"@"))
     return piece if piece.endswith(b"\n") else piece + b"\n"

@@ -22,7 +22,7 @@ def line_changes(old: Path | None, new: Path) -> tuple[int, int, int]:
     """Keys that were added, changed and removed."""
     if old is None:
         with open_plain(new) as plain:
-            return int(np.count_nonzero(plain.data[plain.start :] == ord("\n"))), 0, 0
+            return int(np.count_nonzero(plain.array[plain.start :] == ord("\n"))), 0, 0
     added = changed = removed = 0
     with open_plain(old) as before, open_plain(new) as after:
         for first, second in _windows(before, after):
