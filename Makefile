@@ -18,7 +18,7 @@ DOCS_STAMP := $(VENV)/.docs-installed
 PYTEST_WORKERS ?= auto
 INSTALL ?= yes
 
-.PHONY: help install kernels demo demo-serve demo-desk test check sanitize bench format dist clean docs reference man
+.PHONY: help install kernels demo demo-serve demo-desk test check sanitize bench format size dist clean docs reference man
 
 help:  ## show the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -78,7 +78,8 @@ check: $(STAMP)  ## ruff, cython-lint, mypy --strict, import contracts
 # buffers, or do what C leaves undefined, stop them.
 SANITIZED := build/sanitized
 PROPERTIES := $(addprefix tests/property/test_,$(addsuffix .py,line_kernels surt_kernel kernel_is_careful \
-	profile_against_brute_force lookup merge merge_as_text compaction budget keytree uri_keys protection_codes))
+	profile_against_brute_force lookup merge merge_as_text compaction budget keytree uri_keys protection_codes \
+	sets stats_against_brute_force))
 sanitize: $(STAMP) $(KERNEL_STAMP)  ## property tests over a build with AddressSanitizer and UBSan
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED) && cp -r src/recollect $(SANITIZED)/
 	rm -f $(SANITIZED)/recollect/kernels/*.so
@@ -114,6 +115,9 @@ docs: $(DOCS_STAMP) $(KERNEL_STAMP)  ## the documentation as a site, in site/
 	$(BIN)/python scripts/reference.py --check
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+size: $(STAMP) $(KERNEL_STAMP)  ## what the package and all that it needs take on disk
+	$(BIN)/python scripts/size.py
 
 dist: $(STAMP) $(KERNEL_STAMP)  ## build sdist and wheel, and try the wheel in an empty environment without a compiler
 	rm -rf dist build/lib* build/bdist* build/try

@@ -16,6 +16,8 @@ KERNELS = Path("src/recollect/kernels")
 SANITIZE = bool(os.environ.get("RECOLLECT_SANITIZE"))
 # Free-threaded builds of Python have no limited API.
 LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
+# Symbol tables are a tenth of the binaries.
+STRIPPED = ["-Wl,-s"] if sys.platform.startswith("linux") else []
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -42,7 +44,7 @@ def extension(source: Path) -> Extension:
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if LIMITED else [],
         py_limited_api=LIMITED,
         extra_compile_args=flags + checks if SANITIZE else flags,
-        extra_link_args=["-fsanitize=address,undefined"] if SANITIZE else [],
+        extra_link_args=["-fsanitize=address,undefined"] if SANITIZE else STRIPPED,
     )
 
 

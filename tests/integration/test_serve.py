@@ -106,6 +106,17 @@ def test_maps_voids_and_rules_decide_whom_to_ask(archives: SmallArchives, tmp_pa
         assert [one["map"] for one in ask(base, "/archives").json] == ["map", "voids", ""]
 
 
+def test_it_serves_without_uvloop(archives: SmallArchives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "uvloop.py").write_text("raise ImportError('the extra `speed` is not installed')\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(hidden), os.environ.get("PYTHONPATH", "")]))
+    with serving(archives.write(tmp_path), *QUICK) as base:
+        reply = ask(base, f"/timemap/link/{PAGE}")
+        assert reply.status == 200
+        assert sorted(timemaps(archives)) == ["one", "three", "two"]
+
+
 def test_top_k_asks_the_most_promising(archives: SmallArchives, tmp_path: Path) -> None:
     maps = tmp_path / "maps"
     write_map(maps, "two.ukvs", "example,lost)/ 50/1")

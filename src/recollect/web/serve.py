@@ -82,8 +82,8 @@ def _allow_more_files() -> None:
 
 def _run(main: object) -> None:
     try:
-        import uvloop
-    except ImportError:  # not on Windows
+        import uvloop  # the extra `speed`
+    except ImportError:
         asyncio.run(main)  # type: ignore[arg-type]  # a coroutine
     else:
         uvloop.run(main)  # type: ignore[arg-type]
