@@ -217,8 +217,11 @@ def _html_text(body: bytes, media_type: str) -> str:
 
 
 def _pdf_text(body: bytes) -> str | None:
-    from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
+    try:
+        from pypdf import PdfReader
+        from pypdf.errors import PyPdfError
+    except ImportError:  # without the extra `pdf`
+        return None
 
     logging.getLogger("pypdf").setLevel(logging.ERROR)
     try:
