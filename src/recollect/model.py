@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a long job is. `total` is None while nobody can know it; `lines` where a job over bytes counts them."""
+    """Progress of a long job. `total` is None while it is unknown; `lines` where a job over bytes counts them."""
 
     stage: str
     done: int

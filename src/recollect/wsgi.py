@@ -52,7 +52,7 @@ Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer from the published folder: `length` bytes of `path` from `start` on; no path is no body."""
+    """A response from the published folder: `length` bytes of `path` from `start` on; no body without a path."""
 
     status: str
     headers: Headers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recollect.errors import BadURI
-from recollect.recovery.canonical import Harmony, Rules, canonical, visit_key
+from recollect.recovery.canonical import Rules, UrlVariants, canonical, visit_key
 
 # Section V.3.1: original URL, canonical URL, as printed.
 PRINTED = [
@@ -86,17 +86,17 @@ def test_what_is_no_web_address_is_refused(text: str) -> None:
 
 
 def test_listings_tell_about_slashes_index_pages_and_case() -> None:
-    harmony = Harmony()
+    variants = UrlVariants()
     keys = ["http://foo.org/bar/", "http://foo.org/leaf", "http://foo.org/home/index.php", "http://foo.org/Case.html"]
-    harmony.learn_from(keys, redirects=["http://foo.org/moved", "http://foo.org/bar"])
-    assert harmony.stand_ins("http://foo.org/bar") == ["http://foo.org/bar/"]  # listed, but only as a redirect
-    assert harmony.stand_ins("http://foo.org/leaf/") == ["http://foo.org/leaf"]
-    assert harmony.stand_ins("http://foo.org/home/") == ["http://foo.org/home/index.php"]
-    assert harmony.stand_ins("http://foo.org/bar/default.asp") == ["http://foo.org/bar/"]
-    assert harmony.stand_ins("http://foo.org/case.HTML") == ["http://foo.org/Case.html"]
-    assert harmony.stand_ins("http://foo.org/bar/") == []  # held itself: nothing is guessed
-    assert harmony.stand_ins("http://foo.org/moved") == []
-    assert harmony.stand_ins("http://foo.org/none") == []
-    silent = Harmony(Rules(learn=False))
+    variants.learn_from(keys, redirects=["http://foo.org/moved", "http://foo.org/bar"])
+    assert variants.stand_ins("http://foo.org/bar") == ["http://foo.org/bar/"]  # listed, but only as a redirect
+    assert variants.stand_ins("http://foo.org/leaf/") == ["http://foo.org/leaf"]
+    assert variants.stand_ins("http://foo.org/home/") == ["http://foo.org/home/index.php"]
+    assert variants.stand_ins("http://foo.org/bar/default.asp") == ["http://foo.org/bar/"]
+    assert variants.stand_ins("http://foo.org/case.HTML") == ["http://foo.org/Case.html"]
+    assert variants.stand_ins("http://foo.org/bar/") == []  # held itself: nothing is guessed
+    assert variants.stand_ins("http://foo.org/moved") == []
+    assert variants.stand_ins("http://foo.org/none") == []
+    silent = UrlVariants(Rules(learn=False))
     silent.learn_from(keys)
     assert silent.stand_ins("http://foo.org/leaf/") == []

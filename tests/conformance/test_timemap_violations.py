@@ -85,9 +85,9 @@ PARAMETERS = [
     ("other parameters", f'{LA}; license="http://l.example/"; collection="web",\n{LB}', [A, B], ""),
     ("second rel is ignored", f'<{A[1]}>; rel="memento"; rel="next"; datetime="{DATE_A}"', [A], ""),
     ("a quote not closed before the next", LA.replace('memento"', "memento"), [A], "a quote that is never closed"),
-    ("the relation is a word, not a part of one", f"{link(A[1], DATE_A, 'x-memento')},\n{LB}", [B], "no memento"),
-    ("an extension relation", f"{link(A[1], DATE_A, 'http://x.example/memento')},\n{LB}", [B], "no memento"),
-    ("no rel", f'<{A[1]}>; datetime="{DATE_A}",\n{LB}', [B], "no memento"),
+    ("the relation is a word, not a part of one", f"{link(A[1], DATE_A, 'x-memento')},\n{LB}", [B], "not a memento"),
+    ("an extension relation", f"{link(A[1], DATE_A, 'http://x.example/memento')},\n{LB}", [B], "not a memento"),
+    ("no rel", f'<{A[1]}>; datetime="{DATE_A}",\n{LB}', [B], "not a memento"),
     ("an anchor of the same resource", f'{HEAD}{LA}; anchor="http://www.lost.example"', [A], ""),
     ("an anchor of another", f'{HEAD}{LA}; anchor="http://other.example/",\n{LB}', [B], "of another resource"),
 ]
@@ -135,7 +135,7 @@ TARGETS = [
     ),
     ("relative to the protocol", link("//arc.example/web/20090214231500/http://lost.example/", DATE_A), [A], ""),
     ("relative to the folder", link("../../../../../web/20090214231500/http://lost.example/", DATE_A), [A], ""),
-    ("script", link("javascript:alert(1)", DATE_A) + ",\n" + LB, [B], "no web address"),
+    ("script", link("javascript:alert(1)", DATE_A) + ",\n" + LB, [B], "not a web address"),
     ("never closed", f"<{A[1]}; rel=memento,\n{LB}", [B], "without closing '>'"),
     ("never closed, same line", f"<{A[1]}; rel=memento, {LB}", [B], "without closing '>'"),
 ]
@@ -164,8 +164,8 @@ LISTS = [
 OTHERS = [
     ("HTML", "<!DOCTYPE html><html><body>None here</body></html>", [], "an HTML page"),
     ("HTML without doctype", "\n <html><a href='x'>x</a></html>", [], "an HTML page"),
-    ("noise", '\x00\x01<<<>>>"""', [], "this is no TimeMap"),
-    ("words", "Too many requests", [], "this is no TimeMap"),
+    ("noise", '\x00\x01<<<>>>"""', [], "this is not a TimeMap"),
+    ("words", "Too many requests", [], "this is not a TimeMap"),
     (
         "MemGator's JSON",
         '{"original_uri": "http://lost.example/", "mementos": {"list": [{"datetime": "2009-02-14T23:15:00Z", '

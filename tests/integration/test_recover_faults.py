@@ -18,7 +18,7 @@ from fake_archive import START, Fake, digest, serving, site
 from loopback import Request, answer, loopback
 from recollect.archives.registry import Archive, Rate
 from recollect.datetimes import format_http_date, parse_timestamp
-from recollect.recovery.choose import Wish
+from recollect.recovery.choose import DatePreference
 from recollect.recovery.crawl import Crawl
 from recollect.recovery.journal import Journal
 from recollect.recovery.meter import Quota
@@ -550,17 +550,17 @@ def test_a_range_of_dates_and_a_wanted_date(tmp_path: Path) -> None:
         fake.add("/", f"<p>of {year}<img src='i.png'>", f"{year}0101000000")
         fake.add("/i.png", f"picture of {year}", f"{year}0601000000", "image/png")
 
-    async def run(folder: str, wish: Wish) -> dict[str, bytes]:
+    async def run(folder: str, dates: DatePreference) -> dict[str, bytes]:
         async with serving(fake) as (archive, _):
-            await crawl(tmp_path / folder, [archive], options(wish=wish))
+            await crawl(tmp_path / folder, [archive], options(dates=dates))
         with Store.open(tmp_path / folder) as store:
             return {r.uri.rpartition("/")[2]: store.content(r) for r in store.recovered()}
 
     def day(year: int) -> datetime:
         return datetime(year, 1, 1, tzinfo=UTC)
 
-    assert asyncio.run(run("new", Wish()))["i.png"] == b"picture of 2012"
-    near = asyncio.run(run("near", Wish(at=day(2007))))
+    assert asyncio.run(run("new", DatePreference()))["i.png"] == b"picture of 2012"
+    near = asyncio.run(run("near", DatePreference(at=day(2007))))
     assert near[""].startswith(b"<p>of 2008") and near["i.png"] == b"picture of 2008"
-    early = asyncio.run(run("early", Wish(end=day(2005))))
+    early = asyncio.run(run("early", DatePreference(end=day(2005))))
     assert early[""].startswith(b"<p>of 2004") and early["i.png"] == b"picture of 2004"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import BadURI, FormatError
 from recollect.recovery.canonical import Rules, canonical, resolve, visit_key
-from recollect.recovery.choose import Candidate, Wish, in_order
+from recollect.recovery.choose import Candidate, DatePreference, in_order
 from recollect.recovery.decoding import decoded, effective_encoding
 from recollect.recovery.links import css_references, read_document, srcset_uris
 from recollect.recovery.plan import Ask, Attempt, Fetch, Holder, decide
@@ -137,23 +137,23 @@ candidates = st.lists(
     max_size=12,
     unique_by=lambda c: (c.archive, c.uri, c.captured_at),
 )
-wishes = st.builds(Wish, at=st.none() | moments, most_recent=st.booleans())
+wishes = st.builds(DatePreference, at=st.none() | moments, most_recent=st.booleans())
 
 
 @given(candidates, wishes, st.none() | moments, st.randoms(use_true_random=False))
 def test_the_order_of_captures_does_not_depend_on_how_they_come(
-    found: list[Candidate], wish: Wish, near: datetime | None, rng: object
+    found: list[Candidate], dates: DatePreference, near: datetime | None, rng: object
 ) -> None:
-    order = in_order(found, wish, near=near)
+    order = in_order(found, dates, near=near)
     mixed = list(found)
     rng.shuffle(mixed)  # type: ignore[attr-defined]
-    assert in_order(mixed, wish, near=near) == order
+    assert in_order(mixed, dates, near=near) == order
     assert all(c.status in (200, 301, 302, None) for c in order)
 
 
 @given(candidates, wishes, st.data(), st.sets(st.sampled_from("abc")), st.booleans())
 def test_a_plan_ends_tries_each_capture_once_and_finds_what_can_be_had(
-    found: list[Candidate], wish: Wish, data: st.DataObject, covering: set[str], ask_first: bool
+    found: list[Candidate], dates: DatePreference, data: st.DataObject, covering: set[str], ask_first: bool
 ) -> None:
     """Played against archives that answer at random: the brute force is all captures, tried in any order."""
     holders = [Holder(name, covered=name in covering) for name in "abc"]
@@ -162,8 +162,8 @@ def test_a_plan_ends_tries_each_capture_once_and_finds_what_can_be_had(
     good = {c for c in found if c.status in (200, None) and data.draw(st.booleans(), label=f"{c} is good")}
     had = None
     for _ in range(40):
-        step = decide(listed, attempts, holders, wish, ask_first=ask_first)
-        assert step == decide(list(reversed(listed)), attempts, holders, wish, ask_first=ask_first)
+        step = decide(listed, attempts, holders, dates, ask_first=ask_first)
+        assert step == decide(list(reversed(listed)), attempts, holders, dates, ask_first=ask_first)
         if isinstance(step, Ask):
             assert step.archive not in covering
             attempts.append(Attempt(step.archive, "http://x.example/p", None, "answered"))

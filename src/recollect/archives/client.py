@@ -25,7 +25,7 @@ from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect import __version__
-from recollect.archives.gate import Crowd, Gate, Pace
+from recollect.archives.gate import Gate, InFlightLimit, Pace
 from recollect.archives.http1 import Connection, Headers
 from recollect.archives.proxies import Proxy, tunnel
 from recollect.archives.sinks import Streamed, Whole
@@ -118,11 +118,11 @@ class ArchiveClient:
         how long a request waits for its turn (a rate, a pause, a free place) before it is ArchiveThrottled.
         `backs_off`: pause after a 429 also when the archive does not say for how long (an aggregator has breakers for
         that).
-        `permits` is asked before every request, after our own limits."""
+        `permits` is asked before every request, after the limits of this client."""
         self._loop = asyncio.get_running_loop()
         self._fields = _fields({"User-Agent": user_agent})
         self._concurrency = concurrency
-        self._crowd = Crowd(sys.maxsize if in_flight is None else in_flight)
+        self._in_flight = InFlightLimit(sys.maxsize if in_flight is None else in_flight)
         self._patience = patience
         self._timeout = timeout
         self._connect_timeout = connect_timeout
@@ -338,7 +338,7 @@ class ArchiveClient:
             self._reaper = self._loop.call_later(_IDLE_SECONDS / 2, self._reap)
 
     def _reap(self) -> None:
-        """Close connections that nobody used for a while."""
+        """Close connections that were not used for a while."""
         self._reaper = None
         oldest = self._loop.time() - _IDLE_SECONDS
         left = 0
@@ -364,9 +364,9 @@ class ArchiveClient:
         peer = self._peers.get(archive.id)
         if peer is None or (peer.archive is not archive and peer.archive != archive):
             if peer is not None and not peer.gate.inside and not peer.gate.waiting:
-                self._crowd.quit(peer.gate)
+                self._in_flight.quit(peer.gate)
             concurrency = archive.concurrency or self._concurrency
-            gate = Gate(archive.id, concurrency=concurrency, backs_off=self._backs_off, crowd=self._crowd)
+            gate = Gate(archive.id, concurrency=concurrency, backs_off=self._backs_off, in_flight=self._in_flight)
             peer = self._peers[archive.id] = _Peer(archive, gate, self._fields)
         return peer
 

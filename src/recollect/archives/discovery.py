@@ -45,7 +45,7 @@ _ATTRIBUTE = re.compile(r"""([a-z-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of somebody else's map we are willing to take."""
+    """Limits for a downloaded map."""
 
     max_bytes: int = MAX_BYTES
     max_expanded: int = MAX_EXPANDED
@@ -143,7 +143,7 @@ class _Keeper:
         temporary.replace(self._state)
 
     def sweep(self) -> None:
-        """Further pages are fetched anew next time; only the first download is worth resuming."""
+        """Further pages are fetched again next time; only the first download is worth resuming."""
         for old in self._state.parent.glob(f"{self._state.stem}.*.part"):
             old.unlink(missing_ok=True)
 
@@ -236,7 +236,7 @@ async def _plain_download(client: ArchiveClient, archive: Archive, url: str, pat
 def _check_length(answer: StreamedResponse, url: str) -> None:
     """A map cut off at the end of a line looks whole, and would hide all that the archive holds after it."""
     if "content-length" not in answer.headers and "transfer-encoding" not in answer.headers:
-        raise BadAnswer("the map comes without its length", where=url, why="nobody could tell whether it is whole")
+        raise BadAnswer("the map comes without its length", where=url, why="it is not certain that it is complete")
 
 
 def _goes_on(answer: StreamedResponse, begun: int, same: bool) -> bool:
@@ -246,7 +246,7 @@ def _goes_on(answer: StreamedResponse, begun: int, same: bool) -> bool:
 
 
 def _install(pages: list[Path], archive: Archive, keeper: _Keeper, any_id: bool) -> int:
-    """Check every line and write the map in our own container; raises and installs nothing if anything is wrong."""
+    """Check every line and write the map as a seekable .zst file; raises and installs nothing if anything is wrong."""
     header = _header(pages[0])
     if not any_id:
         _check_owner(header, archive)

@@ -1,13 +1,13 @@
 """How often and how many at a time one archive is asked: law 6, polite by default.
 
-Hides: the queues of those waiting, the rates (leaky buckets, GCRA), and pauses the archive asked for. Invariants:
-never more than `concurrency` passes of an archive are out; its passes are given in the order of asking; nobody waits
-past their deadline. Times are those of the running loop's clock (monotonic seconds).
+Hides: queues of waiting requests, rates (leaky buckets, GCRA), and Retry-After pauses. Invariants: an archive never has
+more than `concurrency` passes; passes are given in the order of requests; no request waits past its deadline. Times are
+those of the running loop's clock (monotonic seconds).
 
 An archive has one gate, and a pace for each kind of request it limits apart (its index and its replay). All gates of a
-client share one `Crowd`, which bounds how many requests are out over all archives: sockets are not endless (a process
-has 1,024 files by default). Its bound is soft where it must be: every archive may always have its equal share, so
-archives that stall can never take the places of those that answer.
+client share one `InFlightLimit`, which bounds the requests in flight over all archives: sockets are limited (a
+process has 1,024 files by default). The bound is soft: every archive may always have its equal share, so archives that
+stall cannot use up the limit.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Pace:
         self.waiting = 0
 
 
-class Crowd:
-    """All requests that are out, over all gates."""
+class InFlightLimit:
+    """The limit of requests in flight over all gates."""
 
     __slots__ = ("_gates", "inside", "most", "waiting")
 
@@ -82,7 +82,7 @@ class Gate:
     __slots__ = (
         "_backoff",
         "_backs_off",
-        "_crowd",
+        "_in_flight",
         "_loop",
         "concurrency",
         "inside",
@@ -91,12 +91,14 @@ class Gate:
         "waiting",
     )
 
-    def __init__(self, name: str, *, concurrency: int, backs_off: bool = True, crowd: Crowd | None = None) -> None:
+    def __init__(
+        self, name: str, *, concurrency: int, backs_off: bool = True, in_flight: InFlightLimit | None = None
+    ) -> None:
         """With `backs_off`, 429 without Retry-After makes us pause too: a second, and twice as long each time."""
         self.name = name
         self._backs_off = backs_off
-        self._crowd = crowd or Crowd(concurrency)
-        self._crowd.join(self)
+        self._in_flight = in_flight or InFlightLimit(concurrency)
+        self._in_flight.join(self)
         self.concurrency = concurrency
         self.inside = 0
         self.paused_until = 0.0
@@ -108,7 +110,7 @@ class Gate:
         """Wait for a pass; raises ArchiveThrottled when none can be had before the deadline."""
         if not self.waiting and self.has_room:
             self.inside += 1
-            self._crowd.inside += 1
+            self._in_flight.inside += 1
         else:
             await self._queue(deadline)
         if pace is not None or self.paused_until:
@@ -119,25 +121,25 @@ class Gate:
                 raise
 
     def leave(self) -> None:
-        """Give the pass back; somebody who waits gets it."""
+        """Return the pass; the next waiting request gets it."""
         self.inside -= 1
-        self._crowd.inside -= 1
-        if self._crowd.waiting:
-            self._crowd.let_in()
+        self._in_flight.inside -= 1
+        if self._in_flight.waiting:
+            self._in_flight.let_in()
 
     @property
     def has_room(self) -> bool:
-        crowd = self._crowd
-        return self.inside < self.concurrency and (crowd.inside < crowd.most or self.inside < crowd.share)
+        in_flight = self._in_flight
+        return self.inside < self.concurrency and (in_flight.inside < in_flight.most or self.inside < in_flight.share)
 
     def admit(self) -> None:
         """Give a pass to the first who waits; those who gave up just now are taken out."""
         while self.waiting:
             waiter = self.waiting.popleft()
-            self._crowd.waiting -= 1
+            self._in_flight.waiting -= 1
             if not waiter.done():
                 self.inside += 1
-                self._crowd.inside += 1
+                self._in_flight.inside += 1
                 waiter.set_result(None)
                 return
 
@@ -162,7 +164,7 @@ class Gate:
     async def _queue(self, deadline: float) -> None:
         waiter = self._loop.create_future()
         self.waiting.append(waiter)
-        self._crowd.waiting += 1
+        self._in_flight.waiting += 1
         timer = None if deadline == inf else self._loop.call_at(deadline, _wake, waiter)
         try:
             await waiter
@@ -185,7 +187,7 @@ class Gate:
     def _give_up(self, waiter: asyncio.Future[None]) -> None:
         if waiter in self.waiting:
             self.waiting.remove(waiter)
-            self._crowd.waiting -= 1
+            self._in_flight.waiting -= 1
 
     async def _wait_turn(self, deadline: float, pace: Pace | None) -> None:
         ahead = 0

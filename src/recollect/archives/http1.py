@@ -5,9 +5,9 @@ connection may be used again. It exists because a broadcast asks a dozen archive
 on 12 upstream requests, the general client of aiohttp took 2.2 CPU ms and this one 0.4 (see docs/design.md).
 
 Invariants: exactly one of `Sink.end` and `Sink.fail` is called per request; after it the connection does not touch
-the sink again. A connection goes back to its pool only after a complete answer with nothing behind it. Bytes are
+the sink again. A connection goes back to its pool only after a complete response with nothing after it. Bytes are
 never interpreted twice: two lengths are an error, and after a length beside chunks the connection is not used again.
-All that is no body is bounded: heads, interim answers, chunk lines, trailers.
+Everything but the body is bounded: headers, interim responses, chunk lines, trailers.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._sink is None:
-            # Bytes nobody asked for: the next answer could not be told from them.
+            # Unrequested bytes: they could be taken for the next response.
             self.close()
             return
         if self._buffer:

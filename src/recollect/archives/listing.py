@@ -2,7 +2,7 @@
 
 Hides: how servers differ in paging, field names and shapes. Rows come as JSON objects by line (pywb, Arquivo.pt, Common
 Crawl), as one JSON array of arrays with a header row (Internet Archive) or without (OutbackCDX), or as plain CDX lines;
-which one it is, is told by the bytes, not by the configuration. Only paging needs to know the server:
+the bytes show which one it is, not the configuration. Only paging needs to know the server:
 
 - `wayback` (Internet Archive, and others whose address ends as its does): `limit` with `showResumeKey`;
 - `commoncrawl`: one index per crawl (`collinfo.json`), each in pages (`showNumPages`);
@@ -136,7 +136,7 @@ def listing_url(address: str, query: Query, cursor: str = "", *, limit: int | No
         parts.append(f"to={format_timestamp(query.end)}")
     if limit is not None:
         parts += [f"limit={limit}", "showResumeKey=true"]
-        # What this reads, so that millions of rows are not sent with fields nobody needs.
+        # The fields that are read here, so that millions of rows are sent without the others.
         parts.append("fl=timestamp,original,mimetype,statuscode,digest,length")
     if cursor:
         parts.append(f"resumeKey={_encoded(cursor)}")
@@ -379,7 +379,7 @@ async def list_timemap(client: Sender, archive: Archive, uri: str, cursor: str =
     later = seen[1:] + [page.uri for page in timemap.pages if page.uri != address]
     cut = f"the answer was cut short: {response.truncated}" if response.truncated else ""
     if len(later) > _MAX_TIMEMAP_PAGES:
-        return Page(rows, cut="it has more pages than anybody wants")
+        return Page(rows, cut="it has too many pages")
     return Page(rows, json.dumps(list(dict.fromkeys(later))) if later and rows else "", cut=cut)
 
 
@@ -398,4 +398,4 @@ async def list_exact(client: Sender, archive: Archive, uri: str) -> Page:
         cursor = page.cursor
         if not cursor:
             return Page(tuple(rows), cut=page.cut, unread=page.unread)
-    return Page(tuple(rows), cut="it has more pages than anybody wants")
+    return Page(tuple(rows), cut="it has too many pages")

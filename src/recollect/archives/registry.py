@@ -1,7 +1,7 @@
 """The registry of archives: who can be asked, where, and how often.
 
 Hides: three ways of writing the same thing. MemGator's `archives.json` (an array of `{id, name, timemap, timegate,
-probability, ignore}`) is read as it is; our own files are TOML (`[[archive]]` tables) or JSON (an array, or
+probability, ignore}`) is read as it is; Recollect's files are TOML (`[[archive]]` tables) or JSON (an array, or
 `{"archives": [...]}`) with more keys, see docs/archives.md. Without a file the list of public archives that ships with
 the package is used.
 
@@ -49,7 +49,7 @@ class SearchDialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """At most so many requests in so many seconds."""
+    """At most `count` requests in `seconds`."""
 
     count: float
     seconds: float
@@ -122,7 +122,7 @@ class Archive:
         return _STAMP.sub(r"\1id_\2", uri_m, count=1)
 
     def rule(self, uri_r: str) -> str | None:
-        """The rule that keeps this archive from being asked for a resource, in words; None if there is none."""
+        """The rule that keeps this archive from being asked for a resource, as text; None if there is none."""
         if not self.only and not self.never:
             return None
         try:

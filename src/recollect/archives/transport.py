@@ -94,7 +94,7 @@ class Transport(Sender, Streamer, Protocol):
 
 
 class Permits(Protocol):
-    """Permission for single requests from somebody who watches over more than this process (one budget per archive).
+    """Permission for single requests from a service that several processes share (one budget per archive).
 
     Every request that is sent takes one permit, each redirect that is followed too.
     """

@@ -94,7 +94,7 @@ class LazyGroup(click.Group):
         try:
             result = super().invoke(ctx)
             if sys.stdout is not None:
-                sys.stdout.flush()  # here, where a failure can still be told
+                sys.stdout.flush()  # here, where a failure can still be reported
             return result
         except BrokenPipeError as error:
             raise ReaderGone from error

@@ -246,7 +246,7 @@ def _folder(uris: tuple[str, ...], output: str | None, resume: str | None) -> Pa
 
 def _options(uris: tuple[str, ...], given: dict[str, Any]) -> Options:
     from recollect.recovery.canonical import Rules
-    from recollect.recovery.choose import Wish
+    from recollect.recovery.choose import DatePreference
     from recollect.recovery.options import MAX_RESOURCE, Options
     from recollect.recovery.scope import Scope, check_patterns
 
@@ -266,12 +266,12 @@ def _options(uris: tuple[str, ...], given: dict[str, Any]) -> Options:
         tuple(check_patterns(given["exclude"])),
         rules,
     )
-    wish = Wish(given["at"], given["since"], given["until"], bool(given.get("most_recent")))
-    if wish.start is not None and wish.end is not None and wish.start > wish.end:
-        raise UsageError("no time between --from and --to", where=f"{wish.start:%Y-%m-%d} {wish.end:%Y-%m-%d}")
+    dates = DatePreference(given["at"], given["since"], given["until"], bool(given.get("most_recent")))
+    if dates.start is not None and dates.end is not None and dates.start > dates.end:
+        raise UsageError("no time between --from and --to", where=f"{dates.start:%Y-%m-%d} {dates.end:%Y-%m-%d}")
     return Options(
         scope=scope,
-        wish=wish,
+        dates=dates,
         policy=given.get("policy", "knowledgeable"),
         rules=rules,
         recursive=not given.get("no_recursive"),

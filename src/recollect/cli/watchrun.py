@@ -129,7 +129,7 @@ class LocalRecoveries:
 
     async def start(self, site: Site, folder: str) -> Progressed:
         """Recover a site as it was just before it was lost; stops when the run is stopped."""
-        from recollect.recovery.choose import Wish
+        from recollect.recovery.choose import DatePreference
         from recollect.recovery.options import Options
         from recollect.recovery.progress import Watch
         from recollect.recovery.recover import recover
@@ -139,7 +139,7 @@ class LocalRecoveries:
         from recollect.watch.recoveries import Progressed
 
         stopped = threading.Event()
-        options = Options(Scope((site.uri,)), Wish(end=site.status.since))
+        options = Options(Scope((site.uri,)), DatePreference(end=site.status.since))
         place = self.folder / folder
         place.parent.mkdir(parents=True, exist_ok=True)
 

@@ -1,6 +1,6 @@
 """Captures out of files that are not line indexes: WARC, ARC, WACZ, TimeMaps, access logs.
 
-Hides the formats behind one stream of `Capture`. What is no capture goes to `on_other` by name, what cannot be read to
+One stream of `Capture` for all formats. What is not a capture goes to `on_other` with its kind, what cannot be read to
 `on_problem`. Line indexes and Parquet are read faster, see `profiles.scan`.
 """
 
@@ -49,7 +49,7 @@ def read_captures(
         elif source.kind in (Kind.WARC, Kind.ARC):
             read = read_arc if source.kind is Kind.ARC else read_warc
             yield from read(stream, source.label, on_problem, on_other, all_schemes=all_schemes, detect=detect)
-    if source.stream is not None:  # of what was opened to look at it, nobody has been told
+    if source.stream is not None:  # damage found while detecting the format is not reported yet
         for why in (stream.damage, stream.flaw):
             if why:
                 on_problem(Problem(source.label, None, why))

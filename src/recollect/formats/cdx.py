@@ -53,9 +53,9 @@ OTHER_TYPES = {
 _SCHEME = re.compile(r"([a-z][a-z0-9+-]*):", re.IGNORECASE)
 _PORT = re.compile(r"\d+(?![^/?#])", re.ASCII)
 _WEB_SCHEMES = frozenset({"http", "https", "ftp"})
-# A bare word is no URL, or every broken line would be one.
+# A bare word does not count as a URL, or every broken line would be one.
 _LIKE_A_URL = re.compile(r"[a-z][a-z0-9+-]*://|localhost\b|[^/]*\.", re.IGNORECASE)
-_PLAIN_URL = re.compile(r"https?://[!-'*-~]+")  # without parentheses it is no SURT
+_PLAIN_URL = re.compile(r"https?://[!-'*-~]+")  # without parentheses it is not a SURT
 _TIME = re.compile(r"\d{4}(?:\d\d){0,5}|\d{15,20}", re.ASCII)
 _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", re.ASCII)
 _STATUS = re.compile(r"[1-9]\d\d", re.ASCII)
@@ -77,7 +77,7 @@ _THREE_PAIRS = re.compile(rf"\{{{_PAIR}\s*,{_PAIR}\s*,{_PAIR}")
 # Of all white space only these set words apart; others may be bytes of a key.
 _BLANKS = " \t\r\n"
 _CDXJ_LINE = re.compile(r"([^ \t]+)[ \t]+([^ \t]+)(?:[ \t]+([a-z]+))?[ \t]+(\{.*)", re.DOTALL)
-# Types of WARC records that are no captures.
+# Types of WARC records that are not captures.
 _OTHER_RECORDS = ("request", "metadata", "warcinfo", "conversion", "continuation")
 _LETTERS = {
     "b": "timestamp",
@@ -109,7 +109,7 @@ class Capture:
 
 
 class NotACapture(Exception):
-    """A line or record that is in order but is no capture of the web; `kind` says what it is."""
+    """A line or record that is valid but not a capture of a web resource; `kind` says what it is."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -138,7 +138,7 @@ class Layout:
 
 
 def parse_layout(line: str) -> Layout | None:
-    """The layout that a CDX header names; None if the line is no header."""
+    """The layout that a CDX header names; None if the line is not a header."""
     match = re.match(r"(\W)CDX\1", line) or re.match(r"()CDX ", line)
     if match is None:
         return None
@@ -150,7 +150,7 @@ def parse_layout(line: str) -> Layout | None:
 
 
 def usual_layout(fields: int, delimiter: str = " ") -> Layout | None:
-    """The layout of a CDX line of so many fields in a file without header."""
+    """The layout of a CDX line with this number of fields in a file without header."""
     return Layout(_USUAL[fields], delimiter) if fields in _USUAL else None
 
 
@@ -336,7 +336,7 @@ def clean_media_type(value: Any) -> str | None:
 
 
 def clean_status(value: Any) -> int | None:
-    """A number of three digits; None for `-`, nothing, or what is no status."""
+    """A number of three digits; None for `-`, nothing, or what is not a status."""
     text = str(value)
     return int(text) if _STATUS.fullmatch(text) else None
 

@@ -1,12 +1,12 @@
-"""Files as they come and as we leave them: compressed or not, whole or damaged, written whole or not at all.
+"""Reading files that may be compressed or damaged; writing files completely or not at all.
 
 Hides: recognising plain, gzip, bzip2 and zstd by their first bytes (names lie), many members or frames in one file,
-decompression in a thread beside the reader (the libraries let go of the interpreter lock), and temporary files.
+decompression in a separate thread (the libraries release the interpreter lock), and temporary files.
 
 Reading: `open_input` gives a buffered binary stream. When a compressed file is cut off or damaged, everything before
 the damage is delivered first, then the stream says so once: to `on_problem` if given (then it ends like any file),
-else by raising FormatError from the read after the last good byte, or from `close` if nobody read that far after
-reading all that there was. `stream.damage` holds the reason. `whole_lines` cuts a stream into big pieces that end
+else by raising FormatError from the read after the last good byte, or from `close` if the caller did not read that
+far. `stream.damage` holds the reason. `whole_lines` cuts a stream into big pieces that end
 with a line, and withholds the part of a line that stands before damage, because half a key is another key.
 
 Writing: `atomic_output` writes beside the target and renames at the end; an exception, Ctrl-C included, leaves what
@@ -86,7 +86,7 @@ class InputStream(io.BufferedReader):
         return self._source.preview(size, lines)
 
     def close(self) -> None:
-        """Close the file; raises FormatError if it is damaged and nobody has been told."""
+        """Close the file; raises FormatError if it is damaged and this was not reported yet."""
         try:
             super().close()
         finally:
@@ -159,7 +159,7 @@ class _Raw(io.RawIOBase):
         return count
 
     def _take_flaw(self, flaw: _Flaw) -> None:
-        """Tell of a flaw at once, or at the end if nobody listens; reading goes on."""
+        """Report a flaw at once, or at the end if there is no callback; reading continues."""
         self._piece = memoryview(b"")
         self.flaw = flaw.decode()
         if self._on_problem is not None:
@@ -174,7 +174,7 @@ class _Raw(io.RawIOBase):
             self._on_problem(Problem(self.label, None, reason))
 
     def complain(self) -> None:
-        """Tell of damage that nobody has been told of."""
+        """Report damage that was not reported yet."""
         why = self.damage or (self.flaw if self._on_problem is None else "")
         if why and not self._told:
             self._told = True
@@ -275,11 +275,11 @@ def _plain(read: Callable[[], bytes]) -> Iterator[bytes]:
 
 def _gzip(read: Callable[[], bytes]) -> Iterator[bytes]:
     """The text of all members. Checksums are compared here, not in the library, which would keep back the end of a
-    member whose checksum is wrong; that is told after all text (`_Flaw`)."""
+    member whose checksum is wrong; that is reported after all text (`_Flaw`)."""
     rest = read()
     wrong = members = 0
     while True:
-        # Tape blocks leave zeros behind; they are no damage.
+        # Tape blocks end with zeros; these are not damage.
         while not (rest := rest.lstrip(b"\0")):
             if not (rest := read()):
                 if wrong:
@@ -292,7 +292,7 @@ def _gzip(read: Callable[[], bytes]) -> Iterator[bytes]:
         if begin is None:
             raise _Damage("gzip data is cut off")
         if begin < 0:
-            raise _Damage("bytes after the end of the gzip data that are no gzip data")
+            raise _Damage("bytes after the end of the gzip data that are not gzip data")
         decoder = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
         rest, crc, size = rest[begin:], 0, 0
         while not decoder.eof:
@@ -357,7 +357,7 @@ def _members(
     """The text of all members (gzip) or streams (bzip2), one after the other."""
     rest = read()
     while True:
-        # Tape blocks leave zeros behind; they are no damage.
+        # Tape blocks end with zeros; these are not damage.
         while not (rest := rest.lstrip(b"\0")):
             if not (rest := read()):
                 return
@@ -449,7 +449,7 @@ def whole_lines(stream: InputStream, on_problem: OnProblem | None = None, *, siz
     """The stream in pieces of about `size` bytes, each of whole lines; only the last may lack its newline.
 
     What stands before damage without its newline is withheld, and told to `on_problem`. A line longer than
-    `LONGEST_LINE` becomes an empty line, so that numbers of lines stay right, and is told; it raises without
+    `LONGEST_LINE` becomes an empty line, so that line numbers stay correct, and is reported; it raises without
     `on_problem`.
     """
     parts: list[bytes] = []
@@ -499,7 +499,7 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A writable binary file that takes its place when the block ends well, and vanishes when it does not.
 
     `.gz` and `.zst` are compressed so that they can be searched; anything else is plain. `-` is stdout, and a path
-    that is no regular file (a pipe, /dev/null) is written directly.
+    that is not a regular file (a pipe, /dev/null) is written directly.
     """
     name = os.fspath(path)
     if name == "-":
@@ -566,7 +566,7 @@ def _beside(target: Path, name: str) -> tuple[int, str]:
             ) from error
         if not folder.is_dir():
             raise RecollectError(
-                "cannot write", where=name, why=f"{folder} is no folder", hint="name a file in a folder"
+                "cannot write", where=name, why=f"{folder} is not a folder", hint="name a file in a folder"
             ) from error
         why = f"no file can be made in {folder}: {reason}"
         hint = f"write to another folder, or see who may write there: ls -ld {folder}"

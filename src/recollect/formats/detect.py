@@ -66,7 +66,7 @@ class Source:
     """One input file (`-` is stdin) and what it is; `container` is plain, gzip, bzip2, zstd or blocks (see `zipnum`).
 
     `stream` is open for what can be read only once: stdin and pipes. `name` is what people call it, where that is not
-    its path. `form` is that of a list, log or table; `what` says in words what a file of no known kind is.
+    its path. `form` is that of a list, log or table; `what` describes a file of no known kind.
     """
 
     path: str
@@ -89,7 +89,7 @@ INDEXES = (Kind.CDXJ, Kind.WARC, Kind.ARC, Kind.WACZ, Kind.PARQUET)
 # What is not read from its beginning to its end.
 _NEEDS_A_FILE = (Kind.PARQUET, Kind.WACZ, Kind.MAP, Kind.PROFILE)
 _TELLING = (Kind.CDX, Kind.CDXJ, Kind.ZIPNUM)
-# Kinds whose lines are told apart by all lines together; see `forms`.
+# Kinds that only all lines together can distinguish; see `forms`.
 _LISTS = (Kind.URLS, Kind.LOG)
 _KINDS_ASKED = {
     "cdx": Kind.CDX,
@@ -187,7 +187,7 @@ def _refused(problem: Problem, on_problem: Callable[[Problem], None] | None, hin
 
 
 def not_a_map(path: str) -> str:
-    """What a file is that is plainly no map, in words; empty for maps, broken ones too, and for what cannot be told."""
+    """What a file is that is certainly not a map, as text; empty for maps, also broken ones, and for unknown files."""
     if not Path(path).is_file():
         return ""
     source = inspect(path)

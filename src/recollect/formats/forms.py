@@ -1,6 +1,6 @@
 r"""The form of a list or log, decided once for the whole file: which column is what, and what separates columns.
 
-Hides how a form is told from a sample of lines. A number beside a URL may be a count, a time, a status or an
+Detects a form from a sample of lines. A number next to a URL may be a count, a time, a status or an
 identifier; one line cannot tell, all lines together can:
 
     list      one URI or SURT per line, spaces and all
@@ -41,9 +41,9 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/]|(?:dns|urn|warcinfo|filedesc|m
 _HOST = re.compile(r"(?:[^\W_](?:[\w-]*[^\W_])?\.)+([^\W_](?:[\w-]*[^\W_])?)\.?(?::\d{1,5})?(?=[/?#]|$)")
 _LOCAL = re.compile(r"(?:localhost|\[[0-9a-f:.]+\])(?::\d{1,5})?(?=[/?#]|$)", re.I)
 _CONTROLS = re.compile(r"[\0-\x20\x7f]")
-# Of a word without a scheme also bytes that are no text.
+# In a word without a scheme also bytes that are not text.
 _NOT_TEXT = re.compile(r"[\x80-\x9f\ud800-\udfff\ufffd]")
-# Endings of file names that are no top-level domains of the web: a list of files is not a list of hosts.
+# Endings of file names that are not top-level domains: a list of files is not a list of hosts.
 _FILE_ENDINGS = re.compile(
     r"arc|avro|bz2|cdxj?|cfg|conf|csv|db|gif|gz|html?|idx|ini|jar|jpe?g|js|jsonl?|loc|log|lst|md5|orc|parquet|pdf|php|"
     r"pickle|png|rst|sha1|sha256|sha512|sum|tar|tgz|tmp|toml|tsv|txt|ukvs|wacz|warc|xml|xz|ya?ml|zst"
@@ -280,7 +280,7 @@ def _typed_table(lines: Sequence[str], separators: Sequence[str], enough: Enough
             continue
         rows = [row for row in rows if len(row) == width]
         columns = _typed([[row[at] for row in rows] for at in range(width)], enough)
-        # By blanks a URL with spaces is cut up; only a time beside it shows that the words are columns.
+        # Separated by spaces, a URL with spaces is cut; only a time next to it shows that the words are columns.
         if columns is not None and (separator != " " or "" not in columns or "time" in columns):
             return Form(Style.TABLE, separator, columns)
     return None

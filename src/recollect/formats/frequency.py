@@ -65,7 +65,7 @@ class Count:
 
     @property
     def interval(self) -> tuple[int, int | None]:
-        """The smallest and the largest true value this count allows; None is no limit."""
+        """The smallest and the largest true value that this count allows; None means no limit."""
         if self.value is None or self.bound == "~":
             return 0, None
         if self.bound == "+":

@@ -1,6 +1,6 @@
 """Lists of URIs: a line is one URI, blanks and all.
 
-Hides the one rule for a URI that somebody wrote with raw spaces (`http://a.b/my file.pdf`): they belong to it, as in a
+The one rule for a URI that was written with raw spaces (`http://a.b/my file.pdf`): they belong to it, as in a
 browser's address bar, unless a word after the first shows that the line is of another format.
 """
 

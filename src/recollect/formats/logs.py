@@ -1,12 +1,12 @@
 r"""Lookups that people made: access logs and lists of URIs, one stream of `LogEntry`.
 
-Hides how the many kinds of logs spell one thing: somebody asked for this URI, then, this often, and this was the
+Logs of many kinds record the same: a client requested this URI, at this time, this often, and this was the
 answer. The form of a file is decided for the whole file from its first lines (see `forms`). What is understood:
 
     http://example.com/a                      a URL list; also without scheme, with spaces, and SURTs (`com,example)/a`)
     12 http://example.com/a                   tables of url and time, status or count, by tabs, commas, semicolons, bars
     1356998400,http://example.com/a           or blanks (as `uniq -c` writes), with or without a line naming the columns
-    {"uri": "...", "at": "...", "status": 200}   JSON lines, as our own access log writes them
+    {"uri": "...", "at": "...", "status": 200}   JSON lines, as the access log of `recollect serve` has them
     1.2.3.4 - - [10/Oct/2019:13:55:36 -0700] "GET /web/2016/http://a.b/ HTTP/1.1" 200 12 ...
                                               Common or Combined log, also with a virtual host in front
     INFO: 2019/01/16 12:00:00.000000 Aggregating Mementos for http://a.b/      MemGator's log
@@ -77,7 +77,7 @@ _IN_PATH = (
 _SCHEME = re.compile(r"(?:https?|ftp):/+", re.IGNORECASE)
 # Without a scheme, what stands before a port would be taken for one.
 _HOST_AND_PORT = re.compile(r"[^:/?#(),]+:\d+(?:[/?#]|$)")
-# Lines of a file that its form is told from, and the bytes they may take.
+# Lines of a file from which its form is detected, and the bytes they may take.
 SAMPLE_LINES = 1000
 SAMPLE_BYTES = 1 << 18
 
@@ -143,7 +143,7 @@ def read_lookups(
     """Every lookup in these files, folders and globs (`-` is stdin; gzip, bzip2 and zstd by content).
 
     `on_problem` hears of each line that cannot be read, and of damage; without it the first raises FormatError.
-    `asked` says what form the files have; without it each file tells.
+    `asked` says what form the files have; without it the form is detected.
     """
     # It loads the readers of indexes, which readers of a log may do without.
     from recollect.formats.detect import files_of
@@ -233,7 +233,7 @@ def parse_entry(line: str, form: Form | None = None) -> LogEntry:
 
 def _from_cells(cells: Sequence[str], form: Form) -> LogEntry:
     if len(cells) != len(form.columns):
-        # Of a table by blanks the URL may hold some; of others a cell more or less is a broken line.
+        # In a table separated by spaces the URL may contain spaces; elsewhere such a line is broken.
         raise FormatError(f"{len(cells)} columns instead of {len(form.columns)}")
     return _entry({column: cell for column, cell in zip(form.columns, cells, strict=True) if column})
 

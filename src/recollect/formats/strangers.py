@@ -55,7 +55,7 @@ def _is_location(line: str) -> bool:
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether this is no text; a line of it may look like a URI by chance. Text of any encoding but UTF-16 is text."""
+    """Whether this is not text; a line of it may look like a URI by chance. Text of any encoding but UTF-16 is text."""
     some = head[:4096]
     controls = sum(byte < 32 and byte not in b"\t\r\n\f\x1b" for byte in some)
     return 50 * controls > len(some) or any(head.startswith(magic) for magic, _ in _MAGIC)

@@ -1,13 +1,13 @@
 """Captures in WARC, ARC and WACZ files.
 
-Hides the walk over records. The bytes come through `containers`, so that damage is found and told. Records of type
-response, resource and revisit are captures; request, metadata, warcinfo, conversion, continuation and `dns:` are told
-to `on_other` by name. The language of a capture is that of its Content-Language field; with `detect`, that of its text
-where the field is missing. Otherwise payloads are passed over unread.
+Hides the loop over records. The bytes come through `containers`, so that damage is found and reported. Records of type
+response, resource and revisit are captures; request, metadata, warcinfo, conversion, continuation and `dns:` go to
+`on_other`. The language of a capture is that of its Content-Language field; with `detect`, that of its text
+where the field is missing. Otherwise payloads are skipped.
 
-A WARC record is a version line (`WARC/1.0`), header lines, an empty line, Content-Length bytes and two line ends. A
-walk that loses its way (a wrong length, bytes in between) says so and goes on at the next line that begins a record.
-An ARC record is one line (URL, address, time, media type, perhaps more, length) and its block; it is walked alike.
+A WARC record is a version line (`WARC/1.0`), header lines, an empty line, Content-Length bytes and two line ends. After
+a wrong length or unexpected bytes, reading reports them and continues at the next line that begins a record. An ARC
+record is one line (URL, address, time, media type, perhaps more, length) and its block; it is read in the same way.
 
 A WACZ is a zip file: its own index (`indexes/*.cdx[j][.gz]`) is read if it has one, else the WARCs under `archive/`.
 """

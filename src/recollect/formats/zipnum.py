@@ -18,9 +18,9 @@ from isal import igzip_lib
 from recollect.model import Problem
 
 _READ = 1 << 18
-# Blocks have some thousand lines; whatever is longer is no ZipNum file.
+# Blocks have some thousand lines; a file with longer ones is not ZipNum.
 _LARGEST_BLOCK = 1 << 23
-# The library's types say that its error is no class.
+# The type stubs of the library do not declare its error as a class.
 _ISAL_ERRORS = (cast(type[Exception], igzip_lib.IsalError), EOFError)
 _WHOLE_LINE = re.compile(rb"\S+[ \t]\d{4,20}(?:[ \t]\S+|[ \t]\{.*\})+\s*")
 
@@ -39,7 +39,7 @@ def lacks_newlines(path: str) -> bool:
 
 
 def read_blocks(path: str, on_problem: Callable[[Problem], None]) -> Iterator[bytes]:
-    """The blocks of a shard, each ending with a newline; damage is told after all that came before it."""
+    """The blocks of a shard, each ending with a newline; damage is reported after all that came before it."""
     try:
         for block in _members(path):
             yield block if block.endswith(b"\n") else block + b"\n"

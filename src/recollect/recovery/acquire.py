@@ -1,4 +1,4 @@
-"""One resource from the archives into the store: decide, ask, fetch, check, judge, until it is had or given up.
+"""One resource from the archives into the store: decide, ask, fetch, check, judge, until it is recovered or given up.
 
 Hides: everything between a decision of the plan and a row in the store: revisits, digests, content encodings, bombs,
 archived redirects, doubtful captures, the live web. Invariants: nothing is kept that was not checked; each try is
@@ -58,7 +58,7 @@ _MILDEST = (
 
 
 @dataclass(frozen=True, slots=True)
-class Had:
+class Acquired:
     """A resource that was recovered, and what was read of it."""
 
     resource: Recovered
@@ -122,7 +122,7 @@ class Acquirer:
         self._load = load
         self._matched: dict[str, int] = {}  # archive -> digests that agreed, minus those that did not
 
-    async def acquire(self, item: Queued, site: SiteKnowledge) -> Had | Missing:
+    async def acquire(self, item: Queued, site: SiteKnowledge) -> Acquired | Missing:
         """Get one resource, or say why not."""
         attempts = self._journal.attempts(item.key)
         suspects: list[Suspect] = []
@@ -132,7 +132,7 @@ class Acquirer:
                 candidates,
                 attempts,
                 self._holders(item, site),
-                self._options.wish,
+                self._options.dates,
                 near=item.near,
                 ask_first=self._options.policy == "naive",
             )
@@ -143,7 +143,7 @@ class Acquirer:
                     attempt, suspect = await self._ask(self._archives[step.archive], item), None
                 else:
                     result = await self._fetch(item, step.candidate, candidates, site)
-                    if isinstance(result, Had):
+                    if isinstance(result, Acquired):
                         return self._newest_alike(result, suspects)
                     attempt, suspect = result
             except OutOfQuota:
@@ -195,7 +195,7 @@ class Acquirer:
 
     async def _fetch(
         self, item: Queued, candidate: Candidate, known: Sequence[Candidate], site: SiteKnowledge
-    ) -> Had | tuple[Attempt, Suspect | None]:
+    ) -> Acquired | tuple[Attempt, Suspect | None]:
         suspect: Suspect | None = None
         try:
             with self._store.incoming() as incoming:
@@ -240,7 +240,7 @@ class Acquirer:
         incoming: PayloadWriter,
         known: Sequence[Candidate],
         site: SiteKnowledge,
-    ) -> Had:
+    ) -> Acquired:
         if replay.standing != "archived":
             raise _Refused(replay.standing, replay.detail)
         if replay.location is None and not is_content(replay.status):
@@ -263,7 +263,7 @@ class Acquirer:
             return "unknown"
         agreement = compare_digest(candidate.digest, incoming)
         if agreement == "differs" and "chunked" in replay.header("transfer-encoding").lower():
-            # Crawlers digest the bytes as they came, chunk sizes included; nobody has those any more.
+            # Crawlers digest the bytes as received, chunk sizes included; those are lost.
             return "unknown"
         balance = self._matched.get(candidate.archive, 0)
         if agreement != "differs":
@@ -302,11 +302,13 @@ class Acquirer:
             other_archives=_others(known, candidate.archive),
         )
 
-    def _examine(self, resource: Recovered, incoming: PayloadWriter, candidate: Candidate, site: SiteKnowledge) -> Had:
+    def _examine(
+        self, resource: Recovered, incoming: PayloadWriter, candidate: Candidate, site: SiteKnowledge
+    ) -> Acquired:
         """Read the content, and refuse what is not the resource."""
         if resource.redirect_to is not None:
             self._check_redirect(resource, site)
-            return Had(resource, incoming.keep(), None)
+            return Acquired(resource, incoming.keep(), None)
         document, rejection = None, None
         if incoming.length <= _MAX_PARSED or resource.content_encoding:
             try:
@@ -334,7 +336,7 @@ class Acquirer:
                 suspect = Suspect(candidate, resource, incoming.peek(), document, rejection)
             detail = f"{rejection.verdict}: {rejection.detail}"
             raise _Refused("rejected", detail, candidate.digest, verdict=rejection.verdict, suspect=suspect)
-        return Had(resource, incoming.keep(), document)
+        return Acquired(resource, incoming.keep(), document)
 
     def _front_tries(self, key: str) -> int:
         return sum(a.verdict == Verdict.LEADS_NOWHERE for a in self._journal.attempts(key))
@@ -360,12 +362,12 @@ class Acquirer:
 
     # Doubtful captures ---------------------------------------------------------------------------------------------
 
-    def _newest_alike(self, had: Had, suspects: Sequence[Suspect]) -> Had:
-        """A newer doubtful capture that shows the same page as an older good one was no reason for doubt."""
+    def _newest_alike(self, acquired: Acquired, suspects: Sequence[Suspect]) -> Acquired:
+        """A newer doubtful capture that shows the same page as an older good one is not doubtful."""
         for suspect in suspects:
-            if had.document is not None and same_page(suspect.document, had.document):
+            if acquired.document is not None and same_page(suspect.document, acquired.document):
                 return self._keep(suspect, marked=False)
-        return had
+        return acquired
 
     async def _always_was(
         self, item: Queued, suspect: Suspect, candidates: Sequence[Candidate], site: SiteKnowledge
@@ -374,7 +376,7 @@ class Acquirer:
         if suspect.rejection.verdict not in _REFUTABLE:
             return False
         own = suspect.candidate
-        past = [c for c in in_order(candidates, self._options.wish) if is_content(c.status)]
+        past = [c for c in in_order(candidates, self._options.dates) if is_content(c.status)]
         oldest = min(past, key=lambda c: (c.captured_at, c.archive, c.uri), default=own)
         if oldest.captured_at > own.captured_at - _FOR_YEARS:
             return False
@@ -382,17 +384,17 @@ class Acquirer:
             return True
         with contextlib.suppress(OutOfQuota):
             found = await self._fetch(item, oldest, candidates, site)
-            document = found.document if isinstance(found, Had) else found[1].document if found[1] else None
+            document = found.document if isinstance(found, Acquired) else found[1].document if found[1] else None
             return document is not None and same_page(suspect.document, document)
         return False
 
-    def _keep(self, suspect: Suspect, *, marked: bool) -> Had:
+    def _keep(self, suspect: Suspect, *, marked: bool) -> Acquired:
         resource = suspect.resource
         if marked:
             resource = replace(resource, suspect=suspect.rejection.verdict, doubt=suspect.rejection.detail)
         with self._store.incoming() as incoming:
             incoming.write(suspect.body)
-            return Had(resource, incoming.keep(), suspect.document)
+            return Acquired(resource, incoming.keep(), suspect.document)
 
     # When the archives have nothing --------------------------------------------------------------------------------
 
@@ -405,7 +407,7 @@ class Acquirer:
         candidates: Sequence[Candidate],
         late: Sequence[Candidate],
         suspects: Sequence[Suspect],
-    ) -> Had | Missing:
+    ) -> Acquired | Missing:
         altered = await self._differing(item, attempts, candidates, site)
         if altered is not None:
             return altered
@@ -425,16 +427,16 @@ class Acquirer:
 
     async def _differing(
         self, item: Queued, attempts: Sequence[Attempt], candidates: Sequence[Candidate], site: SiteKnowledge
-    ) -> Had | None:
+    ) -> Acquired | None:
         """Bytes that are not those of the index are better than nothing; they are marked as altered."""
         doubtful = next((a for a in attempts if a.verdict == Verdict.DIGEST_DIFFERS), None)
         again = next((c for c in candidates if doubtful is not None and _is_of(doubtful, c)), None)
         if again is None:
             return None
         with contextlib.suppress(OutOfQuota):
-            had = await self._fetch(item, replace(again, digest=""), candidates, site)
-            if isinstance(had, Had):
-                return replace(had, resource=replace(had.resource, altered=True))
+            acquired = await self._fetch(item, replace(again, digest=""), candidates, site)
+            if isinstance(acquired, Acquired):
+                return replace(acquired, resource=replace(acquired.resource, altered=True))
         return None
 
     async def _best_suspect(
@@ -444,7 +446,7 @@ class Acquirer:
         candidates: Sequence[Candidate],
         suspects: Sequence[Suspect],
         site: SiteKnowledge,
-    ) -> Had | None:
+    ) -> Acquired | None:
         """The mildest of the doubtful captures: of this run, else one that an earlier run met, asked for again."""
         if not suspects:
             doubtful = sorted((_MILDEST.index(a.verdict), n) for n, a in enumerate(attempts) if a.verdict in SUSPECT)
@@ -453,13 +455,13 @@ class Acquirer:
                 return None
             with contextlib.suppress(OutOfQuota):
                 found = await self._fetch(item, again, candidates, site)
-                if isinstance(found, Had):
+                if isinstance(found, Acquired):
                     return found
                 return self._keep(found[1], marked=True) if found[1] is not None else None
             return None
         return self._keep(min(suspects, key=lambda s: _MILDEST.index(s.rejection.verdict)), marked=True)
 
-    async def _live(self, item: Queued, site: SiteKnowledge) -> Had | None:
+    async def _live(self, item: Queued, site: SiteKnowledge) -> Acquired | None:
         """The live web, when it was asked for: marked, and judged like any capture."""
         scheme, host, _, _ = split(item.uri)
         host_itself = Archive(

@@ -1,4 +1,4 @@
-"""URL canonicalization for a web-repository crawler: dissertation (paper 001), section V.3.
+"""URL canonicalization for a web-repository crawler (McCown 2007, section V.3).
 
 Hides: the rules by which two spellings are one resource. Three levels, from certain to guessed:
 
@@ -6,8 +6,8 @@ Hides: the rules by which two spellings are one resource. Three levels, from cer
   `index.html`, `index.htm` or `default.htm` at the end, `/./`, `/../` and `//` collapsed, %20-%7E before the query
   decoded (a space becomes `+`), the remaining hex in capitals, session ids removed, `&amp;` read as `&`.
 - `visit_key(uri)`: `canonical` under one scheme and one host (V.3.2, "www prefix"): what a crawler keeps as visited.
-- `Harmony`: what only the listings can tell (V.3.2: missing slash, root level, case): keys seen there stand in for keys
-  that are linked but not held.
+- `UrlVariants`: what only the listings can tell (V.3.2: missing slash, root level, case): keys seen there stand in for
+  keys that are linked but not held.
 
 Invariants: `canonical` and `visit_key` are idempotent; a key is for comparing, never for asking an archive (the archive
 is asked with the spelling it listed). `%2F`, `%3F`, `%23` and `%25` stay encoded: decoded they would name another
@@ -70,7 +70,7 @@ _OTHER_INDEX = re.compile(
 
 
 def canonical(uri: str, rules: Rules = DEFAULT_RULES) -> str:
-    """The canonical URL of V.3.1; raises BadURI for what is no http(s) URL."""
+    """The canonical URL of V.3.1; raises BadURI for what is not an http(s) URL."""
     scheme, host, path, query = split(uri)
     path = _path(path, rules)
     query = _query(query, rules) if query else ""
@@ -207,12 +207,12 @@ def _joined(base: str, reference: str) -> str:
 
 
 @dataclass(slots=True)
-class Harmony:
-    """Keys seen in listings, and which of them stands in for a key that is linked but not held (V.3.2).
+class UrlVariants:
+    """Keys seen in listings, and which of them replace a key that is linked but not held (section V.3.2).
 
     `stand_ins(key)` gives the listed keys to try instead, most likely first: with or without the final slash, the same
-    path in another case, a directory's index page. A guess is offered only when the listing holds no content of the key
-    itself; a key listed only as a redirect has but one, its other slash.
+    path in another case, a directory's index page. Alternatives are given only when the listing holds no content of the
+    key itself; a key listed only as a redirect has one alternative, its other slash.
     """
 
     rules: Rules = DEFAULT_RULES

@@ -39,8 +39,8 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What the user wants of captures: near a moment, within a range, or simply the newest."""
+class DatePreference:
+    """Which captures the user prefers: near a date, within a range, or the newest."""
 
     at: datetime | None = None
     start: datetime | None = None
@@ -57,18 +57,22 @@ def is_content(status: int | None) -> bool:
 
 
 def in_order(
-    candidates: Iterable[Candidate], wish: Wish, *, near: datetime | None = None, archives: Sequence[str] = ()
+    candidates: Iterable[Candidate],
+    dates: DatePreference,
+    *,
+    near: datetime | None = None,
+    archives: Sequence[str] = (),
 ) -> list[Candidate]:
     """The captures worth fetching, best first; `near` is the date of the page that embeds the resource."""
-    wanted = [c for c in candidates if (is_content(c.status) or c.is_redirect) and wish.in_range(c.captured_at)]
+    wanted = [c for c in candidates if (is_content(c.status) or c.is_redirect) and dates.in_range(c.captured_at)]
     contents = {c.uri for c in wanted if not c.is_redirect}
     place = {name: index for index, name in enumerate(archives)}
-    goal = near or wish.at
+    goal = near or dates.at
 
     def key(c: Candidate) -> tuple[object, ...]:
         side = c.is_redirect and bool(contents - {c.uri})  # content under another spelling: the redirect only led there
         return (
-            c.altered and not wish.most_recent,
+            c.altered and not dates.most_recent,
             side,
             _distance(c, goal) + (_REDIRECT_HANDICAP if c.is_redirect else timedelta()),
             c.is_redirect,

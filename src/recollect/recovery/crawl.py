@@ -3,9 +3,9 @@
 Hides: the frontier, the workers, resuming, the sweep after redirects that lead nowhere. All state that matters is in
 the journal: a crawl that is killed at any moment goes on from there.
 
-Order: listings (unless the policy is naive); then the start pages, which also tell when the site ended (from when on
-its front page is parked or somebody else's); then everything else, first found first fetched, by as many workers as the
-archives allow. With the knowledgeable policy what is linked is fetched, with the exhaustive one all that is listed.
+Order: listings (unless the policy is naive); then the start pages, which also show when the site ended (since when its
+front page is parked or belongs to another site); then everything else in the order of discovery, by as many workers as
+the archives allow. With the knowledgeable policy what is linked is fetched, with the exhaustive one all that is listed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from recollect.archives.registry import Archive
 from recollect.archives.transport import Permits
 from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.errors import BadURI
-from recollect.recovery.acquire import Acquirer, Had
-from recollect.recovery.canonical import Harmony, visit_key
+from recollect.recovery.acquire import Acquired, Acquirer
+from recollect.recovery.canonical import UrlVariants, visit_key
 from recollect.recovery.choose import Candidate
 from recollect.recovery.journal import Journal, Queued, now_utc
 from recollect.recovery.knowledge import SiteKnowledge
@@ -82,7 +82,7 @@ class Crawl:
         self._queue: deque[Queued] = deque()
         self._seen: set[str] = set()
         self._listed: set[str] = set()
-        self._harmony = Harmony(options.rules)
+        self._variants = UrlVariants(options.rules)
         self._counts: dict[str, dict[str, int]] = {"recovered": {}, "queued": {}, "missing": {}}
         self._began = self._fetching_since = time.monotonic()
         self._done = 0
@@ -156,7 +156,7 @@ class Crawl:
             repeats=self.journal.repeated_digests(),
             listed=frozenset(content),
         )
-        self._harmony.learn_from(content, redirects)
+        self._variants.learn_from(content, redirects)
 
     async def _list_beside(self, key: str) -> None:
         """What pages embed from elsewhere (a CDN, another folder) is listed when it is first met: one request for each
@@ -216,7 +216,7 @@ class Crawl:
         if key in self._seen or (guess and key not in self._listed):
             return
         self._seen.add(key)
-        for other in self._harmony.stand_ins(key)[:1]:
+        for other in self._variants.stand_ins(key)[:1]:
             self.store.add_alias(key, other, "listed under another spelling")
             if other in self._seen:
                 return
@@ -257,7 +257,7 @@ class Crawl:
             return
         bad = [a.captured_at for a in self.journal.attempts(key) if a.verdict in ENDS_A_SITE]
         after = [at for at in bad if at is not None and at > resource.captured_at]
-        if after and self.options.wish.at is None:
+        if after and self.options.dates.at is None:
             self._site = replace(self._site, ended_at=min(after))
             self.store.set_meta("ended_at", format_timestamp(min(after)))
 
@@ -318,7 +318,7 @@ class Crawl:
         await self._list_beside(item.key)
         result = await self._acquirer.acquire(item, self._site)
         with self.journal.transaction():
-            if isinstance(result, Had):
+            if isinstance(result, Acquired):
                 self._keep(item, result)
             elif item.guess and result.reason not in RETRIED:
                 self.store.forget(item.key)
@@ -326,7 +326,7 @@ class Crawl:
                 self.store.add_missing(result)
         self._done += 1
         self._count("queued", item.kind, -1)
-        if isinstance(result, Had):
+        if isinstance(result, Acquired):
             self._kept += not result.resource.is_redirect
             self._count("recovered", result.resource.kind, 1)
         elif item.guess and result.reason not in RETRIED:
@@ -336,14 +336,14 @@ class Crawl:
         self._on_event(_event(result))
         self._show(Stage.RECOVERING)
 
-    def _keep(self, item: Queued, had: Had) -> None:
-        resource = had.resource
-        self.store.add_recovered(resource, had.payload.sha256)
+    def _keep(self, item: Queued, acquired: Acquired) -> None:
+        resource = acquired.resource
+        self.store.add_recovered(resource, acquired.payload.sha256)
         if resource.redirect_to is not None:
             # Followed inside the archives, near the same time, also when only one resource was asked for.
             self._enqueue(resource.redirect_to, item.kind, resource.key, resource.captured_at)
-        elif had.document is not None and self.options.recursive:
-            for link in had.document.links:
+        elif acquired.document is not None and self.options.recursive:
+            for link in acquired.document.links:
                 self._follow(link, resource.key, resource.captured_at)
 
     def _follow(self, link: Link, page: str, captured_at: datetime) -> None:
@@ -421,12 +421,12 @@ def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 def _workers_for(archive: Archive) -> int:
     """More than an archive takes at once, so that those who wait for a busy one do not keep another idle; but no more
-    than its rate lets through in half a minute, so that nobody's time is over before it is their turn."""
+    than its rate lets through in half a minute, so that no request times out before its turn."""
     limit = 3 * (archive.concurrency or _DEFAULT_CONCURRENCY)
     return min(limit, max(1, int(30 * archive.replay_rate.per_second))) if archive.replay_rate else limit
 
 
-def _event(result: Had | Missing) -> Event:
+def _event(result: Acquired | Missing) -> Event:
     if isinstance(result, Missing):
         detail = f"{result.reason}: {result.detail}" if result.detail else result.reason
         return Event(result.uri, "missing", detail=detail, reason=result.reason, verdict=result.verdict)

@@ -22,7 +22,7 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 class Bomb(FormatError):
-    """Content that decodes to more than anybody wants."""
+    """Content that decodes to more bytes than the limit."""
 
 
 def effective_encoding(header: str, head: bytes) -> str:
@@ -132,7 +132,7 @@ def declared_charset(data: bytes, header: str | None) -> str | None:
 
 
 def guessed_charset(data: bytes, header: str | None) -> str:
-    """`declared_charset`, else UTF-8 if the bytes are that, else a guess (windows-1252 when nothing better)."""
+    """`declared_charset`, else UTF-8 if the bytes are valid UTF-8, else the detected one (windows-1252 if none)."""
     if (found := declared_charset(data, header)) is not None:
         return found
     try:

@@ -120,7 +120,7 @@ def safe_part(segment: str) -> str:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        text = segment.replace("%", "_")  # keep the escapes readable where they are no UTF-8
+        text = segment.replace("%", "_")  # keep the escapes readable where they are not UTF-8
     text = _FORBIDDEN.sub("_", unicodedata.normalize("NFC", text)).rstrip(". ").lstrip(" ")
     if not text or not text.strip("."):
         text = "_"

@@ -20,7 +20,7 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from recollect.recovery.rehost import Rule
 
-# A site on a server: everything of its own, nothing of anybody else's.
+# A site on a server: all of its files, and no files of other sites.
 POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
 _NOT_RECOVERED = "/_recollect/not-recovered.html"
 TYPES: dict[str, str] = {

@@ -1,5 +1,5 @@
 """The crawl's memory beside what it recovered: captures that were listed, how far each listing came, what was tried,
-what was asked of whom. In the same SQLite file as the store, so that one commit holds a whole step.
+which requests went to which archive. In the same SQLite file as the store, so that one commit holds a whole step.
 
 Hides: tables, and the arithmetic of quotas. Invariants: every step is committed when it is done, so a killed recovery
 goes on from its last step; a request is counted before it is sent, so a quota is never exceeded by a crash.

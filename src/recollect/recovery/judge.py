@@ -1,10 +1,10 @@
 """Is this capture really the page, or something that answered in its place?
 
-The newest capture of a lost site is often a soft 404, a parked domain, somebody else's site, a login or an anti-bot
+The newest capture of a lost site is often a soft 404, a parked domain, another site, a login or an anti-bot
 page.
 
 Hides: the phrases and shapes by which such pages are known. Pure: takes what was read of a document, returns a verdict
-with a reason in words. Rules are made so that a page *about* errors stays: a phrase counts in a title or near the start
+with a reason as text. Rules are made so that a page *about* errors stays: a phrase counts in a title or near the start
 of a short text, never alone in a long article. `same_page` compares two captures, so that what a page always was is not
 held against it.
 """
@@ -231,14 +231,14 @@ def _hijacked(document: Document) -> Rejection | None:
     in_text = {word.lower() for word in _SPAM.findall(document.text)}
     if in_title and len(in_text | in_title) >= 3:
         some = ", ".join(sorted(in_text | in_title)[:4])
-        return Rejection(Verdict.HIJACKED, f"somebody else's trade: {some}")
+        return Rejection(Verdict.HIJACKED, f"content of another site: {some}")
     return None
 
 
 def judge_redirect(
     source: str, target: str, *, target_in_scope: bool, target_is_home: bool, has_content: bool = False
 ) -> Rejection | None:
-    """A redirect that leaves the site, or drops a deep page at the front door or a login, is no content.
+    """A redirect that leaves the site, or leads from a deep page to the front page or a login, is not content.
 
     Other names of the front page may lead to it, unless there are captures with content of their own (`has_content`).
     """

@@ -22,7 +22,7 @@ class SiteKnowledge:
     repeats: Mapping[str, int] = field(default_factory=dict)  # digest -> resources that share these bytes
     front: frozenset[str] = frozenset()  # keys of the start pages
     listed: frozenset[str] = frozenset()  # keys with content in some listing
-    ended_at: datetime | None = None  # from when the start page was parked or somebody else's
+    ended_at: datetime | None = None  # since when the start page is parked or another site
     reviewed: Mapping[str, str] = field(default_factory=dict)  # digest -> accepted or rejected by a person
 
     def covers(self, archive: str, key: str) -> bool:

@@ -175,7 +175,7 @@ class Meter:
                 if waited + pause > self._patience:
                     self.down[archive.id] = f"it asks us to wait {pause / 60:.0f} minutes"
                     raise
-                # Without a pause it is our own rate that leaves no time: that is no reason to lose patience.
+                # Without a pause the configured rate leaves no time: this does not count as a stall.
                 waited += pause
                 await asyncio.sleep(max(pause, _FIRST_PAUSE))
             except _BROKEN as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from recollect.datetimes import format_iso, parse_or_none
 from recollect.recovery.canonical import DEFAULT_RULES, Rules
-from recollect.recovery.choose import Wish
+from recollect.recovery.choose import DatePreference
 from recollect.recovery.meter import Quota
 from recollect.recovery.plan import Policy
 from recollect.recovery.scope import Scope
@@ -25,13 +25,13 @@ class Options:
     """Everything that changes what is recovered."""
 
     scope: Scope
-    wish: Wish = Wish()  # noqa: RUF009 - frozen
+    dates: DatePreference = DatePreference()  # noqa: RUF009 - frozen
     policy: Policy = "knowledgeable"
     rules: Rules = DEFAULT_RULES
     recursive: bool = True
     keep_suspects: bool = False  # take captures that look like error pages, parked domains, logins ...
     live_fallback: bool = False
-    limit: int | None = None  # stop after so many resources
+    limit: int | None = None  # stop after this number of resources
     max_bytes: int = MAX_RESOURCE
     quotas: Mapping[str, Quota] = field(default_factory=dict)
 
@@ -39,10 +39,10 @@ class Options:
         return {
             "scope": self.scope.to_json(),
             "wish": {
-                "at": _iso(self.wish.at),
-                "start": _iso(self.wish.start),
-                "end": _iso(self.wish.end),
-                "most_recent": self.wish.most_recent,
+                "at": _iso(self.dates.at),
+                "start": _iso(self.dates.start),
+                "end": _iso(self.dates.end),
+                "most_recent": self.dates.most_recent,
             },
             "policy": self.policy,
             "rules": self.rules.to_json(),
@@ -57,11 +57,14 @@ class Options:
     @staticmethod
     def from_json(value: dict[str, Any]) -> Options:
         rules = Rules.from_json(value["rules"])
-        wish = value["wish"]
+        dates = value["wish"]
         return Options(
             scope=Scope.from_json(value["scope"], rules),
-            wish=Wish(
-                parse_or_none(wish["at"]), parse_or_none(wish["start"]), parse_or_none(wish["end"]), wish["most_recent"]
+            dates=DatePreference(
+                parse_or_none(dates["at"]),
+                parse_or_none(dates["start"]),
+                parse_or_none(dates["end"]),
+                dates["most_recent"],
             ),
             policy=value["policy"],
             rules=rules,

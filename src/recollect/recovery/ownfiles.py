@@ -1,7 +1,7 @@
 """Files below an output folder: ours are replaced, a person's never.
 
 Hides: telling the two apart. What we wrote is recorded with its SHA-256; a file with other bytes, a link or a folder in
-its place, or one that we have no record of, is somebody's. It stays, and the new version goes beside it
+its place, or one without a record, belongs to the user. It stays, and the new version is written next to it
 (`index.recollect-new.html`). Invariants: files appear whole or not at all; no symbolic link is followed out of the
 folder; what an earlier run wrote and this one did not is taken away, unless it was changed since.
 """
@@ -83,7 +83,7 @@ class OwnFiles:
     def _make_folders(self, folder: Path) -> None:
         if not folder.is_relative_to(self.folder):
             return  # named by the user
-        # Names are safe by construction; a link somebody put into the tree must not lead us out of it either.
+        # Names are safe by construction; a symbolic link in the tree must not lead out of it either.
         root = self.folder.resolve()
         for place in [*reversed(folder.parents), folder]:
             if place.is_relative_to(self.folder) and place.is_symlink() and not place.resolve().is_relative_to(root):

@@ -1,8 +1,8 @@
 """What to do next for one resource: a pure decision, so that a recovery can be tested without sockets and replayed from
 its journal.
 
-Hides: Warrick's algorithm (paper 001, figure 26) over today's archives. Given what the listings say, what was tried and
-how each archive stands, `decide` returns one of:
+Warrick's algorithm (McCown 2007, figure 26) over today's archives. Given what the listings say, what was tried and
+the state of each archive, `decide` returns one of:
 
 - `Fetch(candidate)`: the best capture not yet tried;
 - `Ask(archive)`: this archive's listing does not cover the resource (there is none, or it was cut off), so it has to be
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from recollect.recovery.choose import Candidate, Wish, in_order, is_content
+from recollect.recovery.choose import Candidate, DatePreference, in_order, is_content
 from recollect.recovery.verdicts import Reason, Verdict
 
 Policy = Literal["naive", "knowledgeable", "exhaustive"]
@@ -74,7 +74,7 @@ def decide(
     candidates: Iterable[Candidate],
     attempts: Sequence[Attempt],
     holders: Sequence[Holder],
-    wish: Wish,
+    dates: DatePreference,
     *,
     near: datetime | None = None,
     ask_first: bool = False,
@@ -89,7 +89,7 @@ def decide(
         return question
     tried = {(a.archive, a.uri, a.captured_at) for a in attempts}
     bad = {a.digest for a in attempts if a.outcome == "rejected" and a.digest}
-    order = in_order(known, wish, near=near, archives=[h.name for h in holders])
+    order = in_order(known, dates, near=near, archives=[h.name for h in holders])
     left = [
         c for c in order if (c.archive, c.uri, c.captured_at) not in tried and (not c.digest or c.digest not in bad)
     ]
@@ -98,7 +98,7 @@ def decide(
             return Fetch(candidate)
     if question is not None:
         return question
-    return _give_up(known, left, attempts, unsure, holders, wish)
+    return _give_up(known, left, attempts, unsure, holders, dates)
 
 
 def _ready(holder: Holder) -> bool:
@@ -111,9 +111,9 @@ def _give_up(
     attempts: Sequence[Attempt],
     unsure: list[Holder],
     holders: Sequence[Holder],
-    wish: Wish,
+    dates: DatePreference,
 ) -> GiveUp:
-    """The reason nearest to a remedy goes first: wait, try again, and only then what nobody can change."""
+    """The reason that is easiest to resolve comes first: wait, try again, and only then what cannot change."""
     by_name = {holder.name: holder for holder in holders}
     names = dict.fromkeys([h.name for h in unsure] + [c.archive for c in left])
     waiting = [by_name[name] for name in names if name in by_name]
@@ -130,17 +130,17 @@ def _give_up(
     rejected = [a for a in attempts if a.outcome == "rejected"]
     if rejected:
         return GiveUp(Reason.REJECTED, rejected[0].detail, rejected[0].verdict)
-    return _without_content(known, attempts, wish)
+    return _without_content(known, attempts, dates)
 
 
-def _without_content(known: list[Candidate], attempts: Sequence[Attempt], wish: Wish) -> GiveUp:
+def _without_content(known: list[Candidate], attempts: Sequence[Attempt], dates: DatePreference) -> GiveUp:
     absent = [a for a in attempts if a.outcome == "absent" and a.captured_at is not None]
     if absent:
         return GiveUp(Reason.FAILED, f"{absent[0].archive} lists it and does not have it")
-    outside = [c for c in known if not wish.in_range(c.captured_at)]
+    outside = [c for c in known if not dates.in_range(c.captured_at)]
     if any(is_content(c.status) or c.is_redirect for c in outside):
-        dates = sorted(c.captured_at for c in outside)
-        return GiveUp(Reason.OUT_OF_RANGE, f"captured only from {dates[0]:%Y-%m-%d} to {dates[-1]:%Y-%m-%d}")
+        times = sorted(c.captured_at for c in outside)
+        return GiveUp(Reason.OUT_OF_RANGE, f"captured only from {times[0]:%Y-%m-%d} to {times[-1]:%Y-%m-%d}")
     if known:
         counts = Counter(c.status for c in known)
         said = ", ".join(

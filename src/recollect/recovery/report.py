@@ -1,10 +1,10 @@
-"""What came back, from where and of when; what is missing, and why: as a value, JSON, Warrick's table, and a page.
+"""The report of a recovery: each resource with archive and capture date, and what is missing and why.
 
-Hides: counting and laying out. Reads only the store (and the journal beside it). Everything that came from an archive
-is escaped wherever it is written: into HTML as text, into the table without tabs and line breaks. Layout of summary.tsv
-(paper 001, figure 27): when recovered, URL, media type, file, archive, date of capture, other archives with dates; a
-resource without content has MISSING, KNOWN (listed, in scope, never linked) or QUEUED as its type, and words at the
-end.
+It exists as a value, as JSON, as Warrick's table and as a page. Reads only the store and its journal. Everything that
+came from an archive is escaped wherever it is written: into HTML as text, into the table without tabs and line breaks.
+Layout of summary.tsv (McCown 2007, figure 27): when recovered, URL, media type, file, archive, date of capture, other
+archives with dates; a resource without content has MISSING, KNOWN (listed, in scope, never linked) or QUEUED as its
+type, and words at the end.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Report:
 
     @property
     def efficiency(self) -> float | None:
-        """Recovered resources per request (paper 001, equation 24)."""
+        """Recovered resources per request (McCown 2007, equation 24)."""
         return len(self.resources) / self.total_requests if self.total_requests else None
 
     @property
@@ -445,7 +445,7 @@ def _times(report: Report) -> str:
     years = Counter(resource.captured_at.year for resource in report.resources)
     rows = [[str(year), f"{count:,}"] for year, count in sorted(years.items())]
     spread = [[escape(name), f"{count:,}"] for name, count in report.coherence.items() if count]
-    text = "<h2>Of when</h2>" + _table(["captured in", "resources"], rows, (1,))
+    text = "<h2>When it was captured</h2>" + _table(["captured in", "resources"], rows, (1,))
     if spread:
         text += "<h3>Embedded resources and their pages</h3>" + _table(["captured on the", "resources"], spread, (1,))
     if report.furthest:

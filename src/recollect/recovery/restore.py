@@ -162,7 +162,7 @@ li:target {{ outline: 2px solid; font-weight: 600 }}
 small {{ opacity: .7 }}
 </style></head><body><h1>Not recovered</h1>
 <p>This page of the site did not come back from any archive. Its address is marked below. Links are left out on purpose:
-the domain may belong to somebody else now.</p>
+the domain may have another owner now.</p>
 <ul>
 {rows}
 </ul></body></html>

@@ -2,7 +2,7 @@
 
 Hides: tokenizing real-world markup, `base`, `srcset`, `meta refresh`, inline styles, and charsets. The text is worked
 on as Latin-1, one character per byte, so nothing outside a rewritten value can change; a value is decoded with the
-page's own charset only to know which URI it names. Charsets that are no superset of ASCII (UTF-16, ISO-2022) are
+page's own charset only to know which URI it names. Charsets that are not a superset of ASCII (UTF-16, ISO-2022) are
 decoded and encoded whole.
 
 Invariants: linear time on any input; with a rewriter that answers None every reference still names the same resource;
@@ -41,7 +41,7 @@ class Use(StrEnum):
 # Answers what stands in for a reference that was not recovered, or None to leave it at its original URL.
 Missing = Callable[[str, Use], str | None]
 BLANK_IMAGE = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
-# What a browser can load in place of what is missing, without asking anybody.
+# What a browser can load in place of what is missing, without a request.
 NEUTRAL: dict[Use, str] = {
     Use.FRAME: "about:blank",
     Use.SCRIPT: "data:text/javascript,",
@@ -152,7 +152,7 @@ def rewrite_svg(body: bytes, uri: str, content_type: str, rewriter: Rewriter, mi
 
 
 def _as_text(body: bytes, charset: str) -> tuple[str, Callable[[str], bytes] | None]:
-    """The text to work on and, for charsets that are no superset of ASCII, how to get back to bytes."""
+    """The text to work on and, for charsets that are not a superset of ASCII, how to get back to bytes."""
     if not charset.startswith(("utf-16", "utf-32", "utf_16", "utf_32", "iso2022", "iso-2022", "hz")):
         return body.decode("latin-1"), None
     try:
@@ -379,7 +379,7 @@ def use_of(tag: str, name: str, rel: str = "") -> Use:
 def reference(
     value: str, base: str, page: str, rewriter: Rewriter, missing: Missing | None = None, use: Use = Use.OTHER
 ) -> str | None:
-    """What a reference on a page becomes: local, the absolute original, a stand-in, or None for what is no web
+    """What a reference on a page becomes: local, the absolute original, a stand-in, or None for what is not a web
     reference."""
     stripped = re.sub(r"[\t\r\n]", "", value).strip()
     if not stripped or (_SKIPPED.match(stripped) and not (stripped[0] == "#" and base != page)):

@@ -157,7 +157,7 @@ def _matches(pattern: str, uri: str, key: str) -> bool:
 
 
 def check_patterns(patterns: Iterable[str]) -> Sequence[str]:
-    """Compile patterns early, so that a bad one is told before anything is asked."""
+    """Compile patterns early, so that a bad one is reported before any request."""
     result = list(patterns)
     for pattern in result:
         _pattern(pattern)

@@ -1,7 +1,7 @@
 """Links in what programs read: scripts, JSON-LD, the lists of service workers, web app manifests.
 
-Hides: which strings are addresses. A string of a script is a guess; a list that a service worker is to keep, a field
-of JSON-LD that names an address, and a manifest are the site's own word.
+Decides which strings are addresses. A string of a script may be an address; the list of a service worker, a field of
+JSON-LD that names an address, and a manifest certainly have addresses.
 """
 
 from __future__ import annotations

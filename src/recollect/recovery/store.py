@@ -75,7 +75,7 @@ class Recovered:
     found_on: str | None = None  # key of the page that first led here
     other_archives: tuple[tuple[str, datetime], ...] = ()
     suspect: Verdict | None = None  # kept for review: no capture of the page is free of doubt
-    doubt: str = ""  # the reason for `suspect`, in words
+    doubt: str = ""  # the reason for `suspect`, as text
 
     @property
     def is_redirect(self) -> bool:
@@ -84,7 +84,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """One resource that did not come back, with its reason (`REASONS`) and, in words, what happened."""
+    """One resource that did not come back, with its reason (`REASONS`) and a text that says what happened."""
 
     key: str
     uri: str
@@ -470,7 +470,7 @@ class Store:
             self.db.executemany("INSERT INTO written VALUES (?, ?)", sorted(files.items()))
 
     def forget(self, key: str) -> None:
-        """Take a resource off the books: nobody linked to it, it was only guessed at. The caller commits."""
+        """Remove a resource that no page links to and that was only guessed. The caller commits."""
         self.db.execute("DELETE FROM resource WHERE key = ?", (key,))
 
     def add_alias(self, key: str, target: str, why: str) -> None:

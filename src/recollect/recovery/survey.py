@@ -1,7 +1,7 @@
 """What the archives hold of a site, before anything is fetched: a table, a timeline, and what a recovery would cost.
 
 Hides: counting. Pure over the journal's captures and the archives' limits; the asking is the lister's. Estimates are
-upper bounds: everything listed in scope, one request each, at the archives' own pace (paper 001, equations 16 to 18).
+upper bounds: everything listed in scope, one request each, at the archives' own pace (McCown 2007, equations 16 to 18).
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def survey(journal: Journal, archives: Sequence[Archive], options: Options, skip
         for name, own in groupby(sorted(captures, key=lambda c: c.archive), key=lambda c: c.archive):
             if name in each:
                 each[name].add(own, shared, is_home)
-        best = in_order(captures, options.wish, archives=[a.id for a in archives])[:1]
+        best = in_order(captures, options.dates, archives=[a.id for a in archives])[:1]
         for candidate in best:
             chosen[candidate.archive] += 1
             size += candidate.length or 0
@@ -229,7 +229,7 @@ _STATES = {
 
 
 def _seconds(archive: Archive, requests: int, options: Options) -> float:
-    """How long so many captures take from one archive, under its rate and its quota."""
+    """How long this number of captures takes from one archive, under its rate and its quota."""
     rate = archive.replay_rate.per_second if archive.replay_rate else _UNLIMITED
     seconds = requests / rate
     quota = quotas_of([archive], options.quotas).get(archive.id)

@@ -317,7 +317,7 @@ def reconsider(folder: Path, options: Any, archives: list[str]) -> int:
         journal = Journal(store)
         for resource in list(store.recovered()):
             candidates = resolve_revisits(journal.candidates(resource.key))
-            best = in_order(candidates, options.wish, archives=archives)[:1]
+            best = in_order(candidates, options.dates, archives=archives)[:1]
             if best and (best[0].captured_at, best[0].archive) == (resource.captured_at, resource.archive):
                 kept += 1
                 continue

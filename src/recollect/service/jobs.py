@@ -19,7 +19,7 @@ from typing import Any
 from recollect.datetimes import format_iso, parse_asked, parse_or_none
 from recollect.errors import BadURI, RecollectError, UsageError
 from recollect.recovery.canonical import visit_key
-from recollect.recovery.choose import Wish
+from recollect.recovery.choose import DatePreference
 from recollect.recovery.options import Options
 from recollect.recovery.scope import Scope, registered_domain
 from recollect.service.states import State
@@ -59,7 +59,7 @@ class Submission:
     name: str = ""
     extent: Extent = Extent.SITE
     archives: tuple[str, ...] = ()
-    wish: Wish = Wish()  # noqa: RUF009 - frozen
+    dates: DatePreference = DatePreference()  # noqa: RUF009 - frozen
     windows_names: bool = False
 
     @property
@@ -73,9 +73,9 @@ class Submission:
             "uri": self.uri,
             "scope": self.extent.value,
             "archives": sorted(self.archives),
-            "at": _iso(self.wish.at),
-            "from": _iso(self.wish.start),
-            "to": _iso(self.wish.end),
+            "at": _iso(self.dates.at),
+            "from": _iso(self.dates.start),
+            "to": _iso(self.dates.end),
             "windows_names": self.windows_names,
         }
 
@@ -132,9 +132,9 @@ def job_of(row: Mapping[str, Any]) -> Job:
 
 def recovery_options(options: Mapping[str, Any], *, limit: int | None = None) -> Options:
     """What recover is asked to do for a job: the same as `recollect recover` without flags, but for what was chosen."""
-    wish = Wish(parse_or_none(options["at"]), parse_or_none(options["from"]), parse_or_none(options["to"]))
+    dates = DatePreference(parse_or_none(options["at"]), parse_or_none(options["from"]), parse_or_none(options["to"]))
     scope = Scope((options["uri"],), "page" if options["scope"] == Extent.PAGE else "prefix")
-    return Options(scope=scope, wish=wish, limit=limit)
+    return Options(scope=scope, dates=dates, limit=limit)
 
 
 # From what was sent to a submission ----------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def parse_submission(fields: Mapping[str, Any], known_archives: Sequence[str]) -
         name=re.sub(r"[\x00-\x1f\x7f]", " ", _text(fields, "name")).strip()[:100],
         extent=_extent(fields),
         archives=_archives(fields, known_archives),
-        wish=Wish(at, start, end),
+        dates=DatePreference(at, start, end),
         windows_names=_switch(fields, "windows_names"),
     )
 

@@ -139,7 +139,7 @@ def split_uri(uri: str) -> tuple[str, str, str, str]:
     """Scheme, authority, path and query as byte text, otherwise as written; empty where there is none."""
     text = to_byte_text(uri)
     if text is None:
-        raise _bad(uri, "a lone surrogate is no character")
+        raise _bad(uri, "a lone surrogate is not a character")
     text = _LINE_BLANKS.sub("", text.strip(_BLANKS))
     if not text:
         raise _bad(uri, "it is empty")

@@ -93,7 +93,7 @@ def _ipv4(host: str) -> str | None:
     if host.isdigit():
         number = _number(host)
         if number > 0xFFFFFFFF:
-            raise BadHost("a number above 4294967295 is no IPv4 address")
+            raise BadHost("a number above 4294967295 is not an IPv4 address")
         return _dotted(number)
     if not (_DECIMAL_IP.fullmatch(host) or _OCTAL_IP.fullmatch(host)):
         return None

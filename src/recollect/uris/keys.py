@@ -5,7 +5,7 @@
 1. Drop a leading `scheme://` (letter, then letters, digits, `+`, `-`, `.`), then one leading `(`.
 2. Find the first of `)`, `/`, `?`, `#` (a `#` in front of everything does not count). It must be `)`; what stands
    before it is the host, not empty and without `(`; what stands after it must be empty or begin with `/`, `?`, `#`.
-   Else it is no web key (`dns:`, `warcinfo:`, ...).
+   Else it is not a web key (`dns:`, `warcinfo:`, ...).
 3. Host: drop all commas at its end. Then
    - a `[` in front, or two or more colons: an IPv6 address, in brackets or not, with `:port` only if in brackets;
      brackets are added where they are missing (`::1` is `[::1]`); an address is hex digits, `.`, `,` and two or more
@@ -45,7 +45,7 @@ _LEADING = b'!@"#{'
 
 
 def uri_key(surt: bytes) -> bytes:
-    """The normal key of a SURT; raises `BadURI` for what is no key of the web."""
+    """The normal key of a SURT; raises `BadURI` for what is not a web key."""
     key = surt[:cut] if (cut := surt.find(b"?")) > 0 else surt
     if _NORMAL(key):
         return key

@@ -57,7 +57,7 @@ def parse_policy(name: str) -> Policy:
 
 
 def policy_key(a_surt: bytes, policy: str) -> bytes:
-    """The key of a SURT under a policy; raises `BadURI` for what is no web key."""
+    """The key of a SURT under a policy; raises `BadURI` for what is not a web key."""
     rule = parse_policy(policy)
     key = uri_key(a_surt)
     if rule.name == "URIR":

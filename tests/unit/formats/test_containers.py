@@ -118,7 +118,7 @@ def test_bytes_after_gzip_data_are_named(tmp_path):
     problems = []
     with open_input(path, problems.append) as stream:
         assert stream.read() == b"a\n"
-    assert "no gzip data" in problems[0].reason
+    assert "not gzip data" in problems[0].reason
 
 
 def test_half_a_line_before_damage_is_withheld_and_named(tmp_path):

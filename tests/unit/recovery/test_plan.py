@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.recovery.choose import Candidate, Wish, in_order, resolve_revisits
+from recollect.recovery.choose import Candidate, DatePreference, in_order, resolve_revisits
 from recollect.recovery.plan import Ask, Attempt, Fetch, GiveUp, Holder, decide
 
 URI = "http://a.example/x"
@@ -25,39 +25,39 @@ def years(captures: list[Candidate]) -> list[int]:
 
 
 def test_the_newest_goes_first_and_errors_do_not_go_at_all() -> None:
-    found = in_order([capture(2008), capture(2012), capture(2015, status=404), capture(2010)], Wish())
+    found = in_order([capture(2008), capture(2012), capture(2015, status=404), capture(2010)], DatePreference())
     assert years(found) == [2012, 2010, 2008]
 
 
 def test_near_a_wanted_date_and_inside_a_range() -> None:
     captures = [capture(year) for year in (2004, 2008, 2012)]
-    assert years(in_order(captures, Wish(at=moment(2007)))) == [2008, 2004, 2012]
-    assert years(in_order(captures, Wish(start=moment(2005), end=moment(2010)))) == [2008]
+    assert years(in_order(captures, DatePreference(at=moment(2007)))) == [2008, 2004, 2012]
+    assert years(in_order(captures, DatePreference(start=moment(2005), end=moment(2010)))) == [2008]
 
 
 def test_what_a_page_embeds_is_taken_near_the_page() -> None:
     captures = [capture(year) for year in (2004, 2008, 2012)]
-    assert years(in_order(captures, Wish(), near=moment(2005))) == [2004, 2008, 2012]
-    assert years(in_order(captures, Wish(at=moment(2012)), near=moment(2005))) == [2004, 2008, 2012]
+    assert years(in_order(captures, DatePreference(), near=moment(2005))) == [2004, 2008, 2012]
+    assert years(in_order(captures, DatePreference(at=moment(2012)), near=moment(2005))) == [2004, 2008, 2012]
 
 
 def test_canonical_goes_before_altered_unless_only_recency_counts() -> None:
     captures = [capture(2008), capture(2012, altered=True)]
-    assert years(in_order(captures, Wish())) == [2008, 2012]
-    assert years(in_order(captures, Wish(most_recent=True))) == [2012, 2008]
+    assert years(in_order(captures, DatePreference())) == [2008, 2012]
+    assert years(in_order(captures, DatePreference(most_recent=True))) == [2012, 2008]
 
 
 def test_a_redirect_beside_content_led_there_and_a_much_newer_one_is_the_last_word() -> None:
     content, beside, moved = capture(2010, 6), capture(2010, 6, status=301), capture(2012, status=301)
-    assert in_order([beside, content], Wish()) == [content, beside]
-    assert in_order([content, moved], Wish()) == [moved, content]
+    assert in_order([beside, content], DatePreference()) == [content, beside]
+    assert in_order([content, moved], DatePreference()) == [moved, content]
     secure = capture(2009, uri="https://a.example/x")
-    assert in_order([secure, moved], Wish()) == [secure, moved]  # content under another spelling
+    assert in_order([secure, moved], DatePreference()) == [secure, moved]  # content under another spelling
 
 
 def test_equal_captures_go_by_the_order_of_archives() -> None:
     captures = [capture(2010, archive=name) for name in ("c", "a", "b")]
-    assert [c.archive for c in in_order(captures, Wish(), archives=["b", "a", "c"])] == ["b", "a", "c"]
+    assert [c.archive for c in in_order(captures, DatePreference(), archives=["b", "a", "c"])] == ["b", "a", "c"]
 
 
 def test_a_revisit_is_what_it_repeats() -> None:
@@ -79,28 +79,30 @@ def tried(candidate: Candidate, outcome: str, detail: str = "", digest: str = ""
 
 def test_the_next_best_after_a_failure_and_no_bytes_that_were_rejected() -> None:
     new, same, old = capture(2012, digest="P"), capture(2011, digest="P"), capture(2008, digest="Q")
-    assert decide([old, new, same], [], [ONE], Wish()) == Fetch(new)
-    assert decide([old, new, same], [tried(new, "failed")], [ONE], Wish()) == Fetch(same)
-    assert decide([old, new, same], [tried(new, "rejected", "parked", "P")], [ONE], Wish()) == Fetch(old)
+    assert decide([old, new, same], [], [ONE], DatePreference()) == Fetch(new)
+    assert decide([old, new, same], [tried(new, "failed")], [ONE], DatePreference()) == Fetch(same)
+    assert decide([old, new, same], [tried(new, "rejected", "parked", "P")], [ONE], DatePreference()) == Fetch(old)
 
 
 def test_who_listed_everything_is_never_asked_and_who_did_not_is_asked_last() -> None:
     cut = Holder("cut", covered=False)
-    assert decide([], [], [ONE, TWO], Wish()) == GiveUp("never-archived", "")
-    assert decide([capture(2010)], [], [ONE, cut], Wish()) == Fetch(capture(2010))
-    assert decide([], [], [ONE, cut], Wish()) == Ask("cut")
+    assert decide([], [], [ONE, TWO], DatePreference()) == GiveUp("never-archived", "")
+    assert decide([capture(2010)], [], [ONE, cut], DatePreference()) == Fetch(capture(2010))
+    assert decide([], [], [ONE, cut], DatePreference()) == Ask("cut")
     asked = Attempt("cut", URI, None, "answered")
-    assert decide([], [asked], [ONE, cut], Wish()) == GiveUp("never-archived", "")
-    assert decide([], [], [ONE, Holder("cut", covered=False, may_hold=False)], Wish()).reason == "never-archived"  # type: ignore[union-attr]
+    assert decide([], [asked], [ONE, cut], DatePreference()) == GiveUp("never-archived", "")
+    assert (
+        decide([], [], [ONE, Holder("cut", covered=False, may_hold=False)], DatePreference()).reason == "never-archived"
+    )  # type: ignore[union-attr]
 
 
 def test_the_naive_policy_asks_everybody_before_it_chooses() -> None:
     holders = [Holder("one", covered=False), Holder("two", covered=False)]
     asked = [Attempt("one", URI, None, "answered")]
-    assert decide([], [], holders, Wish(), ask_first=True) == Ask("one")
-    assert decide([capture(2010)], asked, holders, Wish(), ask_first=True) == Ask("two")
+    assert decide([], [], holders, DatePreference(), ask_first=True) == Ask("one")
+    assert decide([capture(2010)], asked, holders, DatePreference(), ask_first=True) == Ask("two")
     asked.append(Attempt("two", URI, None, "answered"))
-    assert decide([capture(2010)], asked, holders, Wish(), ask_first=True) == Fetch(capture(2010))
+    assert decide([capture(2010)], asked, holders, DatePreference(), ask_first=True) == Fetch(capture(2010))
 
 
 @pytest.mark.parametrize(
@@ -120,10 +122,10 @@ def test_the_naive_policy_asks_everybody_before_it_chooses() -> None:
 def test_every_missing_resource_has_its_reason(
     attempts: list[Attempt], captures: list[Candidate], holders: list[Holder], reason: str
 ) -> None:
-    step = decide(captures, attempts, holders, Wish())
+    step = decide(captures, attempts, holders, DatePreference())
     assert isinstance(step, GiveUp) and step.reason == reason
 
 
 def test_out_of_range_names_the_dates_there_are() -> None:
-    step = decide([capture(2001), capture(2003)], [], [ONE], Wish(start=moment(2010)))
+    step = decide([capture(2001), capture(2003)], [], [ONE], DatePreference(start=moment(2010)))
     assert step == GiveUp("out-of-range", "captured only from 2001-01-01 to 2003-01-01")

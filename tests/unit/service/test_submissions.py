@@ -99,5 +99,5 @@ def test_a_whole_submission() -> None:
     one = asked(scope="page", archives="ia", to="2009", windows_names=True, name="Anna\r\nBcc: x")
     assert one.extent is Extent.PAGE
     assert one.archives == ("ia",)
-    assert one.wish.end is not None and (one.wish.end.month, one.wish.end.day) == (12, 31)
+    assert one.dates.end is not None and (one.dates.end.month, one.dates.end.day) == (12, 31)
     assert one.windows_names and "\n" not in one.name and one.site == "lost.example"

@@ -32,7 +32,7 @@ class Found:
         self.uris: list[str] = []
         self.stems: list[str] = []
         self.related = False
-        """Whether any link had a relation type: without one this is no TimeMap."""
+        """Whether any link had a relation type: without one this is not a TimeMap."""
         self.selves = {_bare(base)}
         self.pages: list[Page] = []
         self.of_others: list[tuple[str, str, str]] = []
@@ -42,7 +42,7 @@ class Found:
         self.related = self.related or bool(link.rels)
         target = resolve(self.base, link.target)
         if target is None:
-            self.problems.add("a target that is no web address", link.target)
+            self.problems.add("a target that is not a web address", link.target)
             return
         if "original" in link.rels and not self.original:
             self.original = target
@@ -62,7 +62,7 @@ class Found:
             media_type = link.params.get("type", "").partition(";")[0].strip().lower()
             self.pages.append(Page(target, since, until, media_type))
         if "datetime" in link.params and "memento" not in link.rels:
-            self.problems.add("a dated link that is no memento", f"{link.target} rel={link.params.get('rel', '')!r}")
+            self.problems.add("a dated link that is not a memento", f"{link.target} rel={link.params.get('rel', '')!r}")
 
     def memento(self, uri: str, date: str, anchor: str = "") -> None:
         """A memento, with its date as it was written; the 14 digits in its URI stand in for an unreadable one."""

@@ -145,7 +145,7 @@ class _Reader:
                     continue
                 stop = _NEXT.search(self.text, self.at)
                 end = stop.start() if stop else len(self.text)
-                self._problem("text that is no parameter", self.text[self.at : end])
+                self._problem("text that is not a parameter", self.text[self.at : end])
                 self.at = end
                 continue
             self.at = name_match.end()
@@ -171,7 +171,7 @@ class _Reader:
                 self._problem("a semicolon between links" if separators else "no comma between links", "")
             return False
         if not separators.startswith(";"):
-            # Only a name with `=` can go on without a semicolon; anything else belongs to nobody.
+            # Only a name with `=` can follow without a semicolon; anything else is not part of a link.
             if _NAME.match(text, self.at) is None:
                 return not separators and self._junk()
             self._problem("a comma between parameters" if separators else "no semicolon between parameters", "")
@@ -181,7 +181,7 @@ class _Reader:
         """Text after a parameter without separator: leave it out, and look for a parameter after it."""
         stop = _NEXT.search(self.text, self.at)
         end = stop.start() if stop else len(self.text)
-        self._problem("text that is no parameter", self.text[self.at : end])
+        self._problem("text that is not a parameter", self.text[self.at : end])
         self.at = end
         return self._to_parameter()
 

@@ -2,7 +2,7 @@
 
 Hides: the compact form. A moment is kept as `YYYYMMDDhh:mm:ss`, which sorts as it is. A memento is kept as the stem of
 its link, `URI-M>; rel="memento"; datetime="Thu, 01 Jan 2015 00:00:00`: archives send it so and we send it on so, and
-everything else is a slice of it. Datetimes are made only when somebody asks. Lists are parallel, so 100,000 mementos
+everything else is a slice of it. Datetimes are made only on request. Lists are parallel, so 100,000 mementos
 are 300,000 strings.
 
 Invariants: `Mementos.rows` is sorted by moment, then archive in the order given, then URI, and holds no memento twice;
@@ -62,7 +62,7 @@ class TimeMap:
     moments: list[str] = field(default_factory=list)
     uris: list[str] = field(default_factory=list)
     stems: list[str] = field(default_factory=list, repr=False, compare=False)
-    """Of each memento, the stem of its link; empty where nobody has needed it yet."""
+    """Of each memento, the stem of its link; empty until it is first needed."""
     pages: tuple[Page, ...] = ()
     problems: tuple[str, ...] = ()
     missing: str = ""

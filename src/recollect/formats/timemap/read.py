@@ -1,7 +1,7 @@
 """Reading TimeMaps of any kind an archive may send: link-format, JSON, CDXJ.
 
 Hides: telling the kinds apart (by the body first, because Content-Type lies), charsets, byte-order marks, stray gzip,
-and all the ways in which they break their format. Nothing raises: a body that is no TimeMap gives none, with its
+and all the ways in which they break their format. Nothing raises: a body that is not a TimeMap gives none, with its
 problem named; a body cut off gives what came.
 
 Link-format is read in three passes, each over what the one before left. Mementos that stand one a line, as most
@@ -114,7 +114,7 @@ def _read_links(text: str, base: str, problems: Problems, stop: Callable[[], boo
         if odd >= MOST_ODD:
             break
     if not found.related and not found.uris:
-        problems.add("no links: this is no TimeMap")
+        problems.add("no links: this is not a TimeMap")
         return found.timemap("other")
     return found.timemap("link")
 
@@ -190,7 +190,7 @@ def read_well_formed(text: str, found: Found, most_odd: int = MOST_ODD) -> int:
             found.link(link)
             odd += 1
             if odd == most_odd:
-                found.problems.lose(f"more than {MOST_ODD} links that are no plain mementos, the rest is not read")
+                found.problems.lose(f"more than {MOST_ODD} links that are not plain mementos, the rest is not read")
                 break
         if odd == most_odd:
             break

@@ -189,7 +189,7 @@ def _address(uri: Any, found: Found) -> str:
         return ""
     address = resolve(found.base, uri)
     if address is None:
-        found.problems.add("a target that is no web address", uri)
+        found.problems.add("a target that is not a web address", uri)
     return address or ""
 
 
@@ -219,7 +219,7 @@ def _header(line: str, found: Found) -> None:
     try:
         value = json.loads(line.partition(" ")[2])
     except (ValueError, RecursionError):
-        found.problems.add("a header that is no JSON", line)
+        found.problems.add("a header that is not JSON", line)
         return
     if isinstance(value, dict):
         _names(value, found)

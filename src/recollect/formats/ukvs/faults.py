@@ -2,7 +2,7 @@
 
 Hides: the fast way (a whole piece of plainly good lines is passed by one regular expression and one comparison of
 neighbours) and the slow way, which names what the fast way did not like. An *error* breaks the format, or hides a
-record from readers or searches; a *note* is worth knowing but harms nobody. Constant memory: a key that comes twice
+record from readers or searches; a *note* has no effect on readers. Constant memory: a key that comes twice
 is found where its lines are neighbours, as they are in a sorted map.
 """
 
@@ -244,7 +244,7 @@ def key_fault(key: bytes, policy: str = "HxPx") -> tuple[str, Literal["error", "
         return None
     stem = key[:-2] if key.endswith((b"/*", b",*")) else key
     if b"*" in stem:
-        return "literal-star", "error", "literal * in a key, which is no wildcard there; it is written %2a"
+        return "literal-star", "error", "literal * in a key, which is not a wildcard there; it is written %2a"
     if _CONTROL.search(key):
         return "bad-key", "error", "bad key: a control character; it is written as % and two hex digits"
     if key.startswith(b'"'):

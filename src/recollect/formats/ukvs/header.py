@@ -3,7 +3,7 @@
 Hides: the two spellings (`!` of UKVS, `@` of the CDXJ profiles before it), lenient JSON, and how repeated headers
 merge.
 
-Reading: a header is `!name value`, the value JSON (leniently read) or, if it is no JSON, plain text. Repeated headers
+Reading: a header is `!name value`, the value JSON (leniently read) or, if it is not JSON, plain text. Repeated headers
 merge in the order of the file: objects key by key (the later wins), lists by adding what is new. `!fields` names the
 columns; without it they are `surt` and `frequency`. Of the older spelling, `@id` is text, `@about` is `!meta`, and
 `@keys` names the key columns; its records have no value columns, all is in their JSON.
@@ -126,11 +126,11 @@ class Builder:
     @staticmethod
     def _check_fields(value: Any) -> None:
         if not isinstance(value, dict):
-            raise FormatError("bad header", why="!fields is no object with keys and values")
+            raise FormatError("bad header", why="!fields is not an object with keys and values")
         for part in ("keys", "values"):
             names = value.get(part, [])
             if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-                raise FormatError("bad header", why=f"the {part} of !fields are no list of names")
+                raise FormatError("bad header", why=f"the {part} of !fields are not a list of names")
         if value.get("keys") == []:
             raise FormatError("bad header", why="!fields has no keys")
 

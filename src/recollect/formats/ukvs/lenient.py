@@ -54,7 +54,7 @@ def _strict(text: str) -> Any:
 
 
 def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _rewritten(text: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Reading maps: header first, then records as a stream, in constant memory.
 
-Hides: pieces of lines, the fast way for lines that are plainly good and the slow way for the others. A line that
-cannot be read is told to `on_problem` with its number and skipped; without `on_problem` it raises FormatError. White
-space at the ends of lines, CRLF, a byte-order mark and empty lines are read over.
+Hides: pieces of lines, the fast path for ordinary lines and the slow path for the others. An unreadable line is
+reported to `on_problem` with its number and skipped; without `on_problem` it raises FormatError. White space at the
+ends of lines, CRLF, a byte-order mark and empty lines are skipped.
 """
 
 from __future__ import annotations

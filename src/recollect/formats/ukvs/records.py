@@ -22,7 +22,7 @@ _PLAIN = re.compile(r'[^\s"{!@#\x00-\x1f\x7f][^\s\x00-\x1f\x7f]*')
 
 
 class Record(NamedTuple):
-    """One record. `more_keys` are the key columns after the first, `values` the value columns that are no frequency."""
+    """One record. `more_keys` are key columns after the first, `values` value columns other than the frequency."""
 
     key: bytes
     more_keys: tuple[bytes, ...] = ()
@@ -72,7 +72,7 @@ def split(line: bytes, columns: int) -> tuple[list[bytes], bytes]:
     if len(tokens) == columns and (not rest or rest.startswith(b"{")):
         return tokens, rest
     if rest.startswith(b'"'):
-        raise FormatError("bad quotes", why="a double quote that is not closed, or has text behind it")
+        raise FormatError("bad quotes", why="a double quote that is not closed, or is followed by text")
     found = len(tokens) + (len(rest.split()) if len(tokens) == columns else 0)
     raise FormatError("wrong field count", why=f"{found} where the header names {columns}")
 
