@@ -9,10 +9,12 @@ loses (`prices`): the budget holds as well, but what is left over is spent by ra
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +43,14 @@ from recollect.profiles.maps.plainmap import open_plain
 from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.spark.exchange import Sizes
 from recollect.spark.gathered import Decided, Part, asked_between, decided_for, gathered, part_of, spellings
+from recollect.spark.mapplan import MapPlan, identity_of_maps, unfinished
 from recollect.spark.maps import DOMAIN, NOWHERE, TOP, MapOnSpark, Ranged, find_maps, in_ranges, plain_header, spooled
-from recollect.spark.notes import notes, packed, unpacked
-from recollect.spark.parts import Range, assemble, in_chunks, pieces_of
+from recollect.spark.notes import Range, notes, packed, unpacked
+from recollect.spark.parts import assemble, in_chunks, pieces_of
 from recollect.spark.prices import Floats, Masses, Survey, costs_of, masses_of, optimiser_of, price_for, survey_of
 from recollect.spark.session import Cluster, progress_of, session
-from recollect.spark.targets import Target, target_of
+from recollect.spark.staging import Target
+from recollect.spark.targets import check_target, target_of
 
 # More are too many for one task, which needs some 200 bytes for each: 13 GB.
 MOST_BRANCHES = 1 << 26
@@ -93,7 +97,7 @@ def compact_by_budget(
         if len(one.header.keys) > 1 or one.header.style != "ukvs" or one.header.lists_voids:
             raise UsageError("not a plain map of holdings", where=one.name, hint="--engine embedded")
         as_parts = parts or output.endswith("/")
-        target_of(spark, output, as_parts=as_parts).discard()  # so that what cannot be written is known now
+        check_target(spark, output, as_parts=as_parts)
         asked = None if lookups is None else asked_in(lookups, one.header.policy)
         deep = TOP if budget.rollup_tlds else DOMAIN
         while True:
@@ -211,10 +215,11 @@ class _Job:
 
     def write(self, plan: Plan, output: str, as_parts: bool) -> BudgetCompaction:
         """Write every range as planned."""
-        ranges, size = self._written(plan, target_of(self._spark, output, as_parts=as_parts))
+        place = target_of(self._spark, output, as_parts=as_parts, identity=self._identity(plan))
+        ranges, size = self._written(plan, place)
         result = plan.result
         if plan.prices:
-            wildcards, voids = (sum(one.made[at] for one in ranges.values()) for at in (0, 1))
+            wildcards, voids = (sum(one.counts[at] for one in ranges.values()) for at in (0, 1))
             result = replace(result, wildcards=wildcards, voids=voids)
         return replace(
             result,
@@ -224,23 +229,36 @@ class _Job:
             bytes_out=size,
         )
 
-    def _written(self, plan: Plan, place: Target | None) -> tuple[dict[int, _Written], int]:
+    def _identity(self, plan: Plan) -> str:
+        """The identity of writing a plan: its decisions are made again by every run."""
+        decided = pickle.dumps((sorted(plan.packed.items()), sorted(plan.prices.items()), sorted(plan.masses.items())))
+        options = {
+            **asdict(self._budget),
+            "borders": [border.decode("latin-1") for border in self.ranged.borders],
+            "decided": hashlib.sha256(decided).hexdigest(),
+        }
+        return identity_of_maps(self._spark, "compact by budget", options, [self._map])
+
+    def _written(self, plan: Plan, place: Target | None) -> tuple[dict[int, Range], int]:
         """What ranges wrote to a place, or would write; and the bytes of the map."""
         told = notes(self._spark)
         decided = _Priced(plan.prices, plan.masses, self._deep) if plan.prices else _Packed(plan.packed)
-        task = _WriteTask(self._header, self._spark.sparkContext.broadcast(decided), told)
+        known, ranges = (None, {}) if place is None else unfinished(place, self._progress)
+        task = _WriteTask(self._header, self._spark.sparkContext.broadcast(decided), told, frozenset(ranges))
         try:
             texts = self.ranged.texts.mapPartitionsWithIndex(task)
             with progress_of(self._spark, "sizing" if place is None else "writing", self._progress):
                 if place is None:
                     texts.foreach(_nothing)
                 else:
-                    place.receive(texts)
-            ranges: dict[int, _Written] = told.value
+                    if known is None:
+                        place.begin(MapPlan(self.ranged.borders, self.ranged.size).as_json())
+                    place.receive(texts, told)
+            ranges |= told.value
             head = budget_header(self._map.header, self._budget, plan).encode()
             if place is None:
-                return ranges, sum(piece.size for piece in pieces_of(head, dict(ranges), {}))
-            return ranges, assemble(place, head, dict(ranges), {})
+                return ranges, sum(piece.size for piece in pieces_of(head, ranges, {}))
+            return ranges, assemble(place, head, ranges, {})
         finally:
             if place is not None:
                 place.discard()
@@ -309,20 +327,13 @@ class _ChooseTask:
         yield Plan(bare, choice.fit, choice.rolled_up, decisions, outcome(case, choice), records)
 
 
-@dataclass(slots=True)
-class _Written(Range):
-    """What a task wrote; `made` are wildcards and voids, where only it knows."""
-
-    made: tuple[int, int] = (0, 0)
-
-
 @dataclass(frozen=True, slots=True)
 class _Packed:
     """Decisions that were made for all ranges together."""
 
     packed: dict[int, bytes]
 
-    def lines(self, number: int, branches: Branches, _note: _Written) -> Iterator[bytes]:
+    def lines(self, number: int, branches: Branches, _note: Range) -> Iterator[bytes]:
         """The records of a range."""
         decided: Decided = unpacked(self.packed[number])
         return decided.lines(branches)
@@ -336,14 +347,14 @@ class _Priced:
     masses: Masses
     deep: int
 
-    def lines(self, number: int, branches: Branches, note: _Written) -> Iterator[bytes]:
+    def lines(self, number: int, branches: Branches, note: Range) -> Iterator[bytes]:
         """The records of a range."""
         if number not in self.prices:
             return iter(())
         case, optimiser = optimiser_of(branches, self.deep, branches.name, self.masses)
         solution = optimiser.at_price(self.prices[number])
         made = outcome(case, Choice(solution, Fit(Smoothing()), ""))
-        note.made = made.wildcards, made.voids
+        note.counts = [made.wildcards, made.voids]
         return lines_of(branches, None, solution, case.up)
 
 
@@ -354,9 +365,13 @@ class _WriteTask:
     header: Header
     decided: Any
     told: Any
+    done: frozenset[int]  # ranges that are finished
 
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
-        note = _Written()
+        return iter(()) if number in self.done else self._lines(number, pieces)
+
+    def _lines(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
+        note = Range(counts=[0, 0])
         with spooled(pieces, [self.header]) as files, open_plain(files[0]) as plain:
             for text in in_chunks(self.decided.value.lines(number, branches_of(plain, 1), note)):
                 note.saw(text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,10 @@ from recollect.profiles.compaction.weights import (
 from recollect.profiles.maps.plainmap import open_plain
 from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.spark.exchange import Sizes
+from recollect.spark.mapplan import MapPlan, identity_of_maps, unfinished
 from recollect.spark.maps import DOMAIN, TOP, find_maps, in_ranges, plain_header, spooled
-from recollect.spark.parts import Range, assemble, in_chunks
+from recollect.spark.notes import Range
+from recollect.spark.parts import assemble, in_chunks
 from recollect.spark.session import Cluster, progress_of, session
 from recollect.spark.targets import target_of
 
@@ -58,27 +60,35 @@ def compact_by_weights(
             raise UsageError(
                 "a map with more columns than a key and a frequency", where=one.name, hint="--engine embedded"
             )
-        place = target_of(spark, output, as_parts=parts or output.endswith("/"))
+        identity = identity_of_maps(spark, "compact by weights", {**asdict(weights), "fit": fit}, [one])
+        place = target_of(spark, output, as_parts=parts or output.endswith("/"), identity=identity)
         stack.callback(place.discard)
-        whole = weights.rollup_tlds
-        ranged = in_ranges(spark, [one], sizes or Sizes(), lambda _widest: TOP if whole else DOMAIN, progress)
-        stack.callback(ranged.blocks.unpersist)
-        header = plain_header(one.header)
-        if fit:
-            with progress_of(spark, "fitting", progress):
-                counting = _CompactTask(header, without_rollups(weights), None, one.name)
-                tally = ranged.texts.mapPartitionsWithIndex(counting.tally).reduce(np.add)
-            weights = fitted_to(tally, weights)
-        told = notes(spark)
-        with progress_of(spark, "compacting", progress):
-            place.receive(ranged.texts.mapPartitionsWithIndex(_CompactTask(header, weights, told, one.name)))
-        done = told.value
-        head = compaction_header(one.header, weights).encode()
-        ranges = {number: found for number, (found, _) in done.items()}
-        size = assemble(place, head, ranges, {})
-        counts = sum((counts for _, counts in done.values()), np.zeros(3, np.int64))
-        keys_in, keys_out, rollups = (int(count) for count in counts)
-        return Compaction(keys_in, keys_out, rollups, ranged.size, size, weights)
+        plan, ranges = unfinished(place, progress)
+        if plan is None or not plan.is_done(ranges):
+            deep = TOP if weights.rollup_tlds else DOMAIN
+            known = None if plan is None else plan.borders
+            ranged = in_ranges(
+                spark, [one], sizes or Sizes(), lambda _widest: deep, progress, borders=known, done=ranges
+            )
+            stack.callback(ranged.blocks.unpersist)
+            header, told = plain_header(one.header), notes(spark)
+            if plan is None:
+                if fit:
+                    with progress_of(spark, "fitting", progress):
+                        counting = _CompactTask(header, without_rollups(weights), None, one.name)
+                        tally = ranged.texts.mapPartitionsWithIndex(counting.tally).reduce(np.add)
+                    weights = fitted_to(tally, weights)
+                plan = MapPlan(ranged.borders, ranged.size, asdict(weights))
+                place.begin(plan.as_json())
+            weights = Weights(**plan.found)
+            task = _CompactTask(header, weights, told, one.name, frozenset(ranges))
+            with progress_of(spark, "compacting", progress):
+                place.receive(ranged.texts.mapPartitionsWithIndex(task), told)
+            ranges |= told.value
+        weights = Weights(**plan.found)
+        size = assemble(place, compaction_header(one.header, weights).encode(), ranges, {})
+        keys_in, keys_out, rollups = (sum(found.counts[at] for found in ranges.values()) for at in range(3))
+        return Compaction(keys_in, keys_out, rollups, plan.size, size, weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +99,18 @@ class _CompactTask:
     weights: Weights
     told: Any
     name: str
+    done: frozenset[int] = frozenset()  # ranges that are finished
 
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
+        return iter(()) if number in self.done else self._lines(number, pieces)
+
+    def _lines(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
         note, counts = Range(), np.zeros(3, np.int64)
         for text in in_chunks(self._texts(pieces, counts)):
             note.saw(text)
             yield text
-        note.keys = int(counts[1])
-        self.told.add({number: (note, counts)})
+        note.keys, note.counts = int(counts[1]), [int(count) for count in counts]
+        self.told.add({number: note})
 
     def _texts(self, pieces: Iterable[Any], counts: Any) -> Iterator[bytes]:
         for result in self._results(pieces):

@@ -45,6 +45,15 @@ def first_of(records: NDArray[np.uint8]) -> Border:
     return bytes(view[HEADER : HEADER + key]), bytes(view[HEADER + key : HEADER + key + rest])
 
 
+def last_of(records: NDArray[np.uint8]) -> Border:
+    """Key and rest of the last record of a block."""
+    view, at, last = records.data, 0, 0
+    while at < len(records):
+        key, rest, label, _, _ = _HEAD.unpack_from(view, at)
+        at, last = at + HEADER + key + rest + label, at
+    return first_of(records[last:])
+
+
 @dataclass(slots=True)
 class Sample:
     """Places in the order of records, one for every so many blocks; never more than `limit` places."""

@@ -146,6 +146,28 @@ class HadoopFiles:
 
         self._placed(url, copy)
 
+    def download(self, url: str, path: str) -> None:
+        """A copy of a file on the driver."""
+        stream = self._jvm.java.io.FileOutputStream(path)
+        try:
+            self._copy(url, stream)
+        finally:
+            stream.close()
+
+    def stamps(self, urls: Sequence[str]) -> list[tuple[str, int, int]]:
+        """Each file with its size and when it was changed; one request for each folder."""
+        folders = {url.rpartition("/")[0] for url in urls}
+        try:
+            found = {
+                (folder, child.getPath().getName()): (int(child.getLen()), int(child.getModificationTime()))
+                for folder in folders
+                for child in self._system(folder).listStatus(self._path(folder))
+            }
+        except Exception as error:  # whatever the file system's Java library throws
+            raise _unusable(urls[0], error) from error
+        parts = [(url, *url.rpartition("/")[::2]) for url in urls]
+        return [(url, *found.get((folder, name), (-1, -1))) for url, folder, name in parts]
+
     def delete(self, url: str) -> None:
         """Remove a file or a folder with all that is in it."""
         self._system(url).delete(self._path(url), True)

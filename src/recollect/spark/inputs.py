@@ -148,14 +148,24 @@ def splits_of(sources: Sequence[tuple[int, Source]], parallelism: int, sizes: Si
 Task = Callable[[Place, Callable[[Work], Pieces]], Iterator[bytes]]
 
 
-def blocks_of(spark: Any, inputs: Sequence[tuple[Source, bool]], task: Task, sizes: Sizes, options: ScanOptions) -> Any:
-    """An RDD of what `task` makes of every split."""
+def blocks_of(
+    spark: Any,
+    inputs: Sequence[tuple[Source, bool]],
+    task: Task,
+    sizes: Sizes,
+    options: ScanOptions,
+    *,
+    needed: Mapping[Place, bool] | None = None,
+) -> Any:
+    """An RDD of what `task` makes of every split; of those in `needed` only what is needed."""
     context = spark.sparkContext
     local = [(number, source) for number, (source, remote) in enumerate(inputs) if not remote]
     remote = [(number, source) for number, (source, remote) in enumerate(inputs) if remote]
+    splits = splits_of(local, context.defaultParallelism, sizes) if local else []
+    if needed is not None:
+        splits, remote = _still_needed(splits, remote, needed)
     found = []
-    if local:
-        splits = splits_of(local, context.defaultParallelism, sizes)
+    if splits:
         found.append(context.parallelize(splits, min(len(splits), 20_000)).flatMap(_Local(task, options)))
     lines = [one for one in remote if one[1].kind in LINE_KINDS]
     for some in _grouped(lines, {source.path: (source.kind, source.layout, source.form) for _, source in lines}):
@@ -172,6 +182,18 @@ def blocks_of(spark: Any, inputs: Sequence[tuple[Source, bool]], task: Task, siz
         paths = ",".join(as_written(source.path) for _, source in others.values())
         found.append(context.binaryFiles(paths).flatMap(_Whole(task, others, options)))
     return context.union(found) if found else context.parallelize([], 1)
+
+
+def _still_needed(
+    splits: list[Split], remote: list[tuple[int, Source]], needed: Mapping[Place, bool]
+) -> tuple[list[Split], list[tuple[int, Source]]]:
+    """The splits and files that have to be read again. Inputs may be cut up otherwise than they were (by other
+    parallelism): then all their splits are."""
+    here, there = {split.place[0] for split in splits}, {number for number, _ in remote}
+    if {split.place for split in splits} == {place for place in needed if place[0] in here}:
+        splits = [split for split in splits if needed[split.place]]
+    of_files = {number: [wanted for place, wanted in needed.items() if place[0] == number] for number in there}
+    return splits, [one for one in remote if not of_files[one[0]] or any(of_files[one[0]])]
 
 
 def _grouped(sources: Sequence[tuple[int, Source]], keys: Mapping[str, Hashable]) -> Iterable[list[tuple[int, Source]]]:

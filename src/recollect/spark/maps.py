@@ -123,9 +123,12 @@ def in_ranges(
     sizes: Sizes,
     depth: Callable[[int], int],
     progress: ProgressCallback | None = None,
+    *,
+    borders: list[bytes] | None = None,
+    done: Iterable[int] = (),
 ) -> Ranged:
     """Read maps and bring together what belongs to a range of hosts. `depth` says how deep borders may lie, given the
-    depth of the widest wildcard."""
+    depth of the widest wildcard; `borders` are those of an earlier run, of whose ranges some are `done`."""
     from pyspark import StorageLevel
 
     from recollect.spark.notes import notes
@@ -135,11 +138,12 @@ def in_ranges(
     with progress_of(spark, "reading", progress):
         blocks._jrdd.count()
     found: dict[Any, MapNote] = told.value
-    deep = depth(min((note.widest for note in found.values()), default=DOMAIN))
-    size = sum(note.size for note in found.values())
-    ranges = exchange.ranges_for(size, spark.sparkContext.defaultParallelism, sizes) if deep else 1
-    borders = borders_between(((key, 1) for note in found.values() for key in note.keys), ranges, deep)
-    texts = blocks.flatMap(_Cut(borders)).partitionBy(len(borders) + 1, exchange.itself)
+    if borders is None:
+        deep = depth(min((note.widest for note in found.values()), default=DOMAIN))
+        size = sum(note.size for note in found.values())
+        ranges = exchange.ranges_for(size, spark.sparkContext.defaultParallelism, sizes) if deep else 1
+        borders = borders_between(((key, 1) for note in found.values() for key in note.keys), ranges, deep)
+    texts = blocks.flatMap(_Cut(borders, frozenset(done))).partitionBy(len(borders) + 1, exchange.itself)
     return Ranged(texts, borders, found, blocks)
 
 
@@ -274,9 +278,10 @@ def _widest(text: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Cuts sorted lines at borders."""
+    """Cuts sorted lines at borders, and leaves out ranges that are done."""
 
     borders: list[bytes]
+    done: frozenset[int]
 
     def __call__(self, block: tuple[int, bytes]) -> Iterator[tuple[int, tuple[int, bytes]]]:
         number, text = block
@@ -286,10 +291,10 @@ class _Cut:
         at = 0
         for index, border in enumerate(self.borders):
             end = _first_not_below(lines, border, at)
-            if end > at:
+            if end > at and index not in self.done:
                 yield index, (number, b"".join(lines[at:end]))
             at = end
-        if at < len(lines):
+        if at < len(lines) and len(self.borders) not in self.done:
             yield len(self.borders), (number, b"".join(lines[at:]))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,16 @@ from recollect.profiles.maps.merge import MergeOptions, MergeResult, merge_maps
 from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
 from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.spark.exchange import Sizes
+from recollect.spark.mapplan import MapPlan, identity_of_maps, unfinished
 from recollect.spark.maps import find_maps, in_ranges, plain_header, spooled, without_header
-from recollect.spark.parts import Range, assemble, in_chunks
+from recollect.spark.notes import Range
+from recollect.spark.parts import assemble, in_chunks
 from recollect.spark.session import Cluster, progress_of, session
 from recollect.spark.targets import target_of
 
 MAX_PROBLEMS = 100
+# What is counted in each range and added up.
+_COUNTS = ("records", "keys", "duplicates", "voids_dropped", "conflicts")
 
 
 def merge(
@@ -59,35 +63,40 @@ def merge(
             disjoint=options.disjoint,
             style=options.style,
         )
-        place = target_of(spark, target, as_parts=parts or target.endswith("/"))
+        chosen = {name: value for name, value in asdict(options).items() if name not in ("updated_at", "temp_dir")}
+        identity = identity_of_maps(spark, "merge", chosen, maps)
+        place = target_of(spark, target, as_parts=parts or target.endswith("/"), identity=identity)
         stack.callback(place.discard)
-        ranged = in_ranges(spark, maps, sizes or Sizes(), lambda widest: widest, progress)
-        stack.callback(ranged.blocks.unpersist)
-        told = notes(spark)
-        names = tuple(one.name for one in maps)
-        headers = tuple(plain_header(one.header) for one in maps)
-        task = _MergeTask(names, headers, replace(options, style=header.style), told)
-        with progress_of(spark, "merging", progress):
-            place.receive(ranged.texts.mapPartitionsWithIndex(task))
-        done: dict[int, tuple[Range, MergeResult, list[Problem]]] = told.value
-        result = _total(len(maps), done, on_problem)
-        ranges = {number: found for number, (found, _, _) in done.items()}
+        plan, ranges = unfinished(place, progress)
+        if plan is None or not plan.is_done(ranges):
+            known = None if plan is None else plan.borders
+            ranged = in_ranges(
+                spark, maps, sizes or Sizes(), lambda widest: widest, progress, borders=known, done=ranges
+            )
+            stack.callback(ranged.blocks.unpersist)
+            if plan is None:
+                place.begin(MapPlan(ranged.borders, ranged.size).as_json())
+            told = notes(spark)
+            names = tuple(one.name for one in maps)
+            headers = tuple(plain_header(one.header) for one in maps)
+            task = _MergeTask(names, headers, replace(options, style=header.style), told, frozenset(ranges))
+            with progress_of(spark, "merging", progress):
+                place.receive(ranged.texts.mapPartitionsWithIndex(task), told)
+            ranges |= told.value
+        result = _total(len(maps), ranges, on_problem)
         assemble(place, with_keys(header, result.keys).encode(), ranges, {})
         return result
 
 
-def _total(maps: int, done: dict[int, tuple[Range, MergeResult, list[Problem]]], tell: OnProblem | None) -> MergeResult:
+def _total(maps: int, ranges: dict[int, Range], tell: OnProblem | None) -> MergeResult:
     total = MergeResult(maps)
-    for _, (_, one, problems) in sorted(done.items()):
-        for problem in problems:
+    for _, one in sorted(ranges.items()):
+        for problem in one.problems:
             if tell is None:
                 raise FormatError(problem.reason, where=problem.file, why=problem.excerpt)
             tell(problem)
-        total.records += one.records
-        total.keys += one.keys
-        total.duplicates += one.duplicates
-        total.voids_dropped += one.voids_dropped
-        total.conflicts += one.conflicts
+        for name, count in zip(_COUNTS, one.counts, strict=True):
+            setattr(total, name, getattr(total, name) + count)
     return total
 
 
@@ -99,17 +108,21 @@ class _MergeTask:
     headers: tuple[Header, ...]
     options: MergeOptions
     told: Any
+    done: frozenset[int]  # ranges that are finished
 
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
-        note, problems = Range(), list[Problem]()
+        return iter(()) if number in self.done else self._lines(number, pieces)
+
+    def _lines(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
+        note = Range()
         with spooled(pieces, self.headers) as files:
             merged = f"{files[0]}.merged"
             labels = dict(zip(files, self.names, strict=True))
 
             def tell(problem: Problem) -> None:
-                if len(problems) < MAX_PROBLEMS:
-                    # The line is that of the range, of which nobody knows; the text of the line is in the problem.
-                    problems.append(replace(problem, file=labels.get(problem.file, problem.file), line=None))
+                if len(note.problems) < MAX_PROBLEMS:
+                    # The number of the line is that in the range, which means nothing to a reader; its text does.
+                    note.problems.append(replace(problem, file=labels.get(problem.file, problem.file), line=None))
 
             result = merge_maps(files, merged, replace(self.options, temp_dir=None), on_problem=tell)
             with open_input(merged) as stream:
@@ -117,7 +130,8 @@ class _MergeTask:
                     note.saw(text)
                     yield text
         note.keys = result.keys
-        self.told.add({number: (note, result, problems)})
+        note.counts = [getattr(result, name) for name in _COUNTS]
+        self.told.add({number: note})
 
 
 def _body(texts: Iterable[bytes]) -> Iterator[bytes]:

@@ -12,30 +12,11 @@ names as bytes), one after the other, are the map, byte for byte. The manifest i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
-from recollect.spark.targets import Piece, Target
+from recollect.spark.notes import Range
+from recollect.spark.staging import Piece, Target
 
 CHUNK = 1 << 20
-
-
-@dataclass(slots=True)
-class Range:
-    """What a task wrote: keys, bytes, first and last key; and lines of keys that other tasks also have a share of."""
-
-    keys: int = 0
-    size: int = 0
-    first: bytes = b""
-    last: bytes = b""
-    captures: int = 0
-    uri_rs: int = 0
-    seams: list[bytes] = field(default_factory=list)
-
-    def saw(self, text: bytes) -> None:
-        """Take note of lines that are written."""
-        self.first = self.first or text.split(None, 1)[0]
-        self.last = text[text.rfind(b"\n", 0, -1) + 1 :].split(None, 1)[0]
-        self.size += len(text)
 
 
 def in_chunks(texts: Iterable[bytes]) -> Iterator[bytes]:

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from recollect.errors import UsageError
 from recollect.formats.detect import Kind, Source
-from recollect.model import Problem, ProgressCallback
+from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.decompose import DIMENSIONS, DecomposingSink
 from recollect.profiles.indexes.inspection import key_notes
 from recollect.profiles.indexes.options import ProfileOptions
 from recollect.profiles.indexes.policykeys import rekeying
 from recollect.profiles.indexes.profile import (
     ProfileResult,
+    Tally,
     as_cdxj,
     header_of,
     refuse_empty,
@@ -33,13 +34,16 @@ from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.select import Filter
 from recollect.profiles.indexes.sinks import Totals
 from recollect.profiles.indexes.sorting import SortingSink
-from recollect.spark import exchange
 from recollect.spark.exchange import Border, Sizes
 from recollect.spark.inputs import find_inputs
-from recollect.spark.parts import Range, assemble, in_chunks, pieces_of
+from recollect.spark.localtarget import LocalTarget
+from recollect.spark.notes import Range
+from recollect.spark.parts import assemble, in_chunks, pieces_of
 from recollect.spark.reading import Reading, reading, task_store
+from recollect.spark.readplan import Input, ReadPlan, identity_of_profile
 from recollect.spark.session import Cluster, progress_of, session
-from recollect.spark.targets import LocalTarget, Target, target_of
+from recollect.spark.staging import Target
+from recollect.spark.targets import target_of
 
 
 def profile(
@@ -87,32 +91,54 @@ class _Job:
         refuse_maps(sources)
         if as_parts and output in (None, "-"):
             raise UsageError("parts need a folder", hint="-o map/ writes map/part-00000.ukvs and so on")
-        target = target_of(spark, output or "-", as_parts=as_parts, temp_dir=options.temp_dir)
+        identity = identity_of_profile(spark, options, inputs)
+        target = target_of(spark, output or "-", as_parts=as_parts, temp_dir=options.temp_dir, identity=identity)
         try:
-            sinks, detect = Sinks(options), options.detect_language
-            with reading(spark, inputs, sinks, options.all_schemes, self._sizes, self._progress, detect) as read:
-                tally = read.tally(found, strict=options.strict)
-                tally.ignored += ignored
-                tally.notes += key_notes([source for source, remote in inputs if not remote])
-                totals, seams = self._write(read, target)
+            plan, ranges = self._written(inputs, target, lambda read: self._tally(read, inputs, found, ignored))
+            totals, seams = added_up(ranges, options)
+            tally = plan.tally
             refuse_empty(options, totals.captures, tally)
             header = header_of(options, sources, totals, tally)
             text = None
             if output is None:
                 assert isinstance(target, LocalTarget)
-                text = target.text(pieces_of(header.encode(), self._ranges.value, seams))
+                text = target.text(pieces_of(header.encode(), ranges, seams))
             else:
-                assemble(target, header.encode(), self._ranges.value, seams)
+                assemble(target, header.encode(), ranges, seams)
         finally:
             target.discard()
-        return ProfileResult(totals, tally, tuple(sources), header, output, text, False, read.size)
+        return ProfileResult(totals, tally, tuple(sources), header, output, text, False, plan.size)
 
-    def _write(self, read: Reading, target: Target) -> tuple[Totals, dict[int, tuple[bytes, int]]]:
-        borders = exchange.borders_of(read.places(), read.ranges)
-        task = RangeTask(self._options, self._ranges, borders, self._sizes.block)
-        with progress_of(self._spark, "writing", self._progress):
-            target.receive(read.cut(borders).mapPartitionsWithIndex(task))
-        return added_up(self._ranges.value, self._options)
+    def _tally(
+        self, read: Reading, inputs: Sequence[Input], found: Sequence[Problem], ignored: Sequence[Problem]
+    ) -> Tally:
+        tally = read.tally(found, strict=self._options.strict)
+        tally.ignored += ignored
+        tally.notes += key_notes([source for source, remote in inputs if not remote])
+        return tally
+
+    def _written(
+        self, inputs: Sequence[Input], target: Target, tally_of: Callable[[Reading], Tally]
+    ) -> tuple[ReadPlan, dict[int, Range]]:
+        """Write the ranges that no earlier run has finished; returns all of them, and what was read."""
+        earlier = target.earlier()
+        plan = None if earlier is None else ReadPlan.of_json(earlier.state)
+        done = {} if earlier is None or plan is None else earlier.ranges
+        if plan is not None and len(done) > len(plan.borders):
+            return plan, done
+        if self._progress is not None and plan is not None:
+            self._progress(Progress("going on from finished parts", len(done), len(plan.borders) + 1, "parts"))
+        needed = None if plan is None else plan.needed(done)
+        options = self._options
+        how = (Sinks(options), options.all_schemes, self._sizes, self._progress, options.detect_language)
+        with reading(self._spark, inputs, *how, needed=needed) as read:
+            if plan is None:
+                plan = ReadPlan.of(read, tally_of(read))
+                target.begin(plan.as_json())
+            task = RangeTask(self._options, self._ranges, plan.borders, self._sizes.block, frozenset(done))
+            with progress_of(self._spark, "writing", self._progress):
+                target.receive(read.cut(plan.borders, done).mapPartitionsWithIndex(task), self._ranges)
+        return plan, done | self._ranges.value
 
 
 def refuse_maps(sources: Sequence[Source]) -> None:
@@ -148,8 +174,12 @@ class RangeTask:
     notes: Any
     borders: list[Border]
     block: int
+    done: frozenset[int] = frozenset()  # ranges that are finished
 
     def __call__(self, number: int, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
+        return iter(()) if number in self.done else self._lines(number, pieces)
+
+    def _lines(self, number: int, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
         note = Range()
         sink, store = Sinks(self.options)(self.block)
         with closing(sink):

@@ -7,7 +7,7 @@ lines are numbered as if one process had read all; samples say where the records
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -21,7 +21,7 @@ from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions, bad_input
 from recollect.profiles.indexes.sorting import SortingSink
 from recollect.spark import exchange
-from recollect.spark.exchange import Border, Sample, Sizes
+from recollect.spark.exchange import Border, Sample, Sizes, first_of, last_of
 from recollect.spark.inputs import Place, blocks_of
 from recollect.spark.notes import notes, packed
 from recollect.spark.session import progress_of
@@ -45,6 +45,8 @@ class SplitNote:
 
     sample: Sample
     size: int = 0
+    first: Border = (b"", b"")
+    last: Border = (b"", b"")
     tally: Tally = field(default_factory=Tally)
     counts: bytes = b""
 
@@ -71,11 +73,14 @@ class ScanTask:
                     note.tally.filtered.update(result.dropped)
                     note.tally.saw(result.first_time, result.last_time)
                     sink.take(result)
-            for block in store.merged():
-                if len(block):
-                    note.size += len(block)
-                    note.sample.add(block)
-                    yield block.tobytes()
+            block = None
+            for block in filter(len, store.merged()):
+                note.first = note.first if note.size else first_of(block)
+                note.size += len(block)
+                note.sample.add(block)
+                yield block.tobytes()
+            if block is not None:
+                note.last = last_of(block)
             note.counts = packed(getattr(sink, "counts", None))
         self.notes.add({place: note})
 
@@ -85,9 +90,10 @@ class _CutTask:
     """Cuts blocks at the borders."""
 
     borders: list[Border]
+    done: frozenset[int]
 
     def __call__(self, blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-        return exchange.cut(blocks, self.borders)
+        return (piece for piece in exchange.cut(blocks, self.borders) if piece[0] not in self.done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +131,10 @@ class Reading:
             for place in note.sample.places:
                 yield place, note.sample.weight
 
-    def cut(self, borders: list[Border]) -> Any:
-        """The blocks brought to the partitions of their ranges: an RDD of (range, block)."""
-        return self.blocks.mapPartitions(_CutTask(borders)).partitionBy(len(borders) + 1, exchange.itself)
+    def cut(self, borders: list[Border], done: Iterable[int] = ()) -> Any:
+        """An RDD of (range, block): blocks brought to the partitions of their ranges, without ranges that are done."""
+        task = _CutTask(borders, frozenset(done))
+        return self.blocks.mapPartitions(task).partitionBy(len(borders) + 1, exchange.itself)
 
 
 @contextmanager
@@ -139,15 +146,18 @@ def reading(
     sizes: Sizes,
     progress: ProgressCallback | None,
     detect_language: str = "",
+    *,
+    needed: Mapping[Place, bool] | None = None,
 ) -> Iterator[Reading]:
-    """Read all inputs; what was read is on the workers' disks until the end of the body."""
+    """Read all inputs; what was read is on the workers' disks until the end of the body. Splits that an earlier reading
+    found, and that are not `needed`, are left out."""
     from pyspark import StorageLevel
 
     told = notes(spark)
     samples = max(8, exchange.SAMPLES // max(len(inputs), 1000))
     task = ScanTask(sinks, told, samples, sizes.block)
     how = ScanOptions(threads=1, all_schemes=all_schemes, detect_language=detect_language)
-    blocks = blocks_of(spark, inputs, task, sizes, how)
+    blocks = blocks_of(spark, inputs, task, sizes, how, needed=needed)
     blocks = blocks.persist(StorageLevel.DISK_ONLY)
     try:
         with progress_of(spark, "reading", progress):
