@@ -2,6 +2,7 @@
 
     make bench-accuracy                     real archives where ../shared/data is there, else generated ones
     make bench-accuracy ARGS=--generated    generated ones in any case
+    make bench-accuracy ARGS=--sets         only hashed sets against lines in clear, and the time of lookups in both
 
 For each archive the different lookups are split in halves by a fixed seed; logs are trained on one half, and every
 map is tested on the other. The truth is the uncompacted map. A held URI that any map misses ends the run with an error.
@@ -21,16 +22,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import mapdata
+from recollect.errors import BadURI
 from recollect.formats.containers import open_input
 from recollect.formats.logs import read_lookups
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import profile
-from recollect.profiles.maps.lookup import MementoMap, open_for_many
+from recollect.profiles.maps.bulk import bulk_lookup
+from recollect.profiles.maps.lookup import MementoMap, keys_of, open_for_many
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 SEED = 2019
 HELD_SAMPLE = 100_000
+TIMED, TIMED_ALONE = 100_000, 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,16 @@ class Archive:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--generated", action="store_true", help="only generated archives")
+    parser.add_argument("--sets", action="store_true", help="only hashed sets against lines in clear, by bytes")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
         room = Path(folder)
         if options.generated or not DATA.is_dir():
             print("generated archives" + ("" if options.generated else f" ({DATA} is not here)"))
             report(generated(room), room)
+            return
+        if options.sets:
+            report_sets(end_of_term(room), room)
             return
         wrong = report(end_of_term(room), room)
         judge(wrong)
@@ -149,22 +157,55 @@ def report_sets(archive: Archive, room: Path) -> None:
         of_all = [found.answer == "yes" for found in full.lookup_many(everything)]
         of_test = [found.answer == "yes" for found in full.lookup_many(archive.test)]
     print(
-        f"\n{archive.name}: by bytes, compressed\n{'method':<24}{'bytes':>10}{'right':>10}{'wrong':>10}{'seconds':>9}"
+        f"\n{archive.name}: by bytes, compressed\n"
+        f"{'method':<24}{'bytes':>10}{'right':>10}{'wrong':>10}{'seconds':>9}{'forecast':>10}"
     )
-    small = room / "small.ukvs.zst"
-    compact_by_budget(archive.full, small, Budget(max_cost=0.01), lookups=read_lookups(archive.train))
-    today = small.stat().st_size
+    both = room / "clear.ukvs.zst", room / "sets.ukvs.zst"
+    compact_by_budget(archive.full, both[0], Budget(max_cost=0.01), lookups=read_lookups(archive.train))
+    today = both[0].stat().st_size
     for size, log in ((326_000, None), (600_000, None), (today, archive.train)):
-        for sets in (False, True):
+        for sets, small in enumerate(both):
             started = time.monotonic()
             lookups = read_lookups(log) if log else None
-            compact_by_budget(archive.full, small, Budget(max_bytes=size, sets=sets), lookups=lookups)
+            done = compact_by_budget(archive.full, small, Budget(max_bytes=size, sets=bool(sets)), lookups=lookups)
             seconds = time.monotonic() - started
             truth, asked = (of_test, archive.test) if log else (of_all, everything)
             wrong = check(archive, small, truth, asked)
             name = f"{'sets' if sets else 'clear'}, {'log' if log else 'prior'}"
             right = 1 - wrong / len(truth)
-            print(f"{name:<24}{small.stat().st_size:>10,}{right:>10.2%}{wrong:>10,}{seconds:>9.1f}", flush=True)
+            print(f"{name:<24}{small.stat().st_size:>10,}{right:>10.2%}{wrong:>10,}{seconds:>9.1f}", end="")
+            print(f"{1 - done.expected_wrong:>10.2%}" if log else f"{'':>10}", flush=True)
+        compare_lookups(both, archive.test)
+
+
+def compare_lookups(maps: tuple[Path, Path], uris: list[str]) -> None:
+    """CPU time of lookups in a map in clear and in one with sets, in turns; the best of five rounds counts."""
+    surts = [keys[0].decode() for uri in uris[:TIMED] if (keys := keys_of_any(uri))]
+    text = "\n".join(surts).encode() + b"\n"
+    best: dict[tuple[str, int], float] = {}
+    opened = [open_for_many(path) for path in maps]
+    for _ in range(5):
+        for number, one in enumerate(opened):
+            assert isinstance(one, MementoMap)
+            started = time.process_time()
+            for surt in surts[:TIMED_ALONE]:
+                one.lookup(surt)
+            alone = (time.process_time() - started) / len(surts[:TIMED_ALONE])
+            started = time.process_time()
+            list(bulk_lookup(one, [text], threads=1))
+            listed = (time.process_time() - started) / len(surts)
+            for way, seconds in (("one by one", alone), ("as a list", listed)):
+                best[way, number] = min(best.get((way, number), seconds), seconds)
+    for way in ("one by one", "as a list"):
+        clear, sets = best[way, 0] * 1e6, best[way, 1] * 1e6
+        print(f"  lookups {way}: clear {clear:.2f} µs, sets {sets:.2f} µs, {sets / clear:.2f} times (goal 2 or less)")
+
+
+def keys_of_any(uri: str) -> list[bytes]:
+    try:
+        return keys_of(uri)
+    except BadURI:
+        return []
 
 
 def check(archive: Archive, small: Path, truth: list[bool], asked: list[str] | None = None) -> int:

@@ -88,11 +88,33 @@ cdef Order _order(const Text *text, Py_ssize_t at, const Wanted *wanted, Py_ssiz
     return order
 
 
+cdef Py_ssize_t _block_before(Bytes data, Py_ssize_t at, Py_ssize_t floor) noexcept nogil:
+    """The last place up to `at`, in steps of 64, before which a block has a newline, or is cut by `floor`."""
+    cdef unsigned char found
+    cdef Bytes block
+    cdef int i
+    while at - 64 >= floor:
+        block = data + at - 64
+        found = 0
+        for i in range(64):  # without a branch, so that compilers vectorise it
+            found |= block[i] == c"\n"
+        if found:
+            break
+        at -= 64
+    return at
+
+
 cdef Py_ssize_t _line_start(Bytes data, Py_ssize_t at, Py_ssize_t floor) noexcept nogil:
-    """The start of the line that holds `at`, or `floor`."""
+    """The start of the line that holds `at`, or `floor`. Nearly all lines are short, but one with a hashed set has
+    tens of kilobytes: after four words without its start, blocks of 64 bytes are passed over."""
     cdef uint64_t word, zeros
     cdef uint64_t lows = 0x7F7F7F7F7F7F7F7F
+    cdef Py_ssize_t near = at - 32
     while at - 8 >= floor:
+        if at == near:
+            at = _block_before(data, at, floor)
+            if at - 8 < floor:
+                break
         word = word_at(data + at - 8) ^ <uint64_t>0x0A0A0A0A0A0A0A0A
         zeros = ~(((word & lows) + lows) | word | lows)
         if zeros:

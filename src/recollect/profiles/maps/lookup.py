@@ -43,6 +43,7 @@ from recollect.uris.keys import encode_query
 Answer = Literal["yes", "no", "unknown"]
 BATCH = 1 << 14
 KNOWN_SETS = 1 << 10
+_FREQUENCY = 64  # bytes, which hold any frequency and the space around it
 
 # URIs and SURTs as nearly all are, of which the other spellings are known without asking `spellings`.
 _PLAIN_URI = re.compile(
@@ -167,7 +168,7 @@ class MementoMap:
 
     def _judge(self, uri: str, asked: bytes, key: bytes, lines: Sequence[bytes], at: Period | None) -> Lookup:
         if self._columns and at is None:
-            frequency = Frequency.parse(lines[0].split(None, 2)[1])
+            frequency = Frequency.parse(_second_token(lines[0], len(key)))
         else:
             records = [parse_line(line, self.header) for line in lines]
             frequency = self._in_period(records, at) if at is not None else whole_of(records)
@@ -207,6 +208,12 @@ def _port_of(key: bytes) -> bytes:
     """The port of a key or wildcard; empty if it has none."""
     host = key.partition(b")")[0].removesuffix(b",*")
     return host[host.rfind(b"]") + 1 :].partition(b":")[2]
+
+
+def _second_token(line: bytes, first: int) -> bytes:
+    """The token after the first one, which has at least `first` bytes; a line with a set is not copied as a whole."""
+    head = line[: first + _FREQUENCY].split(None, 2)
+    return head[1] if len(head) == 3 or len(line) <= first + _FREQUENCY else line.split(None, 2)[1]
 
 
 def keys_of(uri: str, policy: str = "") -> list[bytes]:

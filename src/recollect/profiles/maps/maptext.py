@@ -4,7 +4,8 @@ Hides: where lines are. All three find the deciding line of a key among its look
 search itself. `find` gives (deciding key, its lines) or None; lines are several only where a map has more key columns
 than one.
 
-Memory: nothing of a mapped file is loaded; of a compressed one a few blocks of text are kept.
+Memory: of a mapped file only lines with hashed sets are kept, up to `KEPT_LINES` bytes; of a compressed one a few
+blocks of text.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ if TYPE_CHECKING:  # a search for one URI needs no NumPy, which takes as long to
 
 Hit = tuple[bytes, list[bytes]]
 KNOWN_WILDCARDS = 1 << 12
+LONG_LINE = 1 << 10  # bytes from which on a line is kept after it was read; lines with sets have up to 80 kB
+KEPT_LINES = 1 << 24  # bytes of kept lines
 CHECKED_WHOLE = 1 << 24  # bytes; takes some 20 ms
 CHECKED_PACKED = 1 << 20  # bytes of a compressed file, ten times as much text; takes some 50 ms
 SAMPLES, SAMPLE_LINES = 256, 64
@@ -109,6 +112,8 @@ class MappedText:
         self.stop = len(self.data)
         self._search = MapSearch(data, plain.start)
         self._sets: dict[int, tuple[int, list[HashedSet]]] = {}
+        self._kept: dict[int, Hit] = {}
+        self._kept_bytes = 0
 
     def looks_sorted(self) -> bool:
         """Whether keys rise: all of a small map, samples of a large one. A search in disorder would miss things."""
@@ -184,6 +189,8 @@ class MappedText:
 
     def hit_at(self, at: int) -> Hit:
         """The key of the record at a position, and its lines."""
+        if kept := self._kept.get(at):
+            return kept
         line, after = self._line(at)
         key = line.split(None, 1)[0]
         lines = [line]
@@ -193,7 +200,17 @@ class MappedText:
                 if line.split(None, 1)[:1] != [key]:
                     break
                 lines.append(line)
+        elif len(line) >= LONG_LINE:
+            self._keep(at, (key, lines))
         return key, lines
+
+    def _keep(self, at: int, hit: Hit) -> None:
+        """Keep a long line, which takes longer to copy than all the rest of a lookup."""
+        self._kept_bytes += len(hit[1][0])
+        if self._kept_bytes > KEPT_LINES:
+            self._kept = {}
+            self._kept_bytes = len(hit[1][0])
+        self._kept[at] = hit
 
     def _line(self, at: int) -> tuple[bytes, int]:
         """The line at a position, and where the next one begins."""
