@@ -40,7 +40,7 @@ class Earlier:
 
 
 def identity_of(work: str, options: Mapping[str, object], inputs: Sequence[Stamp]) -> str:
-    """A name for work whose lines are the same whenever it is done; empty if a file cannot be told from a changed one.
+    """A name for work whose lines are the same whenever it is done; empty if the size of a file is unknown.
     Options must be plain values."""
     if any(size < 0 for _, size, _ in inputs):
         return ""
