@@ -120,7 +120,7 @@ def test_what_is_no_address_is_told_kindly(page: sync_api.Page, base: str) -> No
         page.goto(base + "/")
         page.get_by_label("Address of a page").fill(typed)
         page.get_by_role("button", name="Find captures").click()
-        assert page.get_by_role("heading", name="That is no address of a page").is_visible()
+        assert page.get_by_role("heading", name="Not the address of a page").is_visible()
         assert page.get_by_label("Address of a page").input_value() == typed
 
 

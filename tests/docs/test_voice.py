@@ -20,8 +20,6 @@ PACKAGE = ROOT / "src" / "recollect"
 SOURCES = sorted(
     path for suffix in ("py", "pyi", "pyx", "pxd", "html", "js", "css", "toml") for path in PACKAGE.rglob(f"*.{suffix}")
 )
-# What has yet to be rewritten. This list only becomes shorter.
-NOT_YET = frozenset((Path(__file__).parent / "not_yet.txt").read_text(encoding="utf-8").split())
 # After "is no": not a comparison (no longer, no deeper than).
 _NO_NOUN = r"(?!longer|more|less|other|one\b|\w+er than)[a-z]"
 
@@ -79,18 +77,18 @@ def test_help_uses_the_words_of_the_glossary(name: str) -> None:
     for one in (command, *(command.commands.values() if isinstance(command, click.Group) else ())):
         helps = [parameter.help for parameter in one.params if isinstance(parameter, click.Option)]
         wrong += [fault for text in (one.help, one.short_help, one.epilog, *helps) for fault in faults(text or "")]
-    assert wrong == [] or "docs/reference/cli.md" in NOT_YET
+    assert wrong == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_pages_use_the_words_of_the_glossary(page: Path) -> None:
-    assert _name(page) in NOT_YET or list(faults(page.read_text(encoding="utf-8"))) == []
+    assert list(faults(page.read_text(encoding="utf-8"))) == []
 
 
 @pytest.mark.parametrize("room", sorted({path.relative_to(PACKAGE).parts[0] for path in SOURCES}))
 def test_source_uses_the_words_of_the_glossary(room: str) -> None:
     """Messages, pages, docstrings and comments."""
-    files = [path for path in SOURCES if path.relative_to(PACKAGE).parts[0] == room and _name(path) not in NOT_YET]
+    files = [path for path in SOURCES if path.relative_to(PACKAGE).parts[0] == room]
     assert [f"{_name(path)}, {fault}" for path in files for fault in faults(path.read_text(encoding="utf-8"))] == []
 
 

@@ -256,7 +256,7 @@ def test_an_answer_we_cannot_digest_hurts_only_its_archive(monkeypatch: pytest.M
             for on_outcome in (None, lambda outcome: told.append(outcome.archive)):
                 got = await service.timemaps(Lookup(URI, on_outcome=on_outcome))
                 assert len(got.mementos) == 1
-                assert [(o.archive, o.error) for o in got.failed] == [("a", "our own fault")]
+                assert [(o.archive, o.error) for o in got.failed] == [("a", "internal error")]
             assert sorted(told) == ["a", "b"]
 
     run(main())
@@ -537,7 +537,7 @@ def test_answers_are_fresh_then_stale_then_gone(clock: list[float]) -> None:
             assert await ask() == ("partly", [1, 2]), "`none` lives shorter"
             clock[0] += 95
             assert (await ask())[0] == "stale"
-            assert len(servers["a"].requests) == 2, "asked for anew behind the answer"
+            assert len(servers["a"].requests) == 2, "requested again after the response"
             assert (await ask())[0] in ("hit", "partly")
             clock[0] += 500
             assert (await ask())[0] == "miss"
@@ -772,7 +772,7 @@ class Convinced:
         self.learned: list[tuple[str, bool, bool]] = []
 
     def evidence(self, uri_r: str) -> dict[str, Evidence]:
-        return {a: Evidence("no", Source.LEARNED, "chance 0.001", reason=Reason.UNLIKELY) for a in self.empty}
+        return {a: Evidence("no", Source.LEARNED, reason=Reason.UNLIKELY) for a in self.empty}
 
     def learn(self, uri_r: str, outcomes: Sequence[Outcome], *, extra: Collection[str] = ()) -> None:
         self.learned += [(o.archive, o.kind is OutcomeKind.MEMENTOS, o.archive in extra) for o in outcomes]

@@ -1,12 +1,12 @@
 """What archives answered, kept for a while: per resource one entry, in it one outcome per archive.
 
 Hides: lifetimes (mementos are fresh, then stale and asked for again after the answer; `none` lives shorter; errors are
-never kept), the bound on memory, and the store behind it (nothing, a SQLite file, Redis). Reading and writing the store
+never kept), the bound on memory, and the store below it (nothing, a SQLite file, Redis). Reading and writing the store
 never fails a request: a broken store is a missing cache, and says so in `problems`.
 
 Layout of a stored entry: JSON, compressed with zlib when larger than 1 kB, `{"v": 1, "outcomes": {ARCHIVE: {"at":
 seconds since 1970, "kind": ..., "moments": [...], "uris": [...], "requests": ..., "elapsed": ...}}}`. ARCHIVE is the id
-and a checksum of its address, so that an archive which moved is asked anew.
+and a checksum of its address, so that an archive that moved is asked again.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Store(Protocol):
 
 
 class Cache:
-    """Entries by URI-R: in memory the most recently used, behind it a store. One per process."""
+    """Entries by URI-R: the most recently used in memory, all in a store. One per process."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Decisions and outcomes in words and as JSON: one shape of each, for the server, the command line and the log."""
+"""Decisions and outcomes as text and as JSON, in one format for the server, the command line and the log."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
-from recollect.aggregator.routing import Decision, Reason
+from recollect.aggregator.routing import Decision, Reason, Source
 from recollect.quantities import format_duration
 
+# Sources that decide by a key; without one the key is null.
+_BY_KEY = frozenset({Source.MAP, Source.VOIDS, Source.FILTER})
 _WORDS = {
     Reason.NONE: "",
     Reason.HOLDS_NONE: "holds none",
@@ -17,44 +19,46 @@ _WORDS = {
     Reason.NOT_CHOSEN: "the request leaves it out",
     Reason.NOT_CACHED: "not in the cache",
     Reason.BEYOND_TARGET: "the wanted recall is reached without it",
-    Reason.SWITCHED_OFF: "an operator lets it rest",
+    Reason.SWITCHED_OFF: "switched off by the operator",
 }
 
 
 def reason_words(decision: Decision) -> str:
-    """Why an archive is skipped, in words; empty for one that is asked."""
+    """Why an archive is skipped, as text; empty for one that is asked."""
     rest = decision.rest
     if decision.reason is Reason.NOT_BEST:
         return f"only the best {decision.limit} are asked"
     if decision.reason is Reason.FAR_IN_TIME:
         return f"its captures are {format_duration(decision.gap)} or more away"
     if decision.reason is Reason.PAUSED and rest is not None:
-        return f"it asked us to wait {rest.seconds:.0f} s more"
+        return f"Retry-After: {rest.seconds:.0f} s left"
     if decision.reason is Reason.FAILING and rest is not None:
         return f"{rest.failures} failures ({rest.last_failure}), next try in {rest.seconds:.0f} s"
     return _WORDS[decision.reason]
 
 
 def why(decision: Decision) -> str:
-    """`map no key: holds none`: who said it, by which key and frequency, and what follows."""
+    """`map com,example,* 0: holds none`: the source of the decision, its key and frequency, and the reason."""
     said: str = decision.source.value
     if decision.key:
         said = f"{said} {decision.key}"
     if decision.frequency:
         said = f"{said} {decision.frequency}"
+    if decision.source is Source.LEARNED and decision.chance is not None:
+        said = f"{said} chance={decision.chance:.3g}"
     reason = reason_words(decision)
     return ": ".join(part for part in (said, reason) if part)
 
 
 def words(decision: Decision) -> str:
-    """`skip (map no key: holds none)`, for headers and people."""
+    """`skip (map: holds none)`, for headers and people."""
     verb = "ask" if decision.ask else "skip"
     said = why(decision)
     return f"{verb} ({said})" if said else verb
 
 
 def decision_json(decision: Decision) -> dict[str, Any]:
-    """The shape of a decision; empty fields are left out. `code` is the reason as an enumeration, `reason` in words;
+    """The shape of a decision; empty fields are left out. `code` is the reason as an enumeration, `reason` as text;
     `chance` the probability that the archive holds the URI, `sources` where that comes from."""
     told: dict[str, Any] = {"id": decision.archive, "decision": "ask" if decision.ask else "skip"}
     fields = {
@@ -65,6 +69,8 @@ def decision_json(decision: Decision) -> dict[str, Any]:
         "reason": reason_words(decision),
     }
     told |= {name: value for name, value in fields.items() if value}
+    if decision.source in _BY_KEY and not decision.key:
+        told["key"] = None
     if decision.ask:
         told["expected"] = round(decision.expected, 4)
     if decision.chance is not None:
@@ -99,7 +105,7 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """What went wrong, in words; empty if nothing did."""
+    """What failed, as text; empty if nothing did."""
     if outcome.kind is OutcomeKind.ERROR:
         return f"{outcome.error}: {outcome.why}" if outcome.why else outcome.error
     return f"incomplete: {outcome.partial}" if outcome.partial else ""

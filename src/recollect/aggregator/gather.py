@@ -100,7 +100,7 @@ def _fault(archive: Archive, error: BaseException) -> Outcome:
     if not isinstance(error, UNREADABLE):
         raise error
     log.error("reading the answer of %s failed", archive.id, exc_info=error)
-    return Outcome(archive.id, OutcomeKind.ERROR, failure=Failure.OUR_FAULT, why=type(error).__name__)
+    return Outcome(archive.id, OutcomeKind.ERROR, failure=Failure.INTERNAL, why=type(error).__name__)
 
 
 def merged(outcomes: Sequence[Outcome]) -> Mementos:

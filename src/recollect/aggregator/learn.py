@@ -138,10 +138,10 @@ class Learned:
             if lookups < WARM:
                 continue
             skip = no and self._chance() >= self._explore
-            key = f"chance {chance:.3g}"
+
             answer: Answer = "no" if skip else "unknown"
             said[archive] = Evidence(
-                *(answer, Source.LEARNED, key, "", chance, Reason.UNLIKELY, chance, (Source.LEARNED,)),
+                *(answer, Source.LEARNED, "", "", chance, Reason.UNLIKELY, chance, (Source.LEARNED,)),
                 explored=no and not skip,
             )
         return said

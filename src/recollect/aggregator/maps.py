@@ -36,7 +36,7 @@ _NAME = re.compile(
 )
 _CHECKED_WHOLE = 64 * 10**6
 _FIRST_RECORDS = 20_000
-# Faults that may hide a held URI from a lookup; others, such as an empty line, harm nobody.
+# Errors that may hide a held URI from a lookup; others, such as an empty line, have no effect.
 _FATAL = frozenset(
     {
         *("bad-frequency", "bad-key", "bad-quotes", "damaged", "empty-file", "literal-star", "unsorted"),
@@ -208,7 +208,7 @@ def _opened(found: FoundMap) -> ArchiveMap:
     text = holdings.text if isinstance(holdings, MementoMap) and plain else None
     if is_sample(header):
         return _opened_sample(found, holdings)
-    nothing = Evidence("unknown", source) if voids else Evidence("no", source, "no key")
+    nothing = Evidence("unknown", source) if voids else Evidence("no", source)
     times = text is not None and source is Source.MAP
     return ArchiveMap(found.archive, source, holdings, str(path), nothing, text, tells_times=times)
 

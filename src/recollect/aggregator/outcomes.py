@@ -32,15 +32,15 @@ class Failure(StrEnum):
     REFUSED = "refused"
     OTHER = "error"
     STATUS = "status"
-    """The archive answered with a status that is no answer; `Outcome.status` has it."""
+    """The archive answered with an unexpected status; `Outcome.status` has it."""
     REDIRECT = "redirect"
     """A TimeGate's redirects lead to no memento."""
     NOT_A_TIMEMAP = "not a TimeMap"
     PAGES = "pages failed"
-    OUR_FAULT = "our own fault"
+    INTERNAL = "internal error"
 
 
-# What speaks against the archive itself. A refusal or a full queue is ours, a page in HTML is its usual way.
+# Failures that count against the archive. A refusal or a full queue is local, an HTML page is usual for some archives.
 _HARMFUL = frozenset(
     {Failure.TIMEOUT, Failure.UNREACHABLE, Failure.BAD_ANSWER, Failure.TOO_BIG, Failure.PAGES},
 )

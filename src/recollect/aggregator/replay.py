@@ -109,7 +109,7 @@ def read_log(
         for line, entry in lines_with_entries(stream, str(path), form, on_problem):
             told = json.loads(line) if line.startswith("{") else {}
             if told.get("endpoint") == "route":
-                continue  # it asked nobody
+                continue  # it sent no requests
             held, times = told.get("archives"), told.get("times")
             lookup = Logged(
                 entry.uri,

@@ -1,4 +1,4 @@
-"""Whom to ask for a URI, and why: pure decisions over evidence.
+"""Which archives to ask for a URI, and why: pure decisions over evidence.
 
 Hides: how maps, voids, filters, rules, learned usage and a caller's choice are weighed. Evidence in, decisions out; no
 clock, no network, so that every decision can be explained, tested and replayed. `explain` makes words of them.

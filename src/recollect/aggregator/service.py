@@ -1,8 +1,8 @@
 """The aggregator: one resource in, one answer out.
 
-Hides: the order of things. Cache, then routing, then the breakers' and the archives' own wish to rest, then gathering
-within one deadline; afterwards the cache, the breakers and the learner are told. Lookups of one resource at one time
-share one gathering; if the last of those who wait goes away, the gathering is cancelled.
+Hides: the order of steps. Cache, then routing, then breakers and Retry-After pauses, then gathering within one
+deadline; then the outcomes go to the cache, the breakers and the learner. Lookups of one resource at one time share one
+gathering; if the last of those who wait goes away, the gathering is cancelled.
 
 The archives and their maps are one frozen `World`, replaced as a whole on reload; a lookup keeps the one it began with.
 """
@@ -188,7 +188,7 @@ class Aggregator:
         at: datetime | None = None,
         page: str = "",
     ) -> tuple[Decision, ...]:
-        """Whom a lookup would ask now, and why; sends nothing. `at` is the datetime a TimeGate is asked for, `page` the
+        """Which archives a lookup asks, and why. `at` is the datetime a TimeGate is asked for, `page` the
         URI-R of the page that embeds the resource."""
         world = self.world
         candidates = world.usual_candidates if chosen is None else list(world.candidates.values())
@@ -546,7 +546,7 @@ class Aggregator:
             self.cache.remember_answer(answer.uri_r, entry, (until, world, min(one.at for one in whole), answer))
 
     def _refresh(self, lookup: Lookup, archives: Sequence[Archive]) -> None:
-        """Ask for stale outcomes anew, behind the answer."""
+        """Request stale outcomes again, after the response."""
         if lookup.uri_r in self._refreshing or len(self._refreshing) >= _MOST_REFRESHING:
             return
 

@@ -110,7 +110,7 @@ def _open(path: str | Path) -> sqlite3.Connection:
 
 
 def _was_a_cache(path: Path) -> bool:
-    """Whether a file that is no database may be a damaged cache, and not something else that was named by mistake."""
+    """Whether a file that is not a database may be a damaged cache, and not another file that was named by mistake."""
     with path.open("rb") as file:
         return file.read(16) == b"SQLite format 3\0" or path.suffix in ("", ".cache", ".db", ".sqlite", ".sqlite3")
 

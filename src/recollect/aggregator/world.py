@@ -59,7 +59,7 @@ class World:
 
     @cached_property
     def candidates(self) -> dict[str, Candidate]:
-        """Everybody, as if nobody rested."""
+        """All archives, as if none was paused."""
         return {
             a.id: Candidate(a.id, USUAL_PROBABILITY if a.probability is None else a.probability)
             for a in self.archives

@@ -30,7 +30,7 @@ cdef enum:
     NO_MEMORY = 11
 
 
-cdef struct Open:  # what is known of an open node; of one that is no branch yet, `row` is its only record or -1
+cdef struct Open:  # what is known of an open node; before it is a branch, `row` is its only record or -1
     Py_ssize_t branch
     Py_ssize_t row
     Py_ssize_t length

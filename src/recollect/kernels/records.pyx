@@ -311,7 +311,7 @@ cdef class Runs:
             raise MemoryError
         if fits:
             for i in range(count):
-                # Runs without captures may have no key; it is of length -1 then and read by nobody.
+                # Runs without captures may have no key; its length is -1 then, and it is not read.
                 fits &= 0 <= surt_at[i] and 0 <= surt_length[i] <= size - surt_at[i]
                 fits &= 0 <= key_at[i] and -1 <= key_length[i] <= size - key_at[i]
                 self.runs[i] = Run(base + surt_at[i], base + key_at[i], surt_length[i], max(key_length[i], 0))

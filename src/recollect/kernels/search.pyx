@@ -579,7 +579,7 @@ def write_answers(
 ):
     """Write `line TAB answer TAB key TAB frequency` for each line; returns the bytes written.
 
-    `positions` are those of deciding lines, -1 for none (then the answer is `absent`), -2 for a line that is no URI;
+    `positions` are those of deciding lines, -1 for none (then the answer is `absent`), -2 for a line that is not a URI;
     `denied` marks those that the set of a line denies.
     `tally` counts the answers.
     """

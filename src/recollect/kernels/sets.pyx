@@ -139,7 +139,7 @@ cdef struct Equation:
 
 
 cdef inline Equation equation_of(uint64_t rows, int seed, int number, Py_ssize_t bits) noexcept nogil:
-    """Equation `number` of a key in a part of so many bits; `right` is what it must come to for a member."""
+    """Equation `number` of a key in a part of `size` bits; `right` is its value for a member."""
     cdef Equation equation
     cdef uint64_t golden = 0x9E3779B97F4A7C15
     cdef uint64_t other
@@ -221,7 +221,7 @@ def encode_set(
     const unsigned char[::1] bits not None,
     const signed char[::1] value not None,
 ):
-    """A set of members: names data[at:at + length] with a suffix, with so many bits, and values of gates (-1: none).
+    """A set of members: names data[at:at + length] with a suffix, their numbers of bits, and values of gates (-1: none).
 
     Returns (the number of parts, the bytes: two for each part, then the bits of all parts).
     """

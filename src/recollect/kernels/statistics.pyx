@@ -18,7 +18,7 @@ from recollect.kernels.words cimport Bytes, common_bytes, same_bytes
 cpdef enum:
     FIRST_YEAR = 1900
     YEARS = 300
-    # Deepest host that is told apart when counting keys of policies; policies know 1 to 5 and "any".
+    # Deepest host that is counted separately for keys of policies; policies know 1 to 5 and "any".
     POLICY_HOSTS = 8
     POLICY_PATHS = 6
 

@@ -1,4 +1,4 @@
-"""Encryption by age (age-encryption.org), so that anybody's `age` opens what was sealed.
+"""Encryption by age (age-encryption.org), so that any `age` program opens what was sealed.
 
 Hides: pyrage (MIT), imported when it is used.
 """

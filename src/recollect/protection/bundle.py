@@ -28,7 +28,7 @@ from recollect.protection.sealing import Options, blocks_for, manifest_text, sea
 from recollect.protection.site import Applied
 
 FORMAT = 1
-_SPARE = 4  # one spare block for so many listed paths
+_SPARE = 4  # one spare block for this number of listed paths
 _LEAST_SPARE = 16
 _LOOK_EVERY = 5.0
 _SCHEMA = """
@@ -136,7 +136,7 @@ def _read_only(path: Path) -> str:
 
 
 def check_format(db: sqlite3.Connection, path: Path) -> str:
-    """The style of the carriers; raises FormatError for a file that is no bundle."""
+    """The style of the carriers; raises FormatError for a file that is not a bundle."""
     try:
         meta = dict(db.execute("SELECT name, value FROM meta"))
     except sqlite3.DatabaseError as error:

@@ -77,7 +77,7 @@ def available(code: Code) -> bool:
 
 
 def best_code() -> Code:
-    """RaptorQ where its package is installed, our own code where it is not."""
+    """RaptorQ where its package is installed, else the built-in code."""
     return Code.RAPTORQ if available(Code.RAPTORQ) else Code.GF256
 
 
@@ -175,7 +175,7 @@ def _decode_raptorq(source: Bytes, shape: Geometry, missing: Sequence[int], bloc
 
 
 def _row(need: int, number: int) -> Bytes:
-    """The coefficients of block `number`, which is no source block."""
+    """The coefficients of block `number`, which is not a source block."""
     if number < 256:  # and need < 256, as need <= number
         return np.frombuffer(_cauchy_row(need, number), dtype=np.uint8)
     seed = b"recollect gf256 %d %d" % (need, number)

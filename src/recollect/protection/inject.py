@@ -131,7 +131,7 @@ class Injector:
             if len(self._held) - (self._place - self._held_at) <= _MOST_HELD:
                 end = min(end, self._place - self._held_at)
             else:
-                self._place = None  # so much text does not follow the end of a body
+                self._place = None  # this amount of text does not follow the end of a body
         out, self._held = self._held[:end], self._held[end:]
         self._held_at += end
         return out

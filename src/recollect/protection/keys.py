@@ -41,7 +41,7 @@ class SigningKey:
         return _private(self._seed).sign(message)
 
     def digest(self, message: bytes) -> bytes:
-        """A keyed digest: recognises content again without telling anybody else what it is."""
+        """A keyed digest: recognises content again without revealing it."""
         return hmac.new(self._seed, b"recollect content" + message, hashlib.sha256).digest()
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@
     app = ProtectASGI(app, "site.blocks")        Starlette: Middleware(ProtectASGI, blocks="site.blocks")
 
 Hides: the protocols. Everybody gets the same page (no cloaking). Responses stream; Content-Length, ETag and conditional
-requests stay right; HEAD has the headers of GET. What is no page (other types, encoded bodies, ranges, errors) passes
+requests stay right; HEAD has the headers of GET. Other responses (other types, encoded bodies, ranges, errors) pass
 unchanged. Compress after this middleware, not before it.
 """
 

@@ -31,7 +31,7 @@ class Coverage:
 
 
 def least_need(size: int, block_bytes: int) -> int:
-    """How many blocks of so many bytes an object fills (equation 26); one even for an empty object."""
+    """How many blocks of this size an object fills (equation 26); one even for an empty object."""
     return max(1, -(-size // block_bytes))
 
 
@@ -83,7 +83,7 @@ def chance_at_share(pages: int, enough: int, share: float) -> float:
 
 
 def surely_captured(pages: int, coverage: Coverage, certainty: float = CERTAINTY) -> int:
-    """The largest number of pages of which at least so many are captured with this certainty."""
+    """The largest number of captured pages that is reached with this certainty."""
     a, b = coverage.captured + 1, coverage.asked - coverage.captured + 1
     below = 0.0
     for count in range(pages + 1):
@@ -99,7 +99,7 @@ def need_for_coverage(pages: int, coverage: Coverage) -> int:
 
 
 def need_for_share(pages: int, share: float) -> int:
-    """A share of the pages as a number of blocks, never so many that the margin is not there."""
+    """A share of the pages as a number of blocks; always leaves the margin."""
     return max(1, min(ceil(share * pages - 1e-9), pages - MARGIN))
 
 

@@ -17,7 +17,7 @@ from recollect.protection.code import Code
 from recollect.protection.collect import newest_first
 from recollect.protection.keys import SigningKey
 
-PERIODS = 8  # after so many periods of rotation, numbers begin again: higher numbers cost more to make
+PERIODS = 8  # after this number of periods, block numbers start again: higher numbers cost more to make
 _SLACK = 10  # a version is kept while the wanted need differs by less than a tenth
 
 
@@ -30,7 +30,7 @@ class Content:
 
 
 def content_id(key: SigningKey, archive: bytes, how: str) -> str:
-    """The same files, packed and locked in the same way, have the same id; nobody else can compute it."""
+    """The same files, packed and locked in the same way, have the same id; only the owner of the key can compute it."""
     return key.digest(hashlib.sha256(archive).digest() + how.encode()).hex()[:16]
 
 

@@ -91,7 +91,7 @@ def spread(sizes: Sequence[int], own: int, need: int | float | None, growth: int
     share = need if need is not None else odds.DEFAULT_SHARE
     wanted = odds.need_for_share(own, share) if own else 1
     if wanted < least or not own:  # too few pages
-        if growth is None:  # a small share of pages that nobody limited must not make a vault of thousands
+        if growth is None:  # a small share of pages without a limit must not make a vault of thousands
             share = max(share, odds.DEFAULT_SHARE)
         return Spread(least, own, max(0, max(ceil(least / share), least + MARGIN) - own))
     return Spread(least if need is None and growth is not None else wanted, own, 0)

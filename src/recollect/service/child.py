@@ -271,7 +271,7 @@ def _bytes_of(folder: Path) -> int:
 
 
 def summary_of(report: Any, complete: bool, stopped: str) -> dict[str, Any]:
-    """What the person and the statistics are told of a finished recovery."""
+    """What the user and the statistics learn about a finished recovery."""
     from recollect.datetimes import format_iso
     from recollect.recovery.report import Report
 

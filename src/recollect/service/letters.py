@@ -15,7 +15,7 @@ from recollect.service.settings import DAY, DeskSettings
 
 _CONFIRM = """Hello{name},
 
-somebody, most likely you, asked us to bring this website back from web archives:
+we received a request, most likely from you, to recover this website from web archives:
 
     {uri}
 
@@ -44,7 +44,7 @@ we are sorry: the web archives we asked have nothing of
 
     {uri}
 
-Whom we asked, and what you can still try, is on this page:
+This page lists the archives that were asked, and what you can still try:
 
 {link}
 """
@@ -167,7 +167,7 @@ def _mail_uri(uri: str) -> str:
 
 def _to_operator(kind: Kind, job: Row | None, facts: Mapping[str, Any], base_url: str) -> tuple[str, str]:
     if kind is Kind.OPERATOR_TAKEDOWN:
-        return "Takedown request", f"Somebody asks to take a site down:\n\n{base_url}/admin/takedowns\n"
+        return "Takedown request", f"A request to take a site down has arrived:\n\n{base_url}/admin/takedowns\n"
     where = f"{base_url}/admin/jobs/{job['id']}" if job is not None else f"{base_url}/admin"
     reason = job["reason"] if job is not None else facts.get("reason", "")
     return "A recovery failed", f"A job failed after its last attempt:\n\n    {reason}\n\n{where}\n"

@@ -291,7 +291,7 @@ def rank_of(c: Connection, job: Job) -> int | None:
 
 
 def estimate_of(c: Connection, job: Job, now: float) -> dict[str, float] | None:
-    """Seconds of waiting and of working, as far as can be told: who is ahead, how long each takes, how many work."""
+    """Estimated seconds of waiting and of working: jobs ahead, duration of each, number of workers."""
     working = job.estimate if job.estimate is not None else TYPICAL_SECONDS
     if job.state in CLAIMED:
         waited = now - (job.started or now)

@@ -53,7 +53,7 @@ class NotAllowed(RecollectError):
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """Where to work, for whom, and as whom."""
+    """Working folder, address of the desk, and name of the worker."""
 
     desk: str
     token: str
@@ -271,7 +271,7 @@ class Work:
 
     async def _beat(self) -> None:
         while True:
-            # News are told at once, but not more often than once a second; without any, the heartbeat tells of life.
+            # Changes are reported at once, but at most once a second; without changes, the heartbeat reports.
             await asyncio.sleep(min(_NEWS, self._job["heartbeat"]))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), max(0.0, self._job["heartbeat"] - _NEWS))

@@ -56,7 +56,7 @@ def last_of(records: NDArray[np.uint8]) -> Border:
 
 @dataclass(slots=True)
 class Sample:
-    """Places in the order of records, one for every so many blocks; never more than `limit` places."""
+    """Places in the order of records, one for every N blocks; never more than `limit` places."""
 
     limit: int
     block: int
@@ -80,7 +80,7 @@ class Sample:
 
 
 def borders_of(samples: Iterable[tuple[Border, int]], ranges: int) -> list[Border]:
-    """Borders between so many ranges of like weight, or fewer."""
+    """Borders between this number of ranges of similar weight, or fewer."""
     ordered = sorted(samples)
     total = sum(weight for _, weight in ordered)
     borders: list[Border] = []
@@ -98,7 +98,7 @@ def borders_of(samples: Iterable[tuple[Border, int]], ranges: int) -> list[Borde
 
 
 def ranges_for(size: int, parallelism: int, sizes: Sizes) -> int:
-    """Into how many ranges so many bytes of records are cut."""
+    """Number of ranges for this number of bytes of records."""
     return max(1, -(-size // sizes.range), min(parallelism, -(-size // sizes.smallest_range)))
 
 

@@ -62,7 +62,7 @@ def find_inputs(
     asked: Asked | None = None,
     on_ignored: Callable[[Problem], None] | None = None,
 ) -> list[tuple[Source, bool]]:
-    """The sources behind names, each with whether Spark has to read it; what is told of others as in `find_sources`."""
+    """The sources of names, each with whether Spark has to read it; others are reported as in `find_sources`."""
     found: list[tuple[Source, bool]] = []
     for remote, some in groupby(names, key=is_url):
         if not remote:

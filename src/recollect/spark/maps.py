@@ -157,7 +157,7 @@ def border_at(key: bytes, depth: int) -> bytes:
 
 
 def borders_between(keys: Iterable[tuple[bytes, int]], ranges: int, depth: int) -> list[bytes]:
-    """Borders for so many ranges, or fewer, given keys with weights; none among IP addresses, which have no domain."""
+    """Borders for N ranges, or fewer, given keys with weights; none among IP addresses, which have no domain."""
     if ranges < 2:
         return []
     places = (((border_at(key, depth), b""), weight) for key, weight in keys if not _ADDRESS.match(key))
@@ -245,7 +245,7 @@ class _ReadTask:
                 yield text if text.endswith(b"\n") else text + b"\n"
 
     def noted(self, place: Any, texts: Iterator[bytes], first: bool) -> Iterator[tuple[int, bytes]]:
-        """The texts without header, each with the number of its map; the driver is told about them."""
+        """The texts without header, each with the number of its map; the driver keeps the numbers."""
         note = MapNote()
         for text in texts:
             if first:
@@ -262,7 +262,7 @@ class _ReadTask:
 
 
 def without_header(text: bytes) -> bytes:
-    """Lines from the first on that is no header."""
+    """Lines from the first one that is not a header."""
     at = 3 if text.startswith(b"\xef\xbb\xbf") else 0
     while at < len(text) and text[at : at + 1] in (b"!", b"@", b"#", b"\n", b"\r"):
         at = text.index(b"\n", at) + 1

@@ -39,7 +39,7 @@ _QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
-    # A copy of Spark's own state per session, which nobody here uses.
+    # A copy of Spark's state per session, which is not used here.
     "spark.sql.artifact.isolation.enabled": "false",
 }
 _LOOKING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"

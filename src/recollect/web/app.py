@@ -1,6 +1,6 @@
 """The aggregator over HTTP: one handler for every request.
 
-Hides: dispatch, methods, CORS, the rules for whom an endpoint is, and how an error becomes a reply. The endpoints of
+Hides: dispatch, methods, CORS, access rules of endpoints, and how an error becomes a response. The endpoints of
 lookups are in `lookups` and `replay`, those of the operator in `operator`.
 
 The URI-R stands in the path as the client sent it, so requests are dispatched by their raw target and never through a
@@ -58,7 +58,7 @@ class Context:
     reload: Callable[[], Awaitable[str]] | None = None
 
     def base(self, request: web.BaseRequest) -> str:
-        """Our own address as this client knows it."""
+        """The address of this server as the client knows it."""
         if self.settings.base_url:
             return self.settings.base_url.rstrip("/")
         host = request.headers.get("Host", "")
@@ -105,7 +105,7 @@ class App:
             context.metrics.disconnects += 1
             raise
         except ConnectionError:
-            # The client went away while we wrote, or a replay broke off: there is nobody left to tell.
+            # The client left during the response, or a replay ended early: no response can be sent.
             context.metrics.disconnects += 1
             if request.transport is not None:
                 request.transport.abort()
@@ -115,7 +115,7 @@ class App:
             status = response.status
         except Exception as error:  # one of the three edges: a fault of ours must not look like an answer
             log.exception("request failed: %s %s", request.method, request.raw_path[:500])
-            response, status = error_reply(500, f"our own fault: {type(error).__name__}", uri_r=seen.uri_r), 500
+            response, status = error_reply(500, f"internal error: {type(error).__name__}", uri_r=seen.uri_r), 500
         finally:
             seconds = loop.time() - started
             context.metrics.in_flight -= 1

@@ -1,8 +1,8 @@
 """The look of all pages: one style sheet and a few components, for the aggregator, the desk and what comes.
 
 Hides: markup. Components take plain values and escape them; only `Html` goes through as it is. Pages work without
-script, by keyboard, narrow, in print, in light and dark. The content policy allows nothing but our own files, so there
-is no inline style and no inline script.
+script, by keyboard, narrow, in print, in light and dark. The content policy allows only files of this server, so pages
+have no inline style and no inline script.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ and a Link header, errors too (section 4.5.3); a redirect of `/memento/` carries
 negotiate.
 
 No mementos is 404, if at least one archive answered (the reply names those that did not). If every archive asked
-failed, nobody knows: 502, or 504 when all were too late.
+failed, it is unknown: 502, or 504 when all were too late.
 """
 
 from __future__ import annotations

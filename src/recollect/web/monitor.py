@@ -1,7 +1,7 @@
-"""Events for those who watch the aggregator work, as server-sent events.
+"""Events of lookups for watchers, as server-sent events.
 
-Hides: the queues. Each watcher has its own, bounded; whoever reads too slowly loses events and is told how many. Nobody
-who watches can hold up a lookup: publishing never waits.
+Hides: the queues. Each watcher has its own, bounded queue; a slow reader loses events and gets the number of lost ones.
+A watcher cannot delay a lookup: publishing never waits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HEARTBEAT_SECONDS = 15.0
 
 
 class Monitor:
-    """Where lookups are told to watchers."""
+    """Sends events of lookups to watchers."""
 
     def __init__(self) -> None:
         self._queues: set[asyncio.Queue[bytes]] = set()
@@ -28,7 +28,7 @@ class Monitor:
         return len(self._queues)
 
     def publish(self, event: str, data: Any) -> None:
-        """Tell everybody; nobody is waited for."""
+        """Send an event to all watchers, without waiting."""
         if not self._queues:
             return
         message = to_event(event, data)

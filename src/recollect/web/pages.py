@@ -2,7 +2,7 @@
 
 Hides: HTML. Pages work without script; what script there is adds tooltips. They are sent in pieces, so that a reader
 sees who answered while others are still being waited for. Everything that came from outside is escaped, links lead to
-http(s) only, and the content policy allows nothing but our own style sheet and script.
+http(s) only, and the content policy allows only the style sheet and script of this server.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ async def page(context: Context, request: web.BaseRequest, rest: str, seen: Seen
     try:
         uri_r = seen.uri_r = clean_uri(typed.strip())
     except RecollectError as error:
-        return _page(400, problem_page("That is no address of a page", str(error), typed, root))
+        return _page(400, problem_page("Not the address of a page", str(error), typed, root))
     place = Place(base, uri_r)
     at = options.get("at", "")
     if _DATE.fullmatch(at):

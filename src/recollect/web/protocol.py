@@ -38,7 +38,7 @@ class Protocol(RequestHandler):
             status = 414 if line[:1] in ("/", b"/") or line[:4] in ("http", b"http") else 431
         if status >= 500:
             log.error("request failed", exc_info=exc)
-            words = "our own fault"
+            words = "internal error"
         else:
             words = {414: "the request line is too long", 431: "a header field is too long"}.get(
                 status, "not a request of HTTP/1.1"

@@ -3,7 +3,7 @@
 Hides: which header belongs to the capture and which to the archive that replays it; fail-over to the next closest
 memento when an archive cannot replay. Set-Cookie, the archive's own security policy and CORS headers never pass; a
 redirect that was captured leads to its memento here, not to the live web. The page is foreign, so it is sandboxed.
-Fields that are no fields (control characters, endless values) do not pass, and the length passes only if it is certain:
+Invalid header fields (control characters, endless values) do not pass, and the length passes only if it is certain:
 what a client or a proxy before us could frame otherwise than we do must not leave here.
 """
 

@@ -24,7 +24,7 @@ from recollect.web.target import TooLong
 
 SERVER = f"recollect/{__version__}"
 METHODS = "GET, HEAD, OPTIONS"
-# As MemGator's, and our own.
+# MemGator's headers, and those of this server.
 COMMON = {
     "Server": SERVER,
     "Vary": "prefer",
@@ -97,7 +97,7 @@ def error_reply(
         error["uri"] = uri_r
     if answer is not None:
         error["archives"] = archives_of(answer)
-    # Not indented: the answer to most lookups of the world's pages is that nobody holds them, and indenting is slow.
+    # Not indented: most responses are that no archive holds the page, and indenting is slow.
     return reply(status, json.dumps({"error": error}).encode() + b"\n", "application/json", headers)
 
 

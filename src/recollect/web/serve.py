@@ -33,7 +33,7 @@ _RunWorker = Callable[[int, Callable[[], None]], None]
 def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     """Serve until told to stop; returns the exit code. `on_ready` hears our address and the operator's token."""
     _allow_more_files()
-    world = load_world(settings)  # what cannot work must fail here, before anybody hears that we serve
+    world = load_world(settings)  # what cannot work must fail here, before the server accepts connections
     if settings.publish and not Path(settings.publish).is_dir():
         raise ResourceError("no folder of published maps", where=settings.publish, hint="recollect publish makes one")
     listener = bind(settings.host, settings.port)

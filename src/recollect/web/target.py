@@ -7,7 +7,7 @@ included, byte for byte. Nothing is decoded twice, `%2F` stays `%2F`. Three help
 - `http:/x`, as proxies that merge slashes send it, gets its slash back; without a scheme it is `http://`;
 - a query that begins with `archives=` and names archives we know is ours also behind a plain URI-R.
 
-Our own query parameters: `archives`, `from`, `to`, `page`, `url` (the URI-R itself, `/timemap/link?url=...`).
+Query parameters of this server: `archives`, `from`, `to`, `page`, `url` (the URI-R itself, `/timemap/link?url=...`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def parse_target(endpoint: str, rest: str, known_archives: Collection[str] = ())
 
 def page_of(referer: str, own_host: str = "") -> str:
     """The URI-R of the page that a Referer names: of a page replayed by us or by an archive (`/memento/2005/http://x/`)
-    the original, of our own other pages none, else the page itself."""
+    the original, of other pages of this server none, else the page itself."""
     scheme, _, rest = referer.partition("://")
     if scheme.lower() not in ("http", "https"):
         return ""
@@ -143,7 +143,7 @@ def _datetime(rest: str) -> tuple[datetime, str]:
 
 
 def split_options(rest: str, known_archives: Collection[str] = ()) -> tuple[str, dict[str, str]]:
-    """(the text of the URI-R, our own parameters)."""
+    """(the text of the URI-R, the parameters of this server)."""
     path, question, query = rest.partition("?")
     if not path.strip("/") and question:
         options = _options(query)

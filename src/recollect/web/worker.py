@@ -1,8 +1,8 @@
 """One process that serves: built from settings, ended by SIGTERM, refreshed by SIGHUP.
 
-Hides: the life of a server. Start: archives and maps are read, then the socket is served. SIGHUP: both are read anew
-beside the old ones and swapped in at once; if that fails, the old ones stay and the reason is logged. SIGTERM: nobody
-new is let in, requests under way have `drain` seconds, then the cache and the log are written and the process ends.
+Hides: the life of a server. Start: archives and maps are read, then the socket is served. SIGHUP: both are read again
+and replace the old ones at once; if that fails, the old ones stay and the reason is logged. SIGTERM: the server accepts
+no new connections, running requests have `drain` seconds, then the cache and the log are written and the process ends.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ class Worker:
             await asyncio.sleep(settings.discover)
 
     async def _reload(self, context: Context) -> str:
-        """Read archives and maps anew; on failure the old ones stay. Returns what is there now, in words."""
+        """Read archives and maps again; on failure the old ones stay. Returns a summary as text."""
         if context.access is not None:
             context.access.reopen()
         try:

@@ -49,7 +49,7 @@ def test_maps_voids_filters_and_policies(tmp_path: Path) -> None:
     deep = said("http://example.com/a/b/c")
     assert deep["a"] == ("no", "com,example)/a/b/*")
     assert deep["b"] == ("no", "com,example)/a/*")
-    assert deep["f"] == ("no", "no key")
+    assert deep["f"] == ("no", "")
     assert said("http://example.org/")["p"][0] == "no"
     assert maps.evidence("dns:example.com") == {}
 

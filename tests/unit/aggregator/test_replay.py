@@ -115,7 +115,7 @@ def test_route_explains(tmp_path: Path, maps: Path, capsys: pytest.CaptureFixtur
     assert (told["uri"], told["ask"]) == ("http://a.com/x", 1)
     assert [(one["id"], one["decision"], one["key"]) for one in told["archives"]] == [
         ("general", "ask", "*"),
-        ("national", "skip", "no key"),
+        ("national", "skip", None),
     ]
     assert run(["route", "a.com/x", "--archives", str(listed), "--maps", str(maps)]) == 0
     assert "1 of 2 archives are asked" in capsys.readouterr().out

@@ -52,12 +52,12 @@ def test_a_resting_archive_is_skipped_by_name() -> None:
     assert (decision.ask, decision.reason) == (False, Reason.FAILING)
     assert words(decision) == "skip (resting: 5 failures (timeout), next try in 12 s)"
     (paused,) = route([Candidate("a", rest=Rest(Reason.PAUSED, 60.0))], {})
-    assert words(paused) == "skip (resting: it asked us to wait 60 s more)"
+    assert words(paused) == "skip (resting: Retry-After: 60 s left)"
 
 
 def test_an_archive_that_is_named_is_asked_whatever_was_learned_but_not_against_its_map() -> None:
-    unlikely = Evidence("no", Source.LEARNED, "chance 0.001", reason=Reason.UNLIKELY)
-    mapped = Evidence("no", Source.MAP, "no key")
+    unlikely = Evidence("no", Source.LEARNED, reason=Reason.UNLIKELY)
+    mapped = Evidence("no", Source.MAP)
     evidence = {"a": unlikely, "b": mapped}
     assert asked(route(THREE, evidence, chosen=frozenset("ab"))) == []
     assert asked(route(THREE, evidence, chosen=frozenset("ab"), named=True)) == ["a"]

@@ -270,7 +270,7 @@ def branches_of(plain: PlainMap, threads: int = 1) -> Branches:
 
 
 def _count_lines(data: Bytes, start: int, stop: int) -> int:
-    """At most so many records are in a range. NumPy compares and counts many bytes at once, in pieces that stay in the
+    """Most records of a range. NumPy compares and counts many bytes at once, in pieces that stay in the
     processor's cache."""
     steps = range(start, stop, 1 << 18)
     return 1 + sum(int(np.count_nonzero(data[step : min(step + (1 << 18), stop)] == 10)) for step in steps)
@@ -310,7 +310,7 @@ def _scan(plain: PlainMap, start: int, stop: int, rows: Rows, branch: Scanned) -
         where = f"{plain.label}:{line}"
         if status == kernels.UNSORTED:
             raise NotSorted("keys out of order or repeated", where=where)
-        raise FormatError("a line that is no plain record", where=where)
+        raise FormatError("a line that is not a plain record", where=where)
     return scan.rows, branch[: scan.branches]
 
 

@@ -1,4 +1,4 @@
-"""Compaction by budget: the map of at most so many keys or bytes that answers the fewest lookups wrongly.
+"""Compaction by budget: the map of at most N keys or bytes that has the fewest wrong answers.
 
 Hides: the way from a map to its best compaction: what must be decided (`branches`), what people ask for (`prior`;
 with a log `demand` and `forecast`), the optimum (`optimum`), and writing (`budgetlines`). Threads only share out the
@@ -121,7 +121,7 @@ class Case:
             self._forecaster = self._forecaster or Forecaster(self.demand, self.demand.tally())
             return self._forecaster.stakes(smoothing)
         leave, own = spread(self.branches, shares_of(self.branches, smoothing.temper))
-        # Below a wildcard of the input nobody knows what is absent, so nothing there can be answered wrongly for sure.
+        # Below a wildcard of the input it is unknown what is absent, so no answer there is certainly wrong.
         leave[self.branches.is_open] = 0.0
         return Stakes(self.up, self.branches.is_open, leave, own)
 
@@ -457,7 +457,7 @@ def set_header(header: Header, budget: Budget, expected_wrong: float) -> Header:
     if budget.sets:
         how["sets"] = True
     how |= {name: limit for name in limits if (limit := getattr(budget, name)) is not None}
-    if "compaction" not in header.meta:  # else nobody knows what its wildcards answer wrongly
+    if "compaction" not in header.meta:  # else it is unknown which answers of its wildcards are wrong
         how["expected_wrong"] = float(f"{min(1.0, expected_wrong):.4g}")
     # A map without any header gets ours, and says what its columns are.
     return replace(header, context=header.context or Header().context, meta={**header.meta, "compaction": how})

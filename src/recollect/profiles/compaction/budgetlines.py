@@ -21,7 +21,7 @@ from recollect.profiles.maps.jsonmerge import merged_block
 from recollect.profiles.maps.sets import items_of, with_sets, without_sets
 
 PIECE = 1 << 22  # of output per step
-JOIN_AT = 64  # blocks are joined when so many have come together, so that they do not pile up
+JOIN_AT = 64  # blocks are joined when this number is reached, to bound the number of blocks
 
 
 def lines_of(

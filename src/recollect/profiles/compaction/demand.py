@@ -67,7 +67,7 @@ class Asked:
     unusable: int = 0
 
     def add(self, entry: LogEntry) -> None:
-        """Count one line of a log; what is no URI of the web is counted as unusable."""
+        """Count one line of a log; what is not a web URI is counted as unusable."""
         try:
             key = _key(entry.uri) if self.policy == "HxPx" else keys_of(entry.uri, self.policy)[0]
         except BadURI:
@@ -157,7 +157,7 @@ def demand_over(branches: Branches, asked: Asked) -> Demand:
         for one, some in ((best.get(key, key), moved), (key, count - moved)):
             if some:
                 counts[one] = counts.get(one, 0) + some
-    # Second spellings are places in the tree, too, where nobody is counted.
+    # Second spellings are nodes of the tree, too, without counts.
     second = {best.get(key, key): key if key in best else kept for key, kept in asked.kept_www.items()}
     keys = sorted({*counts, *second.values()})
     log = tree_of(table_of(_text(keys)))

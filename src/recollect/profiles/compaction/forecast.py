@@ -8,7 +8,7 @@ neighbours; in a log of requests popular absent URIs keep their share.
 
 What the discounts free goes to new ways: held ones, absent ones, or on into another branch, in the proportions of what
 was freed at the branch, with the prior's as if seen once more. The prior's proportions are corrected for each depth by
-those of the whole log, so that a branch that nobody passed is like others of its depth.
+those of the whole log, so that a branch without lookups is like others of its depth.
 
 Three numbers are not settled by such arguments (`Smoothing`). They are chosen for the log at hand: each candidate is
 made from one half of the log and judged by the wrong answers on the other half, at the budget asked for
@@ -71,7 +71,8 @@ class Forecaster:
         kind = np.concatenate((np.where(held, HIT, MISS), onward, np.repeat([HIT, MISS], [leaves, absences])))
         freed = _discounts(self._level[at], seen)[self._level[at], np.minimum(seen, 3)]
         self._loose = _sums(at * 3 + kind, freed, 3 * count).reshape(-1, 3)
-        # One more lookup that follows the guess: a branch that nobody passed is defined, and none is too sure.
+        # One more lookup that follows the prior: it defines branches without lookups, and makes no estimate too
+        # certain.
         self._total = tally.passing + 1.0
         kept = (seen - freed) / self._total[at]
         self._stop, self._onward, _, self._absent = np.split(kept, np.cumsum([count, count - 1, leaves]))
@@ -95,7 +96,7 @@ class Forecaster:
         )
 
     def _forecast(self, shares: Shares) -> tuple[Floats, Floats, Floats]:
-        """The mass that leaves at each branch to where nobody went before, that asks for it itself, and for each
+        """The mass that leaves at each branch to unseen children, that requests the branch itself, and for each
         absence."""
         branches = self.demand.branches
         weight = _sums(branches.up[1:], shares.weight[1:], len(branches))
@@ -152,7 +153,7 @@ def _levels(branches: Branches) -> NDArray[np.int64]:
 def _discounts(level: NDArray[np.int64], seen: NDArray[np.int64]) -> Floats:
     """D(r) for each level; r is 0, 1, 2, 3 (and more)."""
     often = np.bincount(level * 6 + np.minimum(seen, 5), minlength=2 * LEVELS * 6)
-    ways = often.reshape(-1, 6) + 0.5  # so that few ways are no certainty
+    ways = often.reshape(-1, 6) + 0.5  # so that few observations give no certainty
     scale = ways[:, 1] / (ways[:, 1] + 2 * ways[:, 2])
     result = np.zeros((2 * LEVELS, 4))
     for r in (1, 2, 3):
@@ -196,7 +197,7 @@ class Fit:
 
 
 class CrossValidation:
-    """Each half of a log answered by maps that are made from the other half; `solve` makes a map of what it is told
+    """Each half of a log answered by maps that are made from the other half; `solve` makes a map of what it is given
     about lookups."""
 
     def __init__(self, demand: Demand) -> None:

@@ -105,7 +105,7 @@ def table_of(data: Bytes, *, name: str = "") -> KeyTable:
         line = lines.count_lines(data, 0, at) + 1
         where = f"{name or 'map'}:{line}"
         if status == lines.ODD:
-            raise FormatError("a line that is no plain record", where=where)
+            raise FormatError("a line that is not a plain record", where=where)
         raise NotSorted("keys out of order or repeated", where=where, hint="recollect merge sorts and joins them")
     return KeyTable(
         data,
@@ -121,7 +121,7 @@ def table_of(data: Bytes, *, name: str = "") -> KeyTable:
 
 
 def tree_of(table: KeyTable, *, max_host_depth: int = 0, max_path_depth: int = 0) -> KeyTree:
-    """The tree of a table's keys; 0 is no limit of depth, else what lies deeper is one last segment."""
+    """The tree of a table's keys; 0 means no limit of depth, else what lies deeper is one last segment."""
     no_limit = np.iinfo(np.int64).max
     room = len(table) + len(table) // 2 + 1024
     while True:

@@ -118,7 +118,8 @@ class Optimiser:
         for step in range(STEPS):
             if cheap.cost - dear.cost <= max(1, budget // NEAR):
                 break
-            # The slope of the edge between both finds the next corner; in turn with a guess, against slow convergence.
+            # The slope of the edge between both finds the next corner; alternating with a bisection step, against slow
+            # convergence.
             slope = (dear.loss - cheap.loss) / (cheap.cost - dear.cost)
             price = slope if step % 2 and cheap.price < slope < dear.price else self._guess(dear, cheap, budget)
             if not cheap.price < price < dear.price:

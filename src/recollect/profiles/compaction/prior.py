@@ -1,6 +1,6 @@
-"""What people may ask for that an archive does not hold, if nobody kept a log.
+"""The prior: expected lookups of what an archive does not hold, without a log.
 
-Hides: the shape of the guess. It conserves mass down the tree: all lookups of absent URIs enter at the root; at
+Hides: the form of the prior. It conserves mass down the tree: all lookups of absent URIs enter at the root; at
 each node a share leaves towards children never seen, the rest goes on among the seen ones, tempered by how much
 each holds.
 

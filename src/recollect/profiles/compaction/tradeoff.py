@@ -298,7 +298,7 @@ def _nothing(count: int) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArra
 
 
 def _rolled(branches: Branches, weights: Weights) -> NDArray[np.bool_]:
-    """Which branches have more children than the weights allow. The root of a host's paths is no child of the host;
+    """Which branches have more children than the weights allow. The root of a host's paths is not a child of the host;
     at the limit of depth the rest of a key is one segment."""
     is_path = branches.is_path
     below_host = is_path & (branches.up >= 0) & ~is_path[np.maximum(branches.up, 0)] & (branches.size > 0)

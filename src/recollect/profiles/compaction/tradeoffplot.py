@@ -60,7 +60,9 @@ def as_json(result: Tradeoff) -> dict[str, Any]:
         "uri_rs": result.uri_rs,
         "lookups": result.lookups,
         "unusable_lookups": result.unusable_lookups,
-        "accuracy_is": "of the log, each half answered by maps made from the other" if result.lookups else "a guess",
+        "accuracy_is": "of the log, each half answered by maps made from the other"
+        if result.lookups
+        else "expected without a log",
         "budget": [_numbers(point) for point in result.budget],
         "weights": [_numbers(point) for point in result.weights],
         "sets": [_numbers(point) for point in result.sets],

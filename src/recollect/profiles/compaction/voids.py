@@ -1,8 +1,8 @@
-"""Voids: what people ask an archive for and it does not have, stated as `0` so that nobody asks again.
+"""Voids: keys that are requested from an archive and known to be absent, with frequency `0`.
 
 Evidence is a log: requests answered 404 or 410, or whose answer the log does not tell. A request answered 2xx or 3xx
 found something; other answers (403, 5xx) say nothing. A key is absent when it was requested at least `min_requests`
-times in vain and never found, and no map holds it or may hold it. A key stands for all queries of its URI, so one
+times and never found, and no map holds it or may hold it. A key stands for all queries of its URI, so one
 that was not found may hide another that is held: what a held wildcard of a compacted map covers is left alone, unless
 the caller trusts the log. Give the complete map, and all is known; the voids may then be merged into the compacted one.
 
@@ -47,7 +47,7 @@ _GONE = (404, 410)
 
 @dataclass(frozen=True, slots=True)
 class VoidsResult:
-    """What became of a log. `held` and `unsure` are keys that were asked for often enough but are no voids."""
+    """The result of a log. `held` and `unsure` are keys that were requested often enough but are not voids."""
 
     requests: int
     requested_keys: int
@@ -156,7 +156,7 @@ class _Census:
         self.held = self.unsure = 0
 
     def judge(self, tell: ProgressCallback) -> None:
-        """Sort the keys into absent ones (with their requests) and present ones; the rest nobody knows of."""
+        """Sort the keys into absent ones (with their requests) and present ones; the rest is unknown."""
         for number, (key, one) in enumerate(self._seen.items()):
             if not number % _STEP:
                 tell(Progress("looking up", number, len(self._seen), "keys"))
@@ -240,7 +240,7 @@ def _tree_of(census: _Census) -> KeyTree:
 
 
 def _evidence(census: _Census, tree: KeyTree) -> tuple[Ints, Ints, Ints]:
-    """Per node: requests in vain at or below it, branches that have them, and whether something was found there."""
+    """Per node: failed requests at or below it, branches that have them, and whether something was found there."""
     requests = np.zeros(len(tree), np.int64)
     branches = np.zeros(len(tree), np.int64)
     spoiled = np.zeros(len(tree), np.int64)

@@ -3,7 +3,7 @@
 Hides how lines become columns: the kernel reads what is ordinary, the careful parser what is not, and both end up in
 the same arrays. Captures from other formats (WARC records, TimeMaps) are put into the same columns by `batch_of`.
 
-Invariants: `alive` is False for lines that are no captures; `media[i]` is a number into `media_types`, which starts
+Invariants: `alive` is False for lines that are not captures; `media[i]` is a number into `media_types`, which starts
 with None (no media type); every run that has living captures has a key in normal form; `rest` is what the key leaves of
 the SURT, so that (key, rest) is the same exactly when the SURT is.
 """
@@ -36,7 +36,7 @@ from recollect.kernels import scan as kernels
 from recollect.kernels.records import Runs
 from recollect.uris import uri_key
 
-# Lines per batch. Columns for so many lines and the text of the batch stay within the processor's second-level cache.
+# Lines per batch. Columns for this number of lines and the text of the batch fit into the second-level cache.
 BATCH_LINES = 1 << 16
 _KINDS = {Kind.CDX: kernels.CDX, Kind.CDXJ: kernels.CDXJ, Kind.SURTS: kernels.SURT_LIST, Kind.URLS: kernels.SURT_LIST}
 _FIELDS = {"timestamp": kernels.TIME, "url": kernels.URL, "media_type": kernels.MEDIA, "status": kernels.STATUS}
@@ -192,7 +192,7 @@ class _Mender:
         self._new: list[tuple[int, int, int, int]] = []
 
     def mend(self) -> None:
-        """Make keys of odd runs, then read odd lines, then leave out what is no capture."""
+        """Make keys of irregular runs, then read irregular lines, then leave out what is not a capture."""
         batch = self._batch
         too_long = batch.surt_length > MAX_KEY
         if too_long.any():
@@ -317,7 +317,7 @@ class _SameHost:
 
 
 def foreign_key(surt: bytes) -> bytes:
-    """The key of an entry that is no web capture (`dns:example.com`): itself, encoded like any key."""
+    """The key of an entry that is not a web capture (`dns:example.com`): itself, encoded like any key."""
     encoded = b"".join(
         bytes((byte,)) if 0x20 < byte < 0x7F and byte not in b"*" else b"%%%02x" % byte for byte in surt.lower()
     )

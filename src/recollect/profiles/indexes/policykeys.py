@@ -1,6 +1,6 @@
 """Keys of other policies than HxPx, put into a batch.
 
-Hides that such a key is no beginning of the SURT. Each run of the batch gets the policy's key instead of its own. Under
+Hides that such a key is not a prefix of the SURT. Each run of the batch gets the policy's key instead of its own. Under
 a policy HmPn the key depends on the host and the first n path segments alone, which neighbours mostly share, so it is
 made once for all of them.
 """

@@ -56,7 +56,7 @@ _EXPANSION = 12
 
 @dataclass(slots=True)
 class Tally:
-    """What happened to the lines of the input. `ignored` are files that are no inputs (a README beside indexes);
+    """What happened to the lines of the input. `ignored` are files that are not inputs (a README next to indexes);
     `notes` are what a person should know of what was read."""
 
     lines: int = 0

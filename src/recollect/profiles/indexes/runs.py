@@ -26,7 +26,7 @@ Bytes = NDArray[np.uint8]
 PIECE = 4 << 20
 # Room for a run that is read back; 1,000 runs then take 256 MB.
 REFILL = 1 << 18
-# So many runs are merged at once; more are merged in rounds.
+# Number of runs merged at once; more are merged in rounds.
 FAN_IN = 512
 
 

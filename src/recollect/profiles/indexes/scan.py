@@ -86,7 +86,7 @@ def scan_range(
 def scan_text(
     source: Source, texts: Iterable[bytes], work: Callable[[Batch], T], options: ScanOptions
 ) -> Iterator[Piece[T]]:
-    """Lines of a source that somebody else has read, in texts of whole lines, in this thread."""
+    """Lines of a source that the caller has read, in texts of whole lines, in this thread."""
     return _numbered(_Reader(work, options).text_pieces(source, texts), options.strict)
 
 
@@ -212,7 +212,7 @@ class _Reader(Generic[T]):
         with stream:
             for text in _pieces(stream, self._options.piece, problems, self._rooms):
                 yield partial(self._stream_piece, source, text, stream.consumed)
-        if source.stream is not None:  # of what was opened to look at it, nobody has been told
+        if source.stream is not None:  # damage found while detecting the format is not reported yet
             problems += [Problem(source.label, None, why) for why in (stream.damage, stream.flaw) if why]
         if problems:
             yield partial(Piece, source, problems=problems, consumed=source.size or 0)

@@ -4,9 +4,9 @@ Hides how a filter works on columns. A capture must pass every filter; the first
 under.
 
 Revisits: a revisit record is a capture of its URI, but indexes put `warc/revisit` where its media type would be, and
-often no status (paper 000, section 2). So a revisit passes every media-type filter, every status filter when it has no
-status, and every expression that only these two could fail (see `where`). A capture whose time is unknown (a list of
-URLs has none) passes no time filter.
+often no status (Alam et al. 2019, section 2). So a revisit passes every media-type filter, every status filter when it
+has no status, and every expression that only these two could fail (see `where`). A capture whose time is unknown (a
+list of URLs has none) passes no time filter.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Totals:
 
     @property
     def known_uri_rs(self) -> int | None:
-        """None where nobody counted them: captures have at least one."""
+        """None where they were not counted: captures have at least one."""
         return self.uri_rs if self.uri_rs or not self.captures else None
 
     @property

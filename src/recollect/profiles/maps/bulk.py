@@ -33,7 +33,7 @@ class BulkAnswers:
     yes: int
     no: int
     unknown: int
-    bad: tuple[tuple[str, str], ...]  # lines that are no URIs, and why
+    bad: tuple[tuple[str, str], ...]  # lines that are not URIs, and why
 
 
 def can_answer(opened: object) -> bool:
@@ -92,7 +92,7 @@ def _answer_others(
     positions: NDArray[np.int64],
     denied: NDArray[np.bool_],
 ) -> list[tuple[str, str]]:
-    """Find the deciding lines of lines that are not plain; returns those that are no URIs."""
+    """Find the deciding lines of lines that are not plain; returns those that are not URIs."""
     bad: list[tuple[str, str]] = []
     owners: list[int] = []
     keys: list[bytes] = []

@@ -11,7 +11,7 @@ over one that does not, as nothing held may be missed.
 
 Threads and tasks may share a map: it is never written, and each search has its own state. A file that is replaced by
 renaming stays readable through a map opened before; `MapSet.refresh` swaps such maps while readers of the old ones
-finish undisturbed. A map is closed when nobody refers to it any more, or by `close`.
+finish undisturbed. A map is closed when the last reference to it is gone, or by `close`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class MementoMap:
         return cls(open_text(name), name)
 
     def close(self) -> None:
-        """Let go of the file at once, instead of when nobody refers to the map any more."""
+        """Close the file at once, even if there are references to the map."""
         text, self.text = self.text, ClosedText(self.header)
         text.close()
 
@@ -133,7 +133,7 @@ class MementoMap:
     def lookup_many(self, uris: Iterable[str], *, at: Period | None = None) -> Iterator[Lookup]:
         """Look up a stream of URIs or SURTs, in their order; a batch is sorted and searched in one sweep.
 
-        What is no URI is answered `unknown` without a key; `keys_of` tells why.
+        What is not a URI is answered `unknown` without a key; `keys_of` says why.
         """
         waiting = iter(uris)
         while batch := list(islice(waiting, BATCH)):
@@ -236,7 +236,7 @@ def keys_of(uri: str, policy: str = "") -> list[bytes]:
 
 
 def _only_slashed(key: bytes) -> bool:
-    """Whether it is another spelling's key with a slash behind it, which a search tries by itself."""
+    """Whether it is another spelling's key with a slash at its end, which a search tries by itself."""
     return key.endswith(b"/") and not key.endswith(b")/")
 
 
@@ -277,7 +277,7 @@ def _sum(records: Sequence[Record]) -> Frequency:
 
 
 def _may_meet(token: str | bytes, at: Period) -> bool:
-    """Whether a stated period and `at` share a moment; of an unknown one (`-`, `?`) nobody can say no."""
+    """Whether a stated period and `at` share a moment; for an unknown one (`-`, `?`) always true."""
     try:
         period = Period.parse(token)
     except FormatError:
@@ -308,7 +308,7 @@ def period_of(moment: str | datetime) -> Period:
 
 
 def _sides(text: str) -> list[str]:
-    """`2014:2016` has two sides; the colons of `2014-06-01T12:30:00Z` are no such thing."""
+    """`2014:2016` has two sides; the colons of `2014-06-01T12:30:00Z` do not separate sides."""
     return text.split(":") if re.fullmatch(r"[\d-]*:[\d-]*", text) else [text]
 
 

@@ -97,7 +97,7 @@ class MapInput:
             self._sort()
 
     def found(self, on_problem: OnProblem | None = None) -> Iterator[Found]:
-        """The records of each key, in order of keys; problems are told to `on_problem`, or raise."""
+        """The records of each key, in order of keys; problems are reported to `on_problem`, or raise."""
         records = self._records(on_problem) if self.sorter is None else self._sorted_records(on_problem)
         return one_by_one(records, self.index)
 
@@ -207,7 +207,7 @@ def _page_meta(path: str) -> dict[str, Any] | None:
 
 
 def ignore(_problem: Problem) -> None:
-    """Problems are told by the last pass alone, so that each is told once."""
+    """Only the last pass reports problems, so that each is reported once."""
 
 
 class Meter:

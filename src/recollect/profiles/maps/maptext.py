@@ -90,7 +90,7 @@ def _blocks_rise(file: BlockFile) -> bool:
 
 
 def _rise(lines: list[bytes]) -> bool:
-    """Whether keys rise. What is no record in between (an empty line, a comment) is below all keys and does not."""
+    """Whether keys rise. A line that is not a record (empty, a comment) is below all keys and breaks the order."""
     keys = [line.partition(b" ")[0] for line in lines]
     return all(map(le, keys, islice(keys, 1, None)))
 

@@ -66,7 +66,7 @@ def open_plain(path: str | os.PathLike[str], on_problem: OnProblem | None = None
 
 @contextmanager
 def tidied(plain: PlainMap, on_problem: OnProblem | None = None) -> Iterator[PlainMap]:
-    """The same records, plain, sorted and with equal keys joined; bad lines are told to `on_problem`, or raise."""
+    """The same records, plain, sorted and with equal keys joined; bad lines are reported to `on_problem`, or raise."""
     if len(plain.header.keys) > 1 or set(plain.header.values) - {"frequency"}:
         raise FormatError(
             "a map with more columns than a key and a frequency",

@@ -22,7 +22,7 @@ class Stretch(NamedTuple):
     line: int
 
     def records(self) -> Iterator[Record]:
-        """Read the lines one by one; those that cannot be read are told."""
+        """Read the lines one by one; unreadable ones are reported."""
         return self.opened.records_of(self.text, self.line)
 
 

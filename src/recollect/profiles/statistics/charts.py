@@ -58,7 +58,7 @@ class Axis:
 
 
 def nice_step(span: float, about: int = 6) -> float:
-    """1, 2 or 5 times a power of ten, so that about so many fit."""
+    """1, 2 or 5 times a power of ten, so that about this number fits."""
     if span <= 0:
         return 1.0
     raw = span / about

@@ -1,6 +1,6 @@
 """How captures are spread over URI-Rs: mean, median, deviation, Gini, Pareto break point, Lorenz curve.
 
-Pure. Works on a histogram (captures -> number of URI-Rs with so many), which is small however large the archive.
+Pure. Works on a histogram (captures -> number of URI-Rs with that number), which is small however large the archive.
 
 The Gini coefficient is that of the finite population: 0 when every URI-R has the same number of captures, 1 - 1/n when
 one has all. The Pareto break point is where the most captured p percent of the URI-Rs hold 100 - p percent of the

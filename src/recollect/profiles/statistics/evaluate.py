@@ -1,4 +1,4 @@
-"""Evaluation: how well maps answer the lookups that people make, against what the archive truly holds.
+"""Evaluation: compares the answers of maps to a log of lookups with what the archive holds.
 
 A lookup is positive when the map would have the archive asked (`yes` or `unknown`). The truth is whether the URI's
 key is in the holdings; with truth `uri` whether the very URI-R, query and all, is there. Then, of lookups:
@@ -11,7 +11,7 @@ key is in the holdings; with truth `uri` whether the very URI-R, query and all, 
     relative cost      keys of the map / URI-Rs of the holdings (equation 4)
 
 Intervals are Wilson's, 95%. Unweighted, every different URI counts once. Weighted by requests, a URI counts as often
-as it was asked for; as its requests are no independent trials, the interval is that of (Σw)² / Σw² of them (Kish's
+as it was asked for; as its requests are not independent trials, the interval is that of (Σw)² / Σw² of them (Kish's
 effective size).
 
 Pure functions over arrays come first (`judge`), the command's work with files after them.
@@ -46,7 +46,7 @@ from recollect.uris import is_surt, surt, uri_key
 
 Z95 = 1.959963984540054
 _STEP = 1 << 14
-_COMPRESSION = 6  # the level of our own `.zst` maps
+_COMPRESSION = 6  # the level of `.zst` maps written here
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Confusion:
 
 
 def wilson(share: float, trials: float) -> tuple[float, float]:
-    """Wilson's 95% interval of a share of so many trials."""
+    """Wilson's 95% interval of a share of N trials."""
     if trials <= 0:
         return 0.0, 1.0
     square = Z95 * Z95
@@ -372,7 +372,7 @@ def _evaluate(path: str, lookups: Lookups, held: NDArray[np.bool_], uri_rs: int,
 
 
 def _sizes(path: str, opened: Holdings) -> tuple[int, int, int]:
-    """Keys, bytes of text, and bytes when compressed as our own maps are (or as the file is, if it is compressed)."""
+    """Keys, bytes of text, and bytes when compressed as a `.zst` map (or as the file is, if it is compressed)."""
     files = sorted(one for one in Path(path).iterdir() if one.is_file()) if Path(path).is_dir() else [Path(path)]
     keys = size = packed = 0
     for file in files:

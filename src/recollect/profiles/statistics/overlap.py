@@ -2,7 +2,7 @@
 
 Hides the join of two sorted streams. Rows are powers of ten of mementos, columns powers of ten of accesses; each cell
 counts URI keys (of the map's policy; with a URIR map these are URI-Rs). The column `Zero` is held and never asked for,
-the row `Zero` asked for and not held. A key that only a wildcard speaks for is held, but nobody knows how often: row
+the row `Zero` asked for and not held. A key that only a wildcard covers is held, but its count is unknown: row
 `Rolled up`.
 
 The lookups of a log are sorted on disk when they are many, so memory does not grow with either side.
@@ -166,7 +166,7 @@ def _counted(sorter: LineSorter) -> Iterator[_Asked]:
 
 
 def _join(path: str, opened: Holdings, asked: Iterator[_Asked], result: Overlap) -> None:
-    """Walk map and lookups side by side; what the map lacks as it is spelled is looked up as anybody would."""
+    """Walk map and lookups side by side; what the map lacks in this spelling is looked up in all spellings."""
     unmatched: list[_Asked] = []
     found_otherwise: Counter[bytes] = Counter()
 

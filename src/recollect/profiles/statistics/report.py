@@ -28,7 +28,7 @@ from recollect.profiles.statistics.stats import Stats, stats
 
 _MAPS = (Kind.MAP, Kind.PROFILE)
 TREE_KEYS = 20_000_000
-"""Above so many keys the tradeoff is left to `recollect tradeoff`: it holds the whole tree in memory."""
+"""Above this number of keys the tradeoff is left to `recollect tradeoff`: it holds the whole tree in memory."""
 
 
 @dataclass(frozen=True, slots=True)

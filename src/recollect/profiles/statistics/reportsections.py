@@ -432,7 +432,7 @@ def host_name(surt_host: str) -> str:
 
 
 def uri_of(surt: str) -> str | None:
-    """A URI whose SURT this is; None for what is no web page."""
+    """A URI whose SURT this is; None for what is not a web page."""
     host, closing, path = surt.partition(")")
     if not closing or not host or " " in surt:
         return None
@@ -454,7 +454,7 @@ def _open_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _word(cell: object) -> str:
-    # Years are no amounts.
+    # Years are not amounts.
     return f"{cell:,}" if isinstance(cell, int) and not 1900 <= cell <= 2100 else str(cell)
 
 

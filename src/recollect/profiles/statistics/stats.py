@@ -160,7 +160,7 @@ def stats(
 
 
 def check_top(top: int) -> None:
-    """Raise if so many top rows cannot be had."""
+    """Raise if this number of top rows is not possible."""
     if not 1 <= top <= _TOP:
         raise UsageError("too many top rows", why=f"1 to {_TOP} can be asked for")
 

@@ -51,7 +51,7 @@ class LevelRow:
 
 @dataclass(slots=True)
 class _Level:
-    """Closed nodes of one level: how many have so many keys, how many have a child, how many children."""
+    """Closed nodes of one level: number of nodes by number of keys, nodes with a child, and children."""
 
     histogram: Counter[int] = field(default_factory=Counter)
     with_children: int = 0

@@ -1,6 +1,6 @@
 """Proof on the user's own data: everything in the indexes is found in the map, and the counts are right.
 
-Hides the two passes. First every URI of the input that passes the map's own filters is looked up the way anybody
+Hides the two passes. First every URI of the input that passes the map's own filters is looked up the way a client
 would, by the key its index has and by its original URL, in the map as it is: compacted, compressed, of any policy. One
 that is not found breaks law 1. Then the input is profiled again, exactly, and the counts of the map are held against
 it: an exact key must have the count of its key, a wildcard the total of all it covers, bounds must hold.
@@ -367,7 +367,7 @@ def _spans(search: MapSearch, size: int, wildcard: bytes) -> Iterator[tuple[int,
         return
     name = wildcard[:-2]
     if b")" not in name:
-        if not name[:1].isdigit():  # IP addresses lie between names that begin with a digit: they are told apart
+        if not name[:1].isdigit():  # IP addresses lie between names that begin with a digit: both are distinguished
             yield from ((search.place(name + byte), search.place(name + after)) for byte, after in _AFTER_HOST)
         return
     yield search.place(name + b"/"), search.place(name + b"0")

@@ -1,7 +1,7 @@
 """Index files and whether they changed: identity, size, time, and a digest of their edges.
 
 Hides: how a file is known again without reading it. The digest covers the first and the last 64 KiB and sixteen blocks
-between them, so that a file of any size costs the same. A file that only grew at its end is told apart from one that
+between them, so that a file of any size costs the same. A file that only grew at its end is distinguished from one that
 was replaced: then only its new end has to be read.
 """
 

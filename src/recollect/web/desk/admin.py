@@ -1,7 +1,7 @@
 """The pages of the operator, behind a login.
 
 Hides: sessions. The password is kept as scrypt; logins are throttled by network; the session is a random cookie
-(`__Host-`, stored hashed) and every form carries the session's token and must come from our own origin.
+(`__Host-`, stored hashed) and every form carries the session's token and must come from the desk's origin.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _scrypt(password: str, salt: bytes) -> str:
 
 
 def set_password(desk: Desk) -> None:
-    """Keep the operator's password as scrypt; without one in the settings, one is made up and written to a file."""
+    """Keep the operator's password as scrypt; without one in the settings, one is generated and written to a file."""
     password = desk.settings.admin_password
     path = desk.folder / "admin.password"
     if not password:

@@ -179,7 +179,7 @@ async def authorized(request: web.Request) -> tuple[Job, people.Recipient | None
 
 
 def same_origin(request: web.Request) -> bool:
-    """Whether a form was sent from our own pages: browsers name the origin of a POST, and `null` for a sandboxed
+    """Whether a form was sent from the desk's pages: browsers name the origin of a POST, and `null` for a sandboxed
     page."""
     origin = request.headers.get("Origin")
     if origin is None:

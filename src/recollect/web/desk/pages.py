@@ -89,7 +89,7 @@ async def survey(request: web.Request) -> web.Response:
     given = _asked(request)
     known = [archive.id for archive in desk.usual_archives()]
     try:
-        asked = parse_submission({**_wish(given), "email": "nobody@example.org"}, known)
+        asked = parse_submission({**_wish(given), "email": "survey@example.org"}, known)
         await desk.run(people.check_blocked, asked)
     except Refused as error:
         words = ": ".join(part for part in (error.what, error.why, error.hint) if part)
@@ -137,7 +137,7 @@ async def submit(request: web.Request) -> web.Response:
 async def _survey_again(desk: Desk, given: dict[str, Any], errors: dict[str, str], status: int) -> web.Response:
     """The second form once more, with what is wrong."""
     try:
-        asked = parse_submission({**_wish(given), "email": "nobody@example.org"}, [a.id for a in desk.usual_archives()])
+        asked = parse_submission({**_wish(given), "email": "survey@example.org"}, [a.id for a in desk.usual_archives()])
     except Refused:
         return html(views.form_page(desk.usual_archives(), given, errors), status)
     assert desk.surveyor is not None

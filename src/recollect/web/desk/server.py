@@ -69,7 +69,7 @@ async def _errors(request: web.Request, handler: Callable[[web.Request], object]
         raise
     except Exception as error:  # one of the edges: a fault of ours must not look like an answer
         log.exception("request failed: %s %s", request.method, route)
-        wrong = RecollectError("our own fault", why=type(error).__name__)
+        wrong = RecollectError("internal error", why=type(error).__name__)
         response = error_reply(wrong) if for_programs else pages.problem_of(desk, wrong)
         response.set_status(500)
     finally:
@@ -270,7 +270,7 @@ def _local_name(desk: Desk) -> str:
 
 
 def _take_back(c: Connection, desk: Desk) -> None:
-    """Jobs of our own workers of an earlier run: those ended with the desk, whatever became of it."""
+    """Jobs of the desk's workers of an earlier run: those workers ended with the desk."""
     rows = c.rows("SELECT * FROM job WHERE state IN ('running', 'packing')")
     for row in rows:
         if str(row["worker"]).startswith(_local_name(desk) + "-"):
