@@ -112,6 +112,47 @@ def test_compaction_by_budget_is_the_same(
     assert here.rolled_up == ("tlds" if limit == {"max_keys": 3} else "")
 
 
+@pytest.mark.parametrize(
+    ("limit", "suffix", "log"),
+    [
+        ({"max_bytes": 4000}, "ukvs", False),
+        ({"max_bytes": 2500}, "ukvs.zst", True),
+        ({"max_bytes": 2500}, "ukvs.gz", False),
+        ({"max_cost": 0.01}, "ukvs", False),
+        ({"min_accuracy": 0.9}, "ukvs.zst", True),
+    ],
+    ids=str,
+)
+def test_compaction_with_sets_is_the_same(
+    spark: Any, maps: list[str], tmp_path: Path, limit: dict[str, Any], suffix: str, log: bool
+) -> None:
+    uris = [f"http://{host}.com/{path}" for host in ("a", "www.a", "a-b", "big", "none") for path in ("1/a1", "7", "")]
+    lookups = [LogEntry(uri, 1 + number % 3) for number, uri in enumerate(uris * 3)] if log else None
+    budget = Budget(**limit, sets=True)
+    here = compact_by_budget(maps[0], tmp_path / f"here.{suffix}", budget, lookups=lookups)
+    there = spark_budget(maps[0], tmp_path / f"there.{suffix}", budget, lookups=lookups, sizes=SMALL)
+    assert (tmp_path / f"there.{suffix}").read_bytes() == (tmp_path / f"here.{suffix}").read_bytes()
+    assert there == here
+    assert here.sets
+
+
+def test_compaction_with_sets_into_parts_and_what_it_refuses(
+    spark: Any, maps: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = Budget(max_bytes=4000, sets=True)
+    compact_by_budget(maps[0], tmp_path / "here.ukvs", budget)
+    spark_budget(maps[0], tmp_path / "parts", budget, parts=True, sizes=SMALL)
+    parts = json.loads((tmp_path / "parts" / "manifest.json").read_text())["parts"]
+    joined = b"".join((tmp_path / "parts" / part["name"]).read_bytes() for part in parts)
+    assert joined == (tmp_path / "here.ukvs").read_bytes()
+    with pytest.raises(TooSmall, match="no map"):
+        spark_budget(maps[0], tmp_path / "no.ukvs", Budget(max_bytes=20, sets=True), sizes=SMALL)
+    monkeypatch.setattr("recollect.spark.setbudget.MOST_BRANCHES", 10)
+    with pytest.raises(UsageError, match="too large a map for hashed sets"):
+        spark_budget(maps[0], tmp_path / "no.ukvs", budget, sizes=SMALL)
+    assert not (tmp_path / "no.ukvs").exists()
+
+
 @pytest.mark.parametrize("limit", [{"max_cost": 0.02}, {"max_keys": 60, "rollup_tlds": True}], ids=str)
 def test_a_map_too_large_for_one_task_meets_the_budget_and_is_nearly_as_good(
     spark: Any, maps: list[str], tmp_path: Path, limit: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -49,6 +49,7 @@ from recollect.spark.notes import Range, notes, packed, unpacked
 from recollect.spark.parts import assemble, in_chunks, pieces_of
 from recollect.spark.prices import Floats, Masses, Survey, costs_of, masses_of, optimiser_of, price_for, survey_of
 from recollect.spark.session import Cluster, progress_of, session
+from recollect.spark.setbudget import compact_with_sets_on
 from recollect.spark.staging import Target
 from recollect.spark.targets import check_target, target_of
 
@@ -82,12 +83,6 @@ def compact_by_budget(
     progress: ProgressCallback | None = None,
 ) -> BudgetCompaction:
     """Compact a map into another, or into itself, within a budget, on Spark; `lookups` says what people ask for."""
-    if budget.sets:
-        raise UsageError(
-            "hashed sets are not chosen on Spark",
-            why="a set is of all that lies below its wildcard, and ranges are worked on apart",
-            hint="leave out --engine spark, or --sets",
-        )
     if budget.min_accuracy is not None and lookups is None:
         raise UsageError("an accuracy can only be met for known lookups", hint="add --lookups LOG")
     output = os.fspath(target)
@@ -99,6 +94,10 @@ def compact_by_budget(
         as_parts = parts or output.endswith("/")
         check_target(spark, output, as_parts=as_parts)
         asked = None if lookups is None else asked_in(lookups, one.header.policy)
+        if budget.sets:
+            return compact_with_sets_on(
+                spark, one, budget, asked, output, as_parts=as_parts, sizes=sizes or Sizes(), progress=progress
+            )
         deep = TOP if budget.rollup_tlds else DOMAIN
         while True:
             job = _Job(spark, one, budget, asked, sizes or Sizes(), deep, progress)
