@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -151,19 +152,23 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
     """Make a map of what an archive holds from its indexes.
 
     INPUT is any number of files, folders, globs, or - for stdin: CDX, CDXJ, ZipNum, SURT and URL lists, WARC, ARC,
-    WACZ, Parquet, access logs, tables of URLs, TimeMaps, maps; plain, gzip, bzip2 or zstd; sorted or not. The
+    WACZ, Parquet, access logs, tables of URLs, TimeMaps, maps; plain, gzip, bzip2 or zstd; sorted or not. Summaries
+    by cdx-summary, cdx-summarize or archive_profiler give a map by host. The
     format is detected from the content; `recollect inspect FILE` shows it, --format and --columns override it. Other
     files are ignored and reported.
 
     Exit code 3 means that some input was damaged or could not be read; each is reported. Exit code 1 means that
     nothing was written, for example because the inputs have no captures.
     """
+    from recollect.formats.summaries import summary_of
     from recollect.profiles.indexes.options import ProfileOptions
 
     as_json, quiet, output = options.pop("as_json"), options.pop("quiet"), options.pop("output")
     engine = taken_engine(options, output)
     if as_json and output == "-":
         raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
+    if Path(inputs[0]).is_file() and summary_of(inputs[0]) is not None:
+        return _from_summaries(inputs, output, options["updated_at"] or datetime.now(UTC), quiet=quiet, as_json=as_json)
     options["detect_language"] = options["detect_language"] or ""
     chosen = ProfileOptions(**{**options, "updated_at": options["updated_at"] or datetime.now(UTC)})
     started = time.monotonic()
@@ -175,6 +180,19 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
     elif not quiet:
         _summarize(result, seconds)
     return 3 if result.partial else 0
+
+
+def _from_summaries(inputs: Sequence[str], output: str, updated_at: datetime, *, quiet: bool, as_json: bool) -> int:
+    """A map by host from summaries of other tools, which have no captures to profile."""
+    from recollect.profiles.maps.foreign import map_of_summaries
+
+    done = map_of_summaries(inputs, output, updated_at)
+    if as_json:
+        emit_json({"output": output, "summary_of": str(done.kind), "keys": done.keys, "captures": done.captures})
+    elif not quiet:
+        target = "" if output == "-" else f"{output}: "
+        talk(f"{target}{counted(done.keys, 'key')} by host, about {counted(done.captures, 'capture')}, by {done.kind}")
+    return 0
 
 
 def _summarize(result: ProfileResult, seconds: float) -> None:

@@ -15,6 +15,9 @@ from recollect.datetimes import format_day
 from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
+    from recollect.formats.forms import Asked
+    from recollect.model import Problem
+    from recollect.profiles.indexes.select import Selection
     from recollect.profiles.statistics.stats import Stats
 
 _EXAMPLES = """\b
@@ -23,6 +26,8 @@ Examples:
   recollect stats indexes/ --status 200 --media-type text/html
   recollect stats map.ukvs                     fewer tables: a map has no times or statuses
   recollect stats indexes/ --json > stats.json
+  recollect stats indexes/ --summary cdx-summary > summary.json       as the tools of others write it
+  recollect stats indexes/ --summary cdx-summarize > all.summary
   recollect stats hdfs:///cdx/ --engine spark --master yarn
 """
 _MEDIA_ROWS = 15
@@ -33,6 +38,11 @@ _MEDIA_ROWS = 15
 @form_options("inputs")
 @filter_options
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of the top lists.")
+@click.option(
+    "--summary",
+    type=click.Choice(["cdx-summary", "cdx-summarize", "archive-profiler"]),
+    help="Write the summary of another tool instead of tables.",
+)
 @resource_options
 @where_options
 @json_option
@@ -47,7 +57,9 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
     engine = taken_engine(options)
     names = ("statuses", "media_types", "since", "until", "exclude", "where")
     chosen = selection(**{name: options.pop(name) for name in names})
-    as_json, asked = options.pop("as_json"), asked_of(options)
+    as_json, asked, summary = options.pop("as_json"), asked_of(options), options.pop("summary")
+    if summary:
+        return _summarize(inputs, summary, chosen, asked, options)
     with progress_bar(quiet=as_json) as progress:
         found = engine.stats(inputs, Describing(chosen=chosen, asked=asked, **options), progress)
     if as_json:
@@ -57,6 +69,30 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
     for problem in found.problems[:5]:
         talk(f"skipped: {problem}")
     return 3 if found.problems else 0
+
+
+def _summarize(inputs: tuple[str, ...], summary: str, chosen: Selection, asked: Asked, options: dict[str, Any]) -> int:
+    from recollect.formats.detect import find_sources
+    from recollect.profiles.indexes.select import Filter
+    from recollect.profiles.statistics.summaries import Summary, summarize
+
+    problems: list[Problem] = []
+    sources = find_sources(inputs, problems.append, asked=asked)
+    top, threads = options["top"], options["threads"] or 2
+    with progress_bar() as progress:
+        for piece in summarize(
+            sources,
+            Summary(summary),
+            Filter(chosen),
+            top=top,
+            threads=threads,
+            on_problem=problems.append,
+            progress=progress,
+        ):
+            click.echo(piece, nl=False)
+    for problem in problems[:5]:
+        talk(f"skipped: {problem}")
+    return 3 if problems else 0
 
 
 def _show(found: Stats) -> None:

@@ -264,6 +264,12 @@ def inspect_stream(stream: InputStream, path: str, size: int | None = None, aske
         kind = _KINDS_ASKED[asked.format]
         layout = layout if layout != Layout() else _vote(_sample(head))[1]
         return Source(path, kind, stream.kind, size, layout)
+    if kind is Kind.MAP and b'"n_' in head:  # a line of cdx-summarize looks like one of a map
+        from recollect.formats.strangers import describe
+        from recollect.formats.summaries import kind_of_summary
+
+        if kind_of_summary(head[:HEAD].decode("utf-8", "replace")) is not None:
+            return Source(path, Kind.UNKNOWN, stream.kind, size, what=describe(head, []))
     if kind not in (Kind.UNKNOWN, *_LISTS):
         return Source(path, kind, stream.kind, size, layout)
     from recollect.formats.logs import SAMPLE_BYTES, sample_lines

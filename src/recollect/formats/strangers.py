@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from recollect.formats.summaries import kind_of_summary
+
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -31,7 +33,6 @@ _MAGIC = (
     (b"\xfe\xff", "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"),
 )
 _CHECKSUM = re.compile(r"\\?[0-9a-f]{32,128}\s+\*?\S.*|[A-Z0-9-]+ \(.+\) = [0-9a-f]{32,128}", re.I)
-_SUMMARY = re.compile(r'"(?:mimestatus|yearmonth|pathquery|tophosts)"\s*:')
 _PLACE = re.compile(r"(?:.*/)?([^/]+)")
 
 
@@ -81,8 +82,10 @@ def _describe_text(text: str, lines: Sequence[str]) -> str:
         return "a list of checksums"
     if is_locations(lines):
         return "the places of ZipNum shards (.loc); name their .idx file"
+    if (tool := kind_of_summary(text)) is not None:
+        return f"a summary by {tool}, without captures; recollect profile makes a map by host of it"
     if text.startswith(("{", "[")):
-        return "a summary by cdx-summary, without captures" if _SUMMARY.search(text) else "a JSON document"
+        return "a JSON document"
     if re.match(r"<(?:!doctype\s+html|html|head|body)\b", text, re.I):
         return "an HTML page"
     if text.startswith("<?xml") or re.match(r"<[a-z][\w:.-]*[\s>]", text, re.I):
