@@ -1,7 +1,8 @@
 """Routing by samples, judged on URIs that are not in the sample: recall and requests saved, pooled and per archive.
 
 Real TimeMaps of 19 archives (../shared/data/timemaps) are the truth. One threshold for all archives together is the
-trial this is measured against; a threshold for each archive is what a map of a sample promises.
+trial this is measured against; `route --target-recall` asks the likeliest archives of each URI; a threshold for each
+archive is what a map of a sample promises.
 
     make bench-sampling ARGS="--probes 284 --runs 5"
 """
@@ -10,11 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import sys
 from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from recollect.aggregator.routing import Candidate, Evidence, Source, route
 from recollect.errors import BadURI
 from recollect.formats.containers import open_input
 from recollect.profiles.maps.samples import Probe, sample_of, threshold
@@ -36,6 +40,31 @@ def truth() -> dict[bytes, set[str]]:
     return held
 
 
+@dataclass
+class Way:
+    """One way of routing, summed over runs."""
+
+    requests: int = 0
+    found: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Result:
+    """All ways for one number of probes and one target recall."""
+
+    runs: int = 0
+    there: Counter[str] = field(default_factory=Counter)
+    finds: Counter[str] = field(default_factory=Counter)
+    """By archive, how many probes it held."""
+    promised: Counter[str] = field(default_factory=Counter)
+    """By archive, in how many runs its probes were enough for a threshold."""
+    ways: dict[str, Way] = field(default_factory=lambda: {name: Way() for name in WAYS})
+
+
+WAYS = ("one threshold", "by URI", "each archive")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--probes", type=int, nargs="+", default=[284, 569])
@@ -46,60 +75,93 @@ def main() -> None:
         sys.exit(f"{DATA.name} is not here: this benchmark needs the project's data for development")
     held = truth()
     archives = sorted({archive for one in held.values() for archive in one})
-    print(f"{len(held):,} URIs, {len(archives)} archives, {UNSEEN:,} unseen URIs, mean of {options.runs} runs\n")
-    print("probes  target   pooled: recall  saved   per archive: lowest recall  mean  saved  archives one may skip")
+    print(f"{len(held):,} URIs, {len(archives)} archives, {UNSEEN:,} unseen URIs, {options.runs} runs")
     for probes in options.probes:
-        for target in options.targets:
-            runs = [one_run(held, archives, probes, target, seed) for seed in range(options.runs)]
-            pooled = [sum(run[i] for run in runs) / len(runs) for i in (0, 1)]
-            found, there = Counter[str](), Counter[str]()
-            for run in runs:
-                found.update(run[2])
-                there.update(run[3])
-            recalls = [found[archive] / there[archive] for archive in archives if there[archive]]
-            saved = sum(run[4] for run in runs) / len(runs)
-            skipped = sum(run[5] for run in runs) / len(runs)
-            mean = sum(recalls) / len(recalls)
-            print(
-                f"{probes:6}  {target:6.0%}   {pooled[0]:14.3f}  {pooled[1]:5.1%}   "
-                f"{min(recalls):26.3f} {mean:5.3f}  {saved:5.1%}  {skipped:21.1f}"
-            )
+        results = {target: Result() for target in options.targets}
+        for seed in range(options.runs):
+            one_run(held, archives, probes, results, seed)
+        show(probes, archives, results)
 
 
-Run = tuple[float, float, Counter[str], Counter[str], float, int]
+def show(probes: int, archives: list[str], results: dict[float, Result]) -> None:
+    print(
+        f"\n{probes} probes\n{'target':>6}  {'way':14}{'recall':>8}{'saved':>8}{'lowest':>8}   archive with the lowest"
+    )
+    for target, result in results.items():
+        pairs = result.runs * UNSEEN * len(archives)
+        for name, way in result.ways.items():
+            recalls = {one: way.found[one] / result.there[one] for one in archives if result.there[one]}
+            lowest = min(recalls, key=lambda one: recalls[one])
+            recall = way.found.total() / result.there.total()
+            saved = 1 - way.requests / pairs
+            print(f"{target:6.0%}  {name:14}{recall:8.3f}{saved:8.1%}{recalls[lowest]:8.3f}   {lowest}")
+    print(f"\n{'archive':36}{'finds':>6}" + "".join(f"{f'{target:.0%}: recall, asked':>28}" for target in results))
+    first = next(iter(results.values()))
+    for archive in sorted(archives, key=lambda one: -first.finds[one]):
+        cells = []
+        for result in results.values():
+            for name in ("one threshold", "each archive"):
+                way, there = result.ways[name], result.there[archive]
+                recall = f"{way.found[archive] / there:.2f}" if there else "-"
+                cells.append(f"{recall} {way.asked[archive] / (result.runs * UNSEEN):.0%}")
+        pairs_of = [f"{one:>14}" for one in cells]
+        print(f"{archive:36}{first.finds[archive] / first.runs:6.1f}" + "".join(pairs_of))
+    print("For each target: one threshold for all archives, then each archive its own.")
 
 
-def one_run(held: dict[bytes, set[str]], archives: list[str], probes: int, target: float, seed: int) -> Run:
+def one_run(
+    held: dict[bytes, set[str]], archives: list[str], probes: int, results: dict[float, Result], seed: int
+) -> None:
     keys = sorted(held)
     random.Random(seed).shuffle(keys)
     unseen, drawn = keys[:UNSEEN], keys[UNSEEN : UNSEEN + probes]
-    chances: dict[str, list[float]] = {}
-    levels: dict[str, float | None] = {}
-    finds: list[float] = []
+    samples = {}
     for archive in archives:
         asked = [Probe(key, archive in held[key]) for key in drawn]
-        sample = sample_of(asked)
-        levels[archive] = threshold(sample, asked, target)
-        finds += [sample.chance_without(probe) for probe in asked if probe.held]
-        chances[archive] = [sample.chance(key) for key in unseen]
-    together = sorted(finds)[int((1 - target) * len(finds))]
-    there = Counter({archive: sum(archive in held[key] for key in unseen) for archive in archives})
-    pairs = UNSEEN * len(archives)
+        samples[archive] = (sample_of(asked), asked)
+    chances = {archive: [sample.chance(key) for key in unseen] for archive, (sample, _) in samples.items()}
+    without = {
+        archive: [sample.chance_without(probe) for probe in asked if probe.held]
+        for archive, (sample, asked) in samples.items()
+    }
+    for target, result in results.items():
+        result.runs += 1
+        result.there.update({archive: sum(archive in held[key] for key in unseen) for archive in archives})
+        result.finds.update({archive: len(finds) for archive, finds in without.items()})
+        every = sorted(chance for finds in without.values() for chance in finds)
+        together = every[max(0, math.floor((1 - target) * (len(every) + 1) + 1e-9) - 1)]
+        own = {archive: threshold(sample, asked, target) for archive, (sample, asked) in samples.items()}
+        result.promised.update(archive for archive, level in own.items() if level is not None)
+        count(result.ways["one threshold"], held, unseen, chances, dict.fromkeys(archives, together))
+        count(result.ways["each archive"], held, unseen, chances, {one: level or 0.0 for one, level in own.items()})
+        by_uri(result.ways["by URI"], held, unseen, chances, target)
 
-    def found(level: dict[str, float]) -> tuple[Counter[str], int]:
-        hits, requests = Counter[str](), 0
-        for archive in archives:
-            asked = [key for key, chance in zip(unseen, chances[archive], strict=True) if chance >= level[archive]]
-            requests += len(asked)
-            hits[archive] = sum(archive in held[key] for key in asked)
-        return hits, requests
 
-    pooled, pooled_requests = found(dict.fromkeys(archives, together))
-    own = {archive: level if (level := levels[archive]) is not None else 0.0 for archive in archives}
-    each, requests = found(own)
-    skippable = sum(level is not None for level in levels.values())
-    recall = pooled.total() / there.total()
-    return recall, 1 - pooled_requests / pairs, each, there, 1 - requests / pairs, skippable
+def count(
+    way: Way,
+    held: dict[bytes, set[str]],
+    unseen: list[bytes],
+    chances: dict[str, list[float]],
+    levels: dict[str, float],
+) -> None:
+    for archive, level in levels.items():
+        asked = [key for key, chance in zip(unseen, chances[archive], strict=True) if chance >= level]
+        way.requests += len(asked)
+        way.asked[archive] += len(asked)
+        way.found[archive] += sum(archive in held[key] for key in asked)
+
+
+def by_uri(
+    way: Way, held: dict[bytes, set[str]], unseen: list[bytes], chances: dict[str, list[float]], target: float
+) -> None:
+    """As `recollect route --target-recall`: of each URI the likeliest archives until the share is expected."""
+    for number, key in enumerate(unseen):
+        said = {archive: Evidence("unknown", Source.SAMPLE, chance=mine[number]) for archive, mine in chances.items()}
+        for decision in route([Candidate(archive) for archive in chances], said, target_recall=target):
+            if decision.ask:
+                way.requests += 1
+                way.asked[decision.archive] += 1
+                way.found[decision.archive] += decision.archive in held[key]
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from engine_world import SMALL, lines, said_by
 from recollect.errors import RecollectError, UsageError
 from recollect.formats.logs import LogEntry
 from recollect.formats.parts import part_names
+from recollect.formats.ukvs import Header, Writer
 from recollect.formats.ukvs.faults import validate
 from recollect.profiles.compaction.budget import Budget, TooSmall, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
@@ -21,6 +22,7 @@ from recollect.profiles.indexes.profile import profile
 from recollect.profiles.maps.lookup import open_map
 from recollect.profiles.maps.merge import MergeOptions, merge_maps
 from recollect.profiles.maps.publish import publish
+from recollect.profiles.maps.samples import Observed, records_of
 from recollect.profiles.statistics.stats import stats
 from recollect.spark.budget import compact_by_budget as spark_budget
 from recollect.spark.compact import compact_by_weights as spark_compact
@@ -186,6 +188,22 @@ def test_compaction_by_budget_of_a_decomposed_map_with_a_log_and_in_parts(
     assert there == here
     text = b"".join(part.read_bytes() for part in part_names(tmp_path / "there"))
     assert text == (tmp_path / "here.ukvs").read_bytes()
+
+
+def test_spark_refuses_maps_of_samples(spark: Any, maps: list[str], tmp_path: Path) -> None:
+    sample = tmp_path / "sample.ukvs"
+    with Writer(sample, Header(meta={"scope": "sample"})) as writer:
+        for record in records_of(Observed({b"com,a)/": True, b"com,b)/": False})):
+            writer.write(record)
+    output = tmp_path / "no.ukvs"
+    for refused in (
+        lambda: spark_merge([maps[0], sample], output, sizes=SMALL),
+        lambda: spark_compact(sample, output, sizes=SMALL),
+        lambda: spark_budget(sample, output, Budget(max_keys=90), sizes=SMALL),
+    ):
+        with pytest.raises(UsageError, match="map of a sample cannot be"):
+            refused()
+    assert not output.exists()
 
 
 def test_budgets_that_cannot_be_met_on_spark_are_refused_in_plain_words(

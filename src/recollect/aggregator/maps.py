@@ -161,10 +161,7 @@ class Maps:
         found: dict[str, Evidence] = {}
         for one in self.maps:
             known = found.get(one.archive)
-            if known is not None and (
-                (known.answer == "no" and known.reason is not Reason.UNLIKELY)
-                or (one.source is Source.SAMPLE and known.exact)
-            ):
+            if known is not None and _decided(one, known, uri_r):
                 continue
             # Most maps hold most URIs not at all: the keys, found once for all maps, are searched before all else.
             if one.text is not None and not any(map(one.text.find, keys)):
@@ -176,7 +173,7 @@ class Maps:
                     said = said._replace(gap=_gap(one, keys, at))
             if one.sample is not None and said.answer != "no":
                 said = _estimated(one, one.sample, keys, said)
-            if known is None:
+            if known is None or (one.source is Source.SAMPLE and said.exact):
                 found[one.archive] = said
             elif known.answer == "unknown":
                 found[one.archive] = combined(said, known)
@@ -190,6 +187,17 @@ class Maps:
         for one in self.maps:
             kinds.setdefault(one.archive, []).append(one.source)
         return {archive: ", ".join(words) for archive, words in kinds.items()}
+
+
+def _decided(one: ArchiveMap, known: Evidence, uri_r: str) -> bool:
+    """Whether what earlier maps of an archive say needs no further map: they have the exact key, or say no and the map
+    is not of a sample that saw the very URI, which an index may lack because it is older."""
+    if known.answer == "no" and known.reason is not Reason.UNLIKELY:
+        if one.source is not Source.SAMPLE:
+            return True
+        lookup = one.holdings.lookup(uri_r)
+        return lookup.answer != "yes" or lookup.key is None or lookup.key.endswith(b"*")
+    return one.source is Source.SAMPLE and known.exact
 
 
 def _opened(found: FoundMap) -> ArchiveMap:
@@ -290,6 +298,8 @@ def _estimated(one: ArchiveMap, sample: SampleMap, keys: Sequence[bytes], said: 
     """What a sample says of a URI that it did not see: held with a chance, and too unlikely below the threshold."""
     if said.answer == "yes" and not said.key.endswith("*"):
         return said
+    if not sample.sample.total[0]:  # listings and searches alone: no probes to estimate from
+        return said._replace(answer="unknown") if said.answer == "yes" else said
     chance = max(sample.sample.chance(key) for key in keys)
     unlikely = one.threshold is not None and chance < one.threshold
     answer: Answer = "no" if unlikely else "unknown"

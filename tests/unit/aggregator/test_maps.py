@@ -215,7 +215,17 @@ def test_an_index_decides_before_a_sample_of_the_same_archive(tmp_path: Path) ->
     named = [Archive("a", timemap="http://127.0.0.1/", map=str(tmp_path / "index" / "full.ukvs"))]
     maps = Maps.open(tmp_path, named)
     assert maps.evidence("http://site1.com/")["a"].source is Source.MAP
-    assert maps.evidence("http://x.pt/")["a"].answer == "no"
+    assert maps.evidence("http://y.pt/")["a"].answer == "no"
+    seen = maps.evidence("http://x.pt/")["a"]
+    assert (seen.answer, seen.source) == ("yes", Source.SAMPLE), "as in a merge, nothing that was seen is missed"
+
+
+def test_a_sample_without_probes_gives_no_estimate_of_its_own(tmp_path: Path) -> None:
+    sample_map(tmp_path / "a.ukvs", {}, {b"org,full,*": Listed(9, 3)})
+    maps = Maps.open(tmp_path, archives("a"))
+    other, below = maps.evidence("http://other.com/")["a"], maps.evidence("http://full.org/x")["a"]
+    assert (other.answer, other.chance) == ("unknown", None)
+    assert (below.answer, below.chance) == ("unknown", 0.5)
 
 
 def test_maps_by_year_say_how_far_the_nearest_captures_are(tmp_path: Path) -> None:
