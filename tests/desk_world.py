@@ -153,12 +153,12 @@ class RunningDesk:
         return self.process.wait(30)
 
 
-def until(condition: Callable[[], bool], seconds: float, words: Callable[[], str] = str) -> None:
+def until(condition: Callable[[], bool], seconds: float, words: Callable[[], str] = str, step: float = 0.05) -> None:
     give_up = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > give_up:
             raise AssertionError(f"not within {seconds} s: {words()}")
-        time.sleep(0.05)
+        time.sleep(step)
 
 
 def start(command: Sequence[str], ready: str = "", **environment: str) -> tuple[subprocess.Popen[str], list[str], str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import hashlib
 import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -46,8 +49,18 @@ class _Front(BaseHTTPRequestHandler):
     paths: list[str]
     busy: list[str]
     behind: str
+    inside: list[str]
+    most: list[int]
 
     def do_GET(self) -> None:
+        self.inside.append(self.path)
+        self.most.append(len(self.inside))
+        try:
+            self.answer()
+        finally:
+            self.inside.remove(self.path)
+
+    def answer(self) -> None:
         self.log.append(time.time())
         self.paths.append(self.path)
         if any(word in self.path for word in self.busy):
@@ -79,6 +92,7 @@ class World:
         self.log = front.log
         self.paths = front.paths
         self.busy = front.busy
+        self.most = front.most
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +105,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         shots += site.crawl([site.end])
     write_warc(folder / "all.warc.gz", shots)
     with pywb_archive(folder / "archive", warcs=[folder / "all.warc.gz"]) as archive:
-        handler: type[_Front] = type("Front", (_Front,), {"log": [], "paths": [], "busy": []})
+        handler: type[_Front] = type("Front", (_Front,), {"log": [], "paths": [], "busy": [], "inside": [], "most": []})
         handler.behind = archive.base.removeprefix("http://")
         server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -175,6 +189,89 @@ def test_a_worker_killed_while_packing_or_uploading_leaves_no_half_result(world:
             assert worker("POST", f"{place}/deliver", {**lease, "summary": {}, "files": []}).status == 409
         assert desk.ask("GET", told["result"]["zip"]).body[:2] == b"PK"
         assert desk.history(job).count("deliver") == 1
+
+
+def test_a_worker_killed_while_it_packs_is_replaced(world: World, tmp_path: Path) -> None:
+    with no_workers(tmp_path, world) as desk:
+        job = desk.queue("http://s1.example/")
+        with running_worker(desk, tmp_path / "a") as first:
+            packing = tmp_path / "a" / job.id / "site.out"
+            until(packing.exists, 60, step=0.001)
+            [child] = children(first.pid)
+            os.kill(child, signal.SIGSTOP)  # in the middle of it
+            desk.wait(job, "packing")
+            first.kill()
+            os.kill(child, signal.SIGCONT)
+            until(lambda: not alive(child), 10)
+            assert not (desk.folder / "results" / job.id / "result.zip").exists()
+        with running_worker(desk, tmp_path / "b"):
+            told = desk.wait(job, "ready")
+        assert desk.history(job) == ["submit", "confirm", "claim", "pack", "crash", "claim", "pack", "deliver"]
+        assert told["summary"]["missing"] == 0 and desk.ask("GET", told["result"]["zip"]).body[:2] == b"PK"
+
+
+class SlowLine:
+    """Between a worker and its desk: forwards bytes, and stops in the middle of the first upload."""
+
+    def __init__(self, desk: str) -> None:
+        self._desk = ("127.0.0.1", int(desk.rpartition(":")[2]))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.base = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.held = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            client, _ = self._listener.accept()
+            desk = socket.create_connection(self._desk)
+            threading.Thread(target=self._copy, args=(client, desk, True), daemon=True).start()
+            threading.Thread(target=self._copy, args=(desk, client, False), daemon=True).start()
+
+    def _copy(self, source: socket.socket, target: socket.socket, upward: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(4096):
+                if upward and b"PUT /api/worker/jobs/" in data:
+                    target.sendall(data[: data.index(b"\r\n\r\n") + 4 + 10])
+                    self.held.set()
+                    while source.recv(4096):
+                        pass
+                    break
+                target.sendall(data)
+            target.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_worker_killed_while_it_uploads_leaves_no_half_result(world: World, tmp_path: Path) -> None:
+    with no_workers(tmp_path, world) as desk:
+        job = desk.queue("http://s5.example/")
+        line = SlowLine(desk.base)
+        results = desk.folder / "results" / job.id
+        with running_worker(dataclasses.replace(desk, base=line.base), tmp_path / "a") as first:
+            assert line.held.wait(60)
+            until(lambda: len(list(results.glob(".*.part"))) == 1, 10)
+            first.kill()
+            until(lambda: not list(results.glob(".*.part")), 10)
+        assert not (results / "result.zip").exists()
+        assert desk.ask("GET", f"/api/jobs/{job.id}/result.zip?token={job.token}").status == 404
+        with running_worker(desk, tmp_path / "a"):  # on the same machine: what was fetched is there
+            before = len(world.log)
+            told = desk.wait(job, "ready")
+        assert len(world.log) == before, "nothing is fetched again"
+        assert desk.ask("GET", told["result"]["zip"]).body[:2] == b"PK"
+        assert desk.history(job).count("deliver") == 1
+
+
+def test_six_workers_never_have_more_requests_at_a_time_than_the_archive_takes(world: World, tmp_path: Path) -> None:
+    [entry] = json.loads(world.archives.read_text())
+    archives = tmp_path / "archives.json"
+    archives.write_text(json.dumps([{**entry, "rate": "1000/s", "concurrency": 2}]))
+    with running_desk(tmp_path / "desk", archives, "--workers", "6", **{**QUICK, "RECOLLECT_DESK_LEASE": "30"}) as desk:
+        del world.most[:]
+        jobs = [desk.queue(f"http://s{number}.example/") for number in range(6)]
+        for job in jobs:
+            assert desk.wait(job, "ready", seconds=150)["summary"]["missing"] == 0
+        assert len(world.most) > 100 and max(world.most) == 2
+        [row] = desk.operator("GET", "/api/archives").json["archives"]
+        assert row["in_use"] == 0
 
 
 def test_a_worker_frozen_beyond_its_lease_is_refused_when_it_wakes(world: World, tmp_path: Path) -> None:
@@ -448,15 +545,14 @@ def _refused(desk: RunningDesk) -> bool:
 
 def test_a_backup_of_a_running_desk_starts_another(world: World, tmp_path: Path) -> None:
     import sys
-    import tarfile
 
     with running_desk(tmp_path / "desk", world.archives, **QUICK) as desk:
         job = desk.queue("http://s2.example/")
         desk.wait(job, "ready")
         command = ["desk", "backup", "--data", str(desk.folder), "-o", str(tmp_path / "backup.tar.gz")]
         subprocess.run([sys.executable, "-m", "recollect", *command], check=True, timeout=60)
-    with tarfile.open(tmp_path / "backup.tar.gz") as archive:
-        archive.extractall(tmp_path / "other", filter="data")
+    command = ["desk", "restore", str(tmp_path / "backup.tar.gz"), "--data", str(tmp_path / "other")]
+    subprocess.run([sys.executable, "-m", "recollect", *command], check=True, timeout=60)
     with running_desk(tmp_path / "other", world.archives, "--workers", "0", **QUICK) as desk:
         told = desk.show(job)
         assert told["state"] == "ready"

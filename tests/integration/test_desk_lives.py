@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from desk_world import Job, RunningDesk, running_desk, until
+from fake_archive import served, site
 from pywb_archive import pywb_archive
 from websites import website, write_warc
 
@@ -21,8 +23,8 @@ QUICK = {"RECOLLECT_DESK_HEARTBEAT": "0.3", "RECOLLECT_DESK_PICTURES": "0"}
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("lives")
-    site = website(seed=4, pages=6, troubles=False)
-    write_warc(folder / "site.warc.gz", site.crawl([site.end]))
+    lost = website(seed=4, pages=6, troubles=False)
+    write_warc(folder / "site.warc.gz", lost.crawl([lost.end]))
     with pywb_archive(folder / "archive", warcs=[folder / "site.warc.gz"]) as archive:
         entry = {"id": "one", "timemap": archive.timemap, "cdx": archive.cdx, "raw": archive.raw}
         silent = {"id": "silent", "timemap": "http://127.0.0.1:9/tm/", "cdx": "http://127.0.0.1:9/cdx", "ignore": True}
@@ -34,12 +36,11 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def desk(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDesk]:
-    settings = {"RECOLLECT_DESK_RELIST_AFTER": "3", "RECOLLECT_DESK_MAX_RESOURCES": "6"}
     folder = tmp_path_factory.mktemp("lives-desk") / "desk"
     all_archives = folder.parent / "archives.json"
     entries = [{**one, "ignore": False} for one in json.loads(archives.read_text())]
     all_archives.write_text(json.dumps(entries))
-    with running_desk(folder, all_archives, **QUICK, **settings) as running:
+    with running_desk(folder, all_archives, **QUICK) as running:
         yield running
 
 
@@ -73,21 +74,34 @@ def test_a_cancelled_job_ends_its_subprocess(desk: RunningDesk) -> None:
     assert desk.show(job)["state"] == "cancelled" and desk.history(job)[-1] == "cancel"
 
 
-def test_more_is_told_only_to_who_asked_and_only_of_a_gain(desk: RunningDesk) -> None:
-    """Six resources are the most here, and the archive lists far more."""
-    job = desk.submit("http://lost.example/", "more@mail.example", archives=["one"], scope="site", to="2020")
-    desk.confirm(job)
-    told = desk.wait(job, "ready")
-    assert told["summary"]["recovered"] <= 7
-    other = desk.submit("http://lost.example/", "quiet@mail.example", archives=["one"], to="2020")
-    assert other.id == job.id, "one recovery, two recipients"
-    desk.confirm(other)
-    assert desk.ask("POST", f"/api/jobs/{job.id}/tell?token={job.token}", {"more": True}).json["tell_more"] is True
-    mail = desk.mail("more@mail.example", "More has turned up", seconds=40)
-    assert "more files than you got" in mail.get_content()
-    time.sleep(4)
-    subjects = [(m["To"], m["Subject"]) for m in desk.mails() if "More has" in m["Subject"]]
-    assert subjects == [("more@mail.example", "More has turned up of lost.example")], "once, and not to the other"
+def test_more_is_told_only_to_who_asked_only_of_a_gain_and_also_after_expiry(tmp_path: Path) -> None:
+    """An archive that goes on collecting; as by default, results expire before the archives are asked again."""
+    fake = site("/a.html", "/lost.html")
+    fake.add("/a.html", "<title>A</title><p>Page A.</p>")
+    settings = {"RECOLLECT_DESK_RELIST_AFTER": "2", "RECOLLECT_DESK_KEEP_FOR": "1"}
+    with served(fake) as archive:
+        path = tmp_path / "archives.json"
+        path.write_text(json.dumps([{"id": "fake", "cdx": archive.cdx, "raw": archive.raw}]))
+        with running_desk(tmp_path / "desk", path, **QUICK, **settings) as desk:
+            job = desk.submit("http://lost.example/", "more@mail.example")
+            other = desk.submit("http://lost.example/", "quiet@mail.example")
+            assert other.id == job.id, "one recovery, two recipients"
+            assert desk.ask("POST", f"/api/jobs/{job.id}/tell?token={job.token}", {"more": True}).json["tell_more"]
+            desk.confirm(job)
+            desk.confirm(other)
+            desk.wait(job, "expired")
+            asked = len(fake.times)
+            until(lambda: len(fake.times) >= asked + 2, 30)
+            assert not [m for m in desk.mails() if "More has" in m["Subject"]], "what is missing is no gain"
+            fake.add("/lost.html", "<title>Lost</title><p>Found after all.</p>")
+            mail = desk.mail("more@mail.example", "More has turned up", seconds=40)
+            assert "1 more file " in mail.get_content()
+            asked = len(fake.times)
+            until(lambda: len(fake.times) >= asked + 2, 30)
+            subjects = [(m["To"], m["Subject"]) for m in desk.mails() if "More has" in m["Subject"]]
+            assert subjects == [("more@mail.example", "More has turned up of lost.example")], (
+                "once, and not to the other"
+            )
 
 
 def test_an_expired_result_says_so_and_offers_to_make_it_again(archives: Path, tmp_path: Path) -> None:
@@ -97,7 +111,7 @@ def test_an_expired_result_says_so_and_offers_to_make_it_again(archives: Path, t
         url = desk.wait(job, "ready", "picked-up")["result"]["zip"]
         desk.wait(job, "expired", seconds=30)
         gone = desk.ask("GET", url)
-        assert gone.status == 404 and "removed" in gone.json["error"]["message"]
+        assert gone.status == 410 and "removed" in gone.json["error"]["message"]
         page = page_of(desk, job)
         assert "Make it again" in page and "uri=http%3A%2F%2Flost.example%2F" in page
         until(lambda: not (desk.folder / "results" / job.id).exists(), 10)
@@ -116,3 +130,43 @@ def test_one_page_comes_with_its_pictures_and_nothing_else(archives: Path, tmp_p
         pages = [name for name in names if name.startswith("lost.example/") and name.endswith(".html")]
         assert pages == ["lost.example/articles/2.html"]
         assert "lost.example/img/2.png" in names and "lost.example/css/main.css" in names
+
+
+def test_windows_names_are_those_of_the_files_in_the_zip(tmp_path: Path) -> None:
+    import io
+    import subprocess
+    import sys
+    import zipfile
+    from urllib.parse import quote, unquote, urljoin
+
+    paths = ["/\u00e9t\u00e9/\u00fcber.html", "/CON.html", "/a.html", "/A.html", "/dot./x.html", f"/{'long' * 40}.html"]
+    fake = site(*paths)
+    for number, path in enumerate(paths):
+        fake.add(quote(path), f"<title>Page {number}</title><p>This is page {number}.</p>")
+    with served(fake) as archive:
+        path = tmp_path / "archives.json"
+        path.write_text(json.dumps([{"id": "fake", "cdx": archive.cdx, "raw": archive.raw}]))
+        trees = {}
+        with running_desk(tmp_path / "desk", path, **QUICK) as desk:
+            for windows in (False, True):
+                job = desk.queue("http://lost.example/", windows_names=windows)
+                zipped = desk.ask("GET", desk.wait(job, "ready")["result"]["zip"]).body
+                with zipfile.ZipFile(io.BytesIO(zipped)) as opened:
+                    trees[windows] = {name: opened.read(name) for name in opened.namelist()}
+                expected = tmp_path / f"expected-{windows}"
+                command = ["recover", "http://lost.example/", "-o", str(expected), "--archives", str(path), "--quiet"]
+                command += ["--yes", *(["--windows-names"] if windows else [])]
+                subprocess.run([sys.executable, "-m", "recollect", *command], check=True, timeout=60)
+                pages = sorted(p.relative_to(expected).as_posix() for p in expected.rglob("lost.example/**/*.html"))
+                assert sorted(n for n in trees[windows] if n.startswith("lost.example/")) == pages, (
+                    "as recover names them"
+                )
+    assert any(not name.isascii() for name in trees[False]) and max(map(len, trees[False])) > 80
+    assert set(trees[False]) != set(trees[True])
+    for name in trees[True]:
+        assert name.isascii() and len(name) <= 130
+        assert not re.search(r'[<>:"|?*\\]|(^|/)(con|aux|nul)[./]|[. ](/|$)', name, re.IGNORECASE)
+    assert len({name.lower() for name in trees[True]}) == len(trees[True])
+    links = re.findall(r"href=['\"]?([^'\"> ]+)", trees[True]["lost.example/index.html"].decode())
+    assert len(links) == len(paths)
+    assert {unquote(urljoin("lost.example/index.html", link)) for link in links} <= set(trees[True]), "links lead there"

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote, urljoin
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.recovery.filenames import MAX_PART, file_names, relative_link
+from recollect.recovery.filenames import MAX_PART, WINDOWS, file_names, relative_link
 
 SEGMENTS = st.one_of(
     st.sampled_from(
@@ -80,3 +80,19 @@ def test_the_plain_rule_is_readable():
         "x.com/img/Logo.png@v=3.png",
         "x.com/list.php@page=2&sort=up.html",
     ]
+
+
+@given(st.dictionaries(URIS, TYPES, max_size=30))
+@example({"http://x.com/\u00e9": "text/html", "http://x.com/e": "text/html", "http://x.com/E": "text/html"})
+def test_names_for_windows_are_short_ascii_and_never_shared(resources):
+    names = file_names(resources.items(), rules=WINDOWS)
+    assert names == file_names(sorted(resources.items(), reverse=True), rules=WINDOWS)
+    folded = [name.lower() for name in names.values()]
+    assert len(set(folded)) == len(resources)
+    folders = {"/".join(name.split("/")[:i]) for name in folded for i in range(1, name.count("/") + 1)}
+    assert not folders & set(folded)
+    for name in names.values():
+        assert name.isascii() and len(name) <= 130
+        for part in name.split("/"):
+            assert part and len(part) <= WINDOWS.max_part and not re.search(r'[\x00-\x1f<>:"\\|?*]', part)
+            assert not part.endswith((".", " ")) and not RESERVED.match(part)

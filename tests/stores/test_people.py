@@ -153,3 +153,42 @@ def test_asking_again_and_again_sends_one_mail_an_hour(run: Any) -> None:
     for now in (0.0, 10.0, 1000.0, 3700.0):
         submit(run, now)
     assert len(run(lambda c: c.rows("SELECT 1 AS x FROM outbox WHERE kind = 'confirm'"))) == 2
+
+
+@pytest.mark.parametrize(
+    "typed", ["Lost.Example.", "http://LOST.example:8080/x", "*.lost.example", "user@lost.example"]
+)
+@pytest.mark.parametrize(
+    "uri",
+    ["http://lost.example/", "https://WWW.LOST.EXAMPLE.:443/", "lost.example:8080/a", "http://lost\u3002example/"],
+)
+def test_a_blocked_site_is_blocked_in_every_spelling(typed: str, uri: str, run: Any) -> None:
+    run(people.block, "site", typed, "the reason", 0.0)
+    with pytest.raises(Refused, match="not recovered here") as refused:
+        run(people.check_blocked, asked(uri=uri))
+    assert refused.value.why == "the reason"
+    run(people.check_blocked, asked(uri="http://notlost.example/"))
+
+
+@pytest.mark.parametrize("typed", ["b\u00fccher.example", "XN--BCHER-KVA.example", "https://B\u00dcCHER.example/"])
+@pytest.mark.parametrize("uri", ["http://b\u00fccher.example/", "http://shop.xn--bcher-kva.example/"])
+def test_a_blocked_site_of_another_script_has_two_spellings(typed: str, uri: str, run: Any) -> None:
+    run(people.block, "site", typed, "no", 0.0)
+    with pytest.raises(Refused):
+        run(people.check_blocked, asked(uri=uri))
+
+
+@pytest.mark.parametrize("typed", ["@Mail.example", "mail.example", "ANNA@mail.example", "@mail.example."])
+def test_a_blocked_address_or_domain(typed: str, run: Any) -> None:
+    run(people.block, "address", typed, "no", 0.0)
+    with pytest.raises(Refused):
+        run(people.check_blocked, asked("Anna@MAIL.example"))
+    run(people.check_blocked, asked("anna@othermail.example"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed"), [("site", ""), ("site", "a b"), ("site", "//"), ("address", "@"), ("address", "a b@c")]
+)
+def test_a_pattern_that_blocks_nothing_is_refused(kind: str, typed: str, run: Any) -> None:
+    with pytest.raises(Refused):
+        run(people.block, kind, typed, "no", 0.0)

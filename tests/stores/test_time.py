@@ -179,3 +179,76 @@ def test_the_confirmation_mail_has_one_link_one_recipient_and_no_other_address(
     [link] = re.findall(r"https?://\S+", body)
     assert re.fullmatch(r"https://desk\.example/confirm/[\w-]{20,}", link)
     assert run(people.by_token, link.rpartition("/")[2], people.Purpose.CONFIRM).id == one.recipient
+
+
+def test_who_wants_to_know_of_more_is_remembered_beyond_expiry_and_for_a_year_at_most(
+    database: Database, run: Any
+) -> None:
+    one, other = ready(database, run), submit(run, email="other@mail.example")
+    run(people.confirm, other.recipient, 0.0, SETTINGS)
+    person = run(people.by_token, one.token, people.Purpose.STATUS)
+    run(people.tell_more, person, True)
+    run(tick, 29 * DAY, SETTINGS)
+    assert run(queue.get, one.job).state == "expired"
+    assert run(people.by_token, one.token, people.Purpose.STATUS).email == "anna@mail.example"
+    assert run(people.by_token, other.token, people.Purpose.STATUS).email is None
+    assert run(tick, 31 * DAY, SETTINGS).relist == (one.job,)
+    run(tick, 366 * DAY, SETTINGS)
+    assert run(people.by_token, one.token, people.Purpose.STATUS).email is None
+    assert run(tick, 367 * DAY, SETTINGS).relist == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "uri"),
+    [
+        ("http://evil.example/ click", "http://lost.example/"),
+        ("www.evil.example", "http://lost.example/"),
+        ("Eve\r\nBcc: all@mail.example", "http://lost.example/?u=http://evil.example/"),
+        ("Eve", "http://lost.example/http://evil.example/" + "x" * 1500),
+        ("J\u2028R\x85", "http://b\u00fccher.example/"),
+    ],
+)
+def test_what_a_stranger_types_adds_no_link_header_or_long_line_to_a_mail(
+    name: str, uri: str, database: Database, run: Any
+) -> None:
+    import re
+
+    server = Server()
+    asked = parse_submission({"uri": uri, "email": "anna@mail.example", "name": name}, [])
+    run(people.submit, asked, 0.0, SETTINGS)
+    send_due(database, server, RENDER, 0.0, SETTINGS)
+    [message] = server.got
+    data = message.as_bytes().decode()
+    assert re.findall(r"\w+://[^\s/]+", data) == ["https://desk.example"] and "www.evil" not in data
+    assert "evil.example" not in data.partition("lost.example")[0] and message["Bcc"] is None
+    assert max(len(line) for line in data.splitlines()) < 900
+    assert [head.lower() for head in message.keys()].count("to") == 1  # noqa: SIM118 - not a dictionary
+
+
+def test_a_mail_that_cannot_be_written_fails_and_keeps_no_other(database: Database, run: Any) -> None:
+    one = submit(run)
+    run(lambda c: c.change("UPDATE outbox SET facts = 'broken'"))
+    submit(run, email="other@mail.example", uri="http://other.example/")
+    server = Server()
+    send_due(database, server, RENDER, 0.0, SETTINGS)
+    assert [message["To"] for message in server.got] == ["other@mail.example"]
+    failed = [row for row in run(outbox.mails) if row["state"] == "failed"]
+    assert len(failed) == 1 and "cannot be written" in failed[0]["error"] and one.job
+
+
+def test_what_the_server_says_of_an_address_is_kept_without_it(database: Database, run: Any) -> None:
+    submit(run)
+    server = Server()
+    server.error = Never("the mail server answers 550", why="<Anna@mail.example> is unknown")
+    send_due(database, server, RENDER, 0.0, SETTINGS)
+    [row] = run(outbox.mails)
+    assert row["state"] == "failed" and "(address)" in row["error"] and "anna@" not in row["error"].lower()
+
+
+def test_an_outbox_folder_that_cannot_be_written_waits(database: Database, run: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    submit(run)
+    assert send_due(database, FolderTransport(tmp_path / "file" / "outbox"), RENDER, 0.0, SETTINGS) == 0
+    [row] = run(outbox.mails)
+    assert row["state"] == "waiting" and "cannot write" in row["error"]
+    assert send_due(database, FolderTransport(tmp_path / "outbox"), RENDER, 200.0, SETTINGS) == 1

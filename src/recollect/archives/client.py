@@ -128,6 +128,8 @@ class ArchiveClient:
         self._connect_timeout = connect_timeout
         self._backs_off = backs_off
         self._permits = permits
+        # Permits of callers that were written before requests could be counted have no such method.
+        self._on_finished: Callable[[Archive], None] | None = getattr(permits, "finished", None)
         self._tls = tls
         self._proxies = proxies
         self._peers: dict[str, _Peer] = {}
@@ -163,6 +165,7 @@ class ArchiveClient:
             sink, final = await self._follow(
                 peer, request, until, lambda: Whole(self._loop, request.max_bytes, request.partial)
             )
+            self._finished(peer)
         finally:
             peer.gate.leave()
         headers = Headers(sink.raw)
@@ -206,6 +209,7 @@ class ArchiveClient:
         finally:
             if sink is not None:
                 sink.discard()
+                self._finished(peer)
             peer.gate.leave()
 
     @property
@@ -239,26 +243,35 @@ class ArchiveClient:
             origin, fields, target = self._locate(peer, url)
             if self._permits is not None:
                 await self._permits.acquire(peer.archive, request.kind, until)
-            if request.before is not None:
-                request.before()
-            sink = new_sink()
-            data = b"".join((method.encode(), b" ", target, fields, extra, b"\r\n"))
-            await self._send(origin, data, sink, until, expects_body=method != "HEAD")
-            status = sink.status
-            self._notice(peer, request.kind, sink)
-            if not request.hops or status not in _REDIRECTS:
-                return sink, url
-            location = Headers(sink.raw).get("location")
-            if not location:
-                return sink, url
-            sink.discard()
-            if left == 0:
-                raise BadAnswer("too many redirects", where=url, why=f"more than {request.hops}")
-            left -= 1
-            onward = resolve(url, location)
-            if onward is None:
-                raise RequestRefused("redirect to something that is not a web URL", where=repr(location[:200]))
+            try:
+                if request.before is not None:
+                    request.before()
+                sink = new_sink()
+                data = b"".join((method.encode(), b" ", target, fields, extra, b"\r\n"))
+                await self._send(origin, data, sink, until, expects_body=method != "HEAD")
+                status = sink.status
+                self._notice(peer, request.kind, sink)
+                if not request.hops or status not in _REDIRECTS:
+                    return sink, url
+                location = Headers(sink.raw).get("location")
+                if not location:
+                    return sink, url
+                sink.discard()
+                if left == 0:
+                    raise BadAnswer("too many redirects", where=url, why=f"more than {request.hops}")
+                left -= 1
+                onward = resolve(url, location)
+                if onward is None:
+                    raise RequestRefused("redirect to something that is not a web URL", where=repr(location[:200]))
+            except BaseException:
+                self._finished(peer)
+                raise
+            self._finished(peer)
             url = onward
+
+    def _finished(self, peer: _Peer) -> None:
+        if self._on_finished is not None:
+            self._on_finished(peer.archive)
 
     def _notice(self, peer: _Peer, kind: RequestKind, sink: Whole | Streamed) -> None:
         """Take note of what a status says about our rate; an archived 429 or 503 says nothing."""

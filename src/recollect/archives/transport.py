@@ -103,5 +103,8 @@ class Permits(Protocol):
         """Return when one request may be sent now. Raises ArchiveThrottled if that is not before `deadline` (a moment
         of the loop's clock), or if permission cannot be had at all."""
 
+    def finished(self, archive: Archive) -> None:
+        """A request that a permit was acquired for is over, however it ended. Must not block."""
+
     def paused(self, archive: Archive, kind: RequestKind, seconds: float) -> None:
         """The archive asked for a pause (429, or 503 with Retry-After). Must not block."""

@@ -20,6 +20,7 @@ Examples:
   recollect desk --data /var/lib/desk --database postgresql://desk@db/desk --smtp mail.example:587 \\
       --from-address desk@example.org --base-url https://desk.example.org --workers 0
   recollect desk backup --data desk/ -o backup.tar.gz          while the desk runs
+  recollect desk restore backup.tar.gz --data desk2/           a desk from a backup
 
 \b
 Every flag is also a setting: in a TOML file (--config) or in the environment (RECOLLECT_DESK_PORT=8080).
@@ -77,19 +78,48 @@ def desk(context: click.Context, /, verbose: bool, config: str | None, **given: 
 @desk.command("backup", epilog=_DESK_EPILOG)
 @click.option("--data", help="Folder of the desk.  [desk]")
 @click.option("--config", type=click.Path(dir_okay=False), help="File of settings (TOML).")
+@click.option("--database", help="postgresql://… of the desk, if it does not use SQLite.")
 @click.option("--no-results", is_flag=True, help="Leave out the results that users can still download.")
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="File to write (tar.gz).")
 @click.pass_context
-def backup(context: click.Context, output: str, no_results: bool, data: str | None, config: str | None) -> int:
+def backup(
+    context: click.Context,
+    output: str,
+    no_results: bool,
+    data: str | None,
+    database: str | None,
+    config: str | None,
+) -> int:
     """Back up a running desk; from PostgreSQL, all tables as JSON."""
     from recollect.config import load_desk_settings
     from recollect.service.backup import write_backup
 
     outer_config, outer = context.obj
-    given = {**outer, "data": data or outer.get("data")}
+    given = {**outer, "data": data or outer.get("data"), "database": database or outer.get("database")}
     settings = load_desk_settings(given, config=config or outer_config).settings
     count = write_backup(settings, Path(output), results=not no_results)
     talk(f"{output}: {counted(count, 'file')}")
+    return 0
+
+
+@desk.command("restore", epilog=_DESK_EPILOG)
+@click.argument("backup_file", metavar="BACKUP", type=click.Path(exists=True, dir_okay=False))
+@click.option("--data", help="Folder of the new desk; empty or not there yet.  [desk]")
+@click.option("--database", help="Empty PostgreSQL database to fill instead of SQLite in the folder.")
+@click.option("--config", type=click.Path(dir_okay=False), help="File of settings (TOML).")
+@click.pass_context
+def restore(
+    context: click.Context, backup_file: str, data: str | None, database: str | None, config: str | None
+) -> int:
+    """Make a desk from a backup, in an empty folder; a backup of SQLite can go into PostgreSQL and the reverse."""
+    from recollect.config import load_desk_settings
+    from recollect.service.backup import restore_backup
+
+    outer_config, outer = context.obj
+    given = {**outer, "data": data or outer.get("data"), "database": database or outer.get("database")}
+    settings = load_desk_settings(given, config=config or outer_config).settings
+    count = restore_backup(settings, Path(backup_file))
+    talk(f"{settings.data}: {counted(count, 'file')} restored; start it with: recollect desk --data {settings.data}")
     return 0
 
 

@@ -176,7 +176,7 @@ def jobs() -> None:
 @click.option("--at", metavar="DATE", help="Captures nearest to this date.")
 @click.option("--from", "since", metavar="DATE", help="No captures before this date.")
 @click.option("--to", "until", metavar="DATE", help="No captures after this date.")
-@click.option("--windows-names", is_flag=True, help="Add instructions for Windows to the download.")
+@click.option("--windows-names", is_flag=True, help="Short file names without accents, for older Windows programs.")
 @_desk_options
 def submit(
     uri: str,

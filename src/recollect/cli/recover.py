@@ -189,6 +189,7 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 @click.option("--no-warc", is_flag=True, help="No recovered.warc.gz.")
 @click.option("--no-wacz", is_flag=True, help="No recovered.wacz.")
 @click.option("--no-kit", is_flag=True, help="No re-hosting kit.")
+@click.option("--windows-names", is_flag=True, help="Short file names without accents, for older Windows programs.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before a long run.")
 @click.option("--verbose", "-v", is_flag=True, help="Print the result of every resource.")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors.")
@@ -315,6 +316,7 @@ def _outputs(given: dict[str, Any], resumed: Path | None) -> Outputs:
         warc=before.warc and not given["no_warc"],
         wacz=before.wacz and not given["no_wacz"],
         kit=before.kit and not given["no_kit"],
+        windows_names=before.windows_names or bool(given.get("windows_names")),
         summary=Path(given["summary"]) if given["summary"] else before.summary,
         missing=given["missing"] or before.missing,
     )

@@ -19,10 +19,27 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 MAX_PART = 80  # characters and, for macOS and Linux, at most 240 bytes
 MAX_PATH = 180  # leaves room for the user's own folders below Windows' 260
+
+
+@dataclass(frozen=True, slots=True)
+class NameRules:
+    """How far names go beyond what all three systems accept."""
+
+    max_part: int = MAX_PART
+    max_path: int = MAX_PATH
+    ascii_only: bool = False
+
+
+ANY_SYSTEM = NameRules()
+WINDOWS = NameRules(max_part=50, max_path=110, ascii_only=True)
+"""For Windows programs: old ones, and the one that unpacks zips, damage letters outside ASCII, and most refuse paths
+of more than 260 characters, the folders above included."""
+
 
 # What a file system refuses, and braces, which web servers take for variables.
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"/\\|?*{}\u2028\u2029\ud800-\udfff]')
@@ -48,12 +65,16 @@ _ENDINGS: dict[str, tuple[str, ...]] = {
 }
 
 
-def file_names(resources: Iterable[tuple[str, str]], folder: Callable[[str], str] | None = None) -> dict[str, str]:
+def file_names(
+    resources: Iterable[tuple[str, str]],
+    folder: Callable[[str], str] | None = None,
+    rules: NameRules = ANY_SYSTEM,
+) -> dict[str, str]:
     """URI -> relative name with `/` between its parts, for (URI, media type) pairs. `folder` is where the files of a
     URI's host go: by default a folder of the host's name."""
     kinds = dict(resources)
-    place = folder or host_folder
-    wanted = {uri: f"{place(uri)}/{plain_path(uri, kinds[uri])}" for uri in sorted(kinds)}
+    place = folder or (lambda uri: host_folder(uri, rules))
+    wanted = {uri: f"{place(uri)}/{plain_path(uri, kinds[uri], rules)}" for uri in sorted(kinds)}
     folders: set[str] = set()
     for name in wanted.values():
         parts = name.split("/")
@@ -65,13 +86,13 @@ def file_names(resources: Iterable[tuple[str, str]], folder: Callable[[str], str
     taken: set[str] = set(folders)
     # The first in byte order keeps the plain name, unless other URIs need that name as a folder.
     for folded, uris in claims.items():
-        if folded not in folders and len(wanted[uris[0]]) <= MAX_PATH:
+        if folded not in folders and len(wanted[uris[0]]) <= rules.max_path:
             names[uris[0]] = wanted[uris[0]]
             taken.add(folded)
     for uri in sorted(wanted.keys() - names.keys()):
         # Eight digits are enough but for URIs made to collide; those get more.
         for digits in (8, 16, 32, 64):
-            name = _distinct(wanted[uri], uri, digits)
+            name = _distinct(wanted[uri], uri, digits, rules)
             if _fold(name) not in taken:
                 break
         names[uri] = name
@@ -84,14 +105,14 @@ def plain_name(uri: str, media_type: str) -> str:
     return f"{host_folder(uri)}/{plain_path(uri, media_type)}"
 
 
-def host_folder(uri: str) -> str:
+def host_folder(uri: str, rules: NameRules = ANY_SYSTEM) -> str:
     """The folder of a URI's host."""
     split = urlsplit(uri)
-    host = safe_part((split.hostname or "host").lower())
+    host = safe_part((split.hostname or "host").lower(), rules)
     return host if split.port in (None, 80, 443) else f"{host}_{split.port}"
 
 
-def plain_path(uri: str, media_type: str) -> str:
+def plain_path(uri: str, media_type: str, rules: NameRules = ANY_SYSTEM) -> str:
     """The name below the folder of the host."""
     split = urlsplit(uri)
     path = [segment for segment in split.path.split("/") if segment]
@@ -107,48 +128,55 @@ def plain_path(uri: str, media_type: str) -> str:
     endings = _ENDINGS.get(media_type.partition(";")[0].strip().lower(), ())
     if endings and not last.lower().endswith(endings):
         last += endings[0]
-    return "/".join([*(safe_part(segment) for segment in path[:-1]), safe_part(last)])
+    return "/".join([*(safe_part(segment, rules) for segment in path[:-1]), safe_part(last, rules)])
 
 
 def _is_html(media_type: str) -> bool:
     return media_type.partition(";")[0].strip().lower() in _HTML_TYPES
 
 
-def safe_part(segment: str) -> str:
+def safe_part(segment: str, rules: NameRules = ANY_SYSTEM) -> str:
     """One path segment as a file name for all three systems."""
     raw = unquote_to_bytes(segment)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         text = segment.replace("%", "_")  # keep the escapes readable where they are not UTF-8
-    text = _FORBIDDEN.sub("_", unicodedata.normalize("NFC", text)).rstrip(". ").lstrip(" ")
+    text = _to_ascii(text) if rules.ascii_only else unicodedata.normalize("NFC", text)
+    text = _FORBIDDEN.sub("_", text).rstrip(". ").lstrip(" ")
     if not text or not text.strip("."):
         text = "_"
     if text.split(".")[0].rstrip(" ").lower() in _RESERVED:
         text = "_" + text
-    if len(text) > MAX_PART or len(text.encode("utf-8")) > 240:
-        text = _shorten(text, segment)
+    if len(text) > rules.max_part or len(text.encode("utf-8")) > 240:
+        text = _shorten(text, segment, rules)
     return text
 
 
-def _shorten(text: str, original: str) -> str:
+def _to_ascii(text: str) -> str:
+    """Letters without their accents; `_` for every other character outside ASCII."""
+    plain = "".join(ch for ch in unicodedata.normalize("NFKD", text) if not unicodedata.combining(ch))
+    return re.sub(r"[^\x20-\x7e]", "_", plain)
+
+
+def _shorten(text: str, original: str, rules: NameRules) -> str:
     extension = _EXTENSION.search(text)
     ending = extension.group() if extension else ""
     mark = "~" + _hash(original)
-    stem = text[: MAX_PART - len(mark) - len(ending)]
+    stem = text[: rules.max_part - len(mark) - len(ending)]
     while len(stem.encode("utf-8")) > 240 - len(mark) - len(ending):
         stem = stem[:-1]
     return stem.rstrip(". ") + mark + ending
 
 
-def _distinct(name: str, uri: str, digits: int) -> str:
+def _distinct(name: str, uri: str, digits: int, rules: NameRules) -> str:
     """A name with the hash of its URI before the ending; a long path is folded to its host."""
     mark = "~" + _hash(uri, digits)
     folder, _, last = name.rpartition("/")
     extension = _EXTENSION.search(last)
     ending = extension.group() if extension else ""
-    stem = last[: len(last) - len(ending)][: max(MAX_PART - len(mark) - len(ending), 1)].rstrip(". ")
-    if len(name) + len(mark) > MAX_PATH:
+    stem = last[: len(last) - len(ending)][: max(rules.max_part - len(mark) - len(ending), 1)].rstrip(". ")
+    if len(name) + len(mark) > rules.max_path:
         folder = folder.split("/")[0] + "/_long"
     return f"{folder}/{stem}{mark}{ending}"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.model import ProgressCallback
+from recollect.recovery.filenames import ANY_SYSTEM, WINDOWS
 from recollect.recovery.store import Store
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Outputs:
     wacz: bool = True
     kit: bool = True
     summary: Path | None = None  # where the summary goes, if not into the folder
+    windows_names: bool = False  # short names of ASCII letters
     missing: MissingLinks = "neutral"  # links to pages that did not come back: to a local page, or as they were
 
     def to_json(self) -> dict[str, Any]:
@@ -39,13 +41,19 @@ class Outputs:
             "kit": self.kit,
             "summary": str(self.summary.resolve()) if self.summary else None,
             "missing": self.missing,
+            "windows_names": self.windows_names,
         }
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Outputs:
         summary = value.get("summary")
         flags = {name: bool(value.get(name, True)) for name in ("tree", "warc", "wacz", "kit")}
-        return Outputs(**flags, summary=Path(summary) if summary else None, missing=value.get("missing", "neutral"))
+        return Outputs(
+            **flags,
+            summary=Path(summary) if summary else None,
+            windows_names=bool(value.get("windows_names", False)),
+            missing=value.get("missing", "neutral"),
+        )
 
 
 def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) -> Report:
@@ -61,8 +69,9 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
     files = OwnFiles(store)
     names: dict[str, str] = {}
     neutral: dict[str, str] = {}
+    rules = WINDOWS if outputs.windows_names else ANY_SYSTEM
     if outputs.tree:
-        done = restore(store, folder, files=files, missing=outputs.missing, progress=progress)
+        done = restore(store, folder, files=files, missing=outputs.missing, names=rules, progress=progress)
         names, neutral = done.names, done.neutral
     if outputs.warc:
         with files.open(f"{NAME}.warc.gz") as out:
@@ -71,7 +80,7 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
         with files.open(f"{NAME}.wacz") as out:
             stream_wacz(store, out, title=", ".join(store.start))
     if outputs.kit:
-        write_kit(store, files, missing=outputs.missing)
+        write_kit(store, files, missing=outputs.missing, name_rules=rules)
     report = make_report(store, names, neutral=neutral, kept=files.kept)
     write_report(report, files, summary=outputs.summary)
     files.finish()

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from recollect.recovery.canonical import visit_key
-from recollect.recovery.filenames import file_names, host_folder
+from recollect.recovery.filenames import ANY_SYSTEM, NameRules, file_names, host_folder
 from recollect.recovery.hosting import apache_rules, caddy_rules, headers_file, nginx_rules, redirects_file
 from recollect.recovery.ownfiles import OwnFiles
 from recollect.recovery.restore import Layout, MissingLinks, restore
@@ -61,13 +61,16 @@ class Rule:
     redirect: bool = False
 
 
-def write_kit(store: Store, files: OwnFiles, *, missing: MissingLinks = "neutral") -> dict[str, str]:
+def write_kit(
+    store: Store, files: OwnFiles, *, missing: MissingLinks = "neutral", name_rules: NameRules = ANY_SYSTEM
+) -> dict[str, str]:
     """Write the kit; returns URI -> file below `rehost/`."""
     resources = list(store.recovered(redirects=False))
     is_main = _main_test(store)
     names = file_names(
         ((resource.uri, resource.media_type) for resource in resources),
-        lambda uri: PUBLIC if is_main(uri) else f"{_ELSEWHERE}/{host_folder(uri)}",
+        lambda uri: PUBLIC if is_main(uri) else f"{_ELSEWHERE}/{host_folder(uri, name_rules)}",
+        name_rules,
     )
     if not names:
         return {}

@@ -20,7 +20,7 @@ from typing import Literal
 from urllib.parse import quote, urlsplit
 
 from recollect.model import Progress, ProgressCallback
-from recollect.recovery.filenames import file_names, relative_link
+from recollect.recovery.filenames import ANY_SYSTEM, NameRules, file_names, relative_link
 from recollect.recovery.options import Options
 from recollect.recovery.ownfiles import OwnFiles
 from recollect.recovery.rewrite import NEUTRAL, Missing, Rewriter, Use, rewrite_css, rewrite_html, rewrite_svg
@@ -59,13 +59,14 @@ def restore(
     files: OwnFiles | None = None,
     layout: Layout | None = None,
     missing: MissingLinks = "neutral",
+    names: NameRules = ANY_SYSTEM,
     progress: ProgressCallback = lambda _p: None,
 ) -> Restored:
     """Write the site. Without `files` this is all that is written: what else an earlier run wrote is taken away."""
     own = files or OwnFiles(store, out_dir)
     resources = list(store.recovered(redirects=False))
     if layout is None:
-        layout = Layout(file_names((resource.uri, resource.media_type) for resource in resources))
+        layout = Layout(file_names(((resource.uri, resource.media_type) for resource in resources), rules=names))
     links = Links(store, layout, missing)
     for done, resource in enumerate(resources):
         progress(Progress("restoring files", done, len(resources), "files"))

@@ -5,6 +5,8 @@ jobs. `Lane` and `Budgets` are pure (the clock is an argument); `Permits` waits 
 - permits of a lane are spaced evenly, a little wider than its rate, so that no window of the archive's own clock sees
   more requests than configured; a permit is taken when it is given, never booked ahead;
 - jobs take turns: a job with a thousand requests waiting delays another by one permit;
+- no more requests of an archive are under way than its `concurrency`, over all workers; a request whose end is not
+  reported counts for five minutes;
 - requests of a quota are counted in the database before they are given out, in small blocks, so that a crash of the
   desk can waste some of a quota and never exceed it.
 """
@@ -15,7 +17,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from recollect.archives.registry import Archive, Rate
 from recollect.service.database import Connection
@@ -24,6 +26,8 @@ RequestKind = Literal["index", "replay"]
 PATIENCE = 45.0
 """Longer waits are answered with the moment to come back, so that a worker can do something else."""
 _UNTIL_WOKEN = 3600.0
+_ENDING = 5.0
+_LONGEST_REQUEST = 300.0  # recoveries give up a request after 120 s, and its end is reported at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,34 @@ class Quota:
             self.reserved = min(self.limit, self.used + max(1, self.limit // 100))
 
 
+@dataclass(slots=True)
+class Slots:
+    """Requests to one archive that are under way, over all workers: never more than its `concurrency`."""
+
+    limit: int
+    taken: dict[str, deque[float]] = field(default_factory=dict)
+    """Job -> when each of its slots is free at the latest, oldest first."""
+
+    def free_at(self, now: float) -> float:
+        """When a slot is free, as far as is known: now, or at the latest when the oldest request has ended."""
+        for job, ends in list(self.taken.items()):
+            while ends and ends[0] <= now:  # its end was never reported
+                ends.popleft()
+            if not ends:
+                del self.taken[job]
+        if sum(len(ends) for ends in self.taken.values()) < self.limit:
+            return 0.0
+        return min(ends[0] for ends in self.taken.values())
+
+    def take(self, job: str, now: float) -> None:
+        self.taken.setdefault(job, deque()).append(now + _LONGEST_REQUEST)
+
+    def give_back(self, job: str, count: int) -> None:
+        ends = self.taken.get(job, deque())
+        for _ in range(min(count, len(ends))):
+            ends.popleft()
+
+
 def spacing(rate: Rate | None) -> float:
     """Seconds between two permits: the rate, with room for what a network adds and takes away."""
     if rate is None:
@@ -72,6 +104,7 @@ class Lane:
     egress: str
     interval: float
     quota: Quota | None = None
+    slots: Slots | None = None
     free_at: float = 0.0
     paused_until: float = 0.0
     given: int = 0
@@ -99,7 +132,7 @@ class Lane:
         due = max(self.free_at, self.paused_until)
         if self.quota is not None and self.quota.left(now) <= 0:
             due = max(due, self.quota.began + self.quota.period)
-        return due
+        return max(due, self.slots.free_at(now)) if self.slots is not None else due
 
     def next(self, now: float) -> object | None:
         """Give the next permit, if one is due and a request waits."""
@@ -116,6 +149,8 @@ class Lane:
         self.given += 1
         if self.quota is not None:
             self.quota.take(now)
+        if self.slots is not None:
+            self.slots.take(job, now)
         return ticket
 
     def refusal(self, now: float, patience: float = PATIENCE) -> Refusal | None:
@@ -136,6 +171,7 @@ class Budgets:
         self._archives = {archive.id: archive for archive in archives}
         self._lanes: dict[tuple[str, str, str], Lane] = {}
         self._quotas: dict[tuple[str, str], Quota] = {}
+        self._slots = {archive.id: Slots(archive.concurrency) for archive in archives if archive.concurrency}
         self.resting: dict[str, str] = {}
         self.loaded_at = 0.0
 
@@ -149,7 +185,8 @@ class Budgets:
             rate = known.replay_rate if kind == "replay" else known.index_rate
             interval = spacing(rate)
             # What was asked for just before the desk started is not known: one interval is left out.
-            self._lanes[key] = Lane(*key, interval, self._quota(known, egress), self.loaded_at + interval)
+            quota, slots = self._quota(known, egress), self._slots.get(archive)
+            self._lanes[key] = Lane(*key, interval, quota, slots, self.loaded_at + interval)
         return self._lanes[key]
 
     def _quota(self, archive: Archive, egress: str) -> Quota | None:
@@ -176,6 +213,21 @@ class Budgets:
             if lane.archive == archive:
                 lane.paused_until = 0.0
 
+    def finished(self, job: str, archive: str, count: int) -> None:
+        """Requests of a job to an archive that are over."""
+        if (slots := self._slots.get(archive)) is not None:
+            slots.give_back(job, count)
+
+    def ended(self, job: str) -> None:
+        """The job runs no more: none of its requests is under way."""
+        for slots in self._slots.values():
+            slots.taken.pop(job, None)
+
+    def in_use(self, archive: str) -> int:
+        """Requests to an archive that are under way, of those that are counted."""
+        slots = self._slots.get(archive)
+        return sum(map(len, slots.taken.values())) if slots is not None else 0
+
     @property
     def lanes(self) -> list[Lane]:
         return list(self._lanes.values())
@@ -201,10 +253,19 @@ class Budgets:
                     lane.paused_until, lane.given = row["paused_until"], row["total"]
 
     def save(self, c: Connection) -> None:
-        for lane in self._lanes.values():
-            _save(c, lane.archive, lane.kind, lane.egress, 0.0, 0, lane.given, lane.paused_until)
-        for (archive, egress), quota in self._quotas.items():
-            _save(c, archive, "quota", egress, quota.began, quota.reserved, 0, 0.0)
+        write(c, self.snapshot())
+
+    def snapshot(self) -> list[Saved]:
+        """What `write` keeps; to be taken where permits are given, as lanes are added there."""
+        lanes = [
+            Saved(lane.archive, lane.kind, lane.egress, total=lane.given, paused_until=lane.paused_until)
+            for lane in self._lanes.values()
+        ]
+        quotas = [
+            Saved(archive, "quota", egress, quota.began, quota.reserved)
+            for (archive, egress), quota in self._quotas.items()
+        ]
+        return lanes + quotas
 
     def state(self) -> tuple[object, ...]:
         """Changes when something that must be saved changes: a reserved block, a pause."""
@@ -214,15 +275,31 @@ class Budgets:
         )
 
 
-def _save(
-    c: Connection, archive: str, kind: str, egress: str, began: float, used: int, total: int, paused: float
-) -> None:
-    c.change(
-        """INSERT INTO budget VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (archive, kind, egress) DO UPDATE SET
-           period_began = excluded.period_began, used = excluded.used, total = excluded.total,
-           paused_until = excluded.paused_until""",
-        archive, kind, egress, began, used, total, paused,
-    )  # fmt: skip
+class Saved(NamedTuple):
+    """A row of the table `budget`."""
+
+    archive: str
+    kind: str
+    egress: str
+    period_began: float = 0.0
+    used: int = 0
+    total: int = 0
+    paused_until: float = 0.0
+
+
+def write(c: Connection, rows: Sequence[Saved]) -> None:
+    """Keep a snapshot."""
+    for row in rows:
+        c.change(
+            """INSERT INTO budget VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (archive, kind, egress) DO UPDATE SET
+               period_began = excluded.period_began, used = excluded.used, total = excluded.total,
+               paused_until = excluded.paused_until""",
+            *row,
+        )
+
+
+class Ended(Exception):
+    """The desk ends while a request waits for its permit."""
 
 
 class Permits:
@@ -234,7 +311,8 @@ class Permits:
         self.budgets = budgets
         self._clock = clock
         self._save = save
-        self._saved = budgets.state()
+        self._saved: tuple[object, ...] = budgets.state()
+        self._saving: asyncio.Future[None] | None = None
         self._timers: dict[int, asyncio.TimerHandle] = {}
 
     async def acquire(
@@ -252,6 +330,8 @@ class Permits:
         try:
             async with asyncio.timeout(patience):
                 await ticket
+        except Ended:
+            return Refusal(self._clock() + _ENDING, "the desk is ending")
         except TimeoutError:
             lane.forget(job, ticket)
             now = self._clock()
@@ -259,10 +339,49 @@ class Permits:
         except BaseException:
             lane.forget(job, ticket)
             raise
-        if self._save is not None and self.budgets.state() != self._saved:
-            self._saved = self.budgets.state()
-            await self._save()
+        await self._keep()
         return None
+
+    async def _keep(self) -> None:
+        """Save what must not be lost before a permit is used; whoever comes while it is saved waits, too."""
+        if self._save is None:
+            return
+        if self.budgets.state() != self._saved:
+            self._saved = self.budgets.state()
+            self._saving = self._save()
+        if self._saving is not None:
+            try:
+                await asyncio.shield(self._saving)
+            except Exception:
+                self._saved = ()  # it is saved with the next permit
+                raise
+
+    def finished(self, job: str, archive: str, count: int = 1) -> None:
+        """Requests are over: the next ones may begin."""
+        self.budgets.finished(job, archive, count)
+        self._serve_archive(archive)
+
+    def ended(self, job: str) -> None:
+        """A job runs no more."""
+        self.budgets.ended(job)
+        for lane in self.budgets.lanes:
+            self._serve(lane)
+
+    def stop(self) -> None:
+        """Let all who wait go without a permit."""
+        for lane in self.budgets.lanes:
+            for line in lane.waiting.values():
+                for ticket in line:
+                    assert isinstance(ticket, asyncio.Future)
+                    if not ticket.done():
+                        ticket.set_exception(Ended())
+            lane.waiting.clear()
+            lane.turns.clear()
+
+    def _serve_archive(self, archive: str) -> None:
+        for lane in self.budgets.lanes:
+            if lane.archive == archive:
+                self._serve(lane)
 
     def _serve(self, lane: Lane) -> None:
         timer = self._timers.pop(id(lane), None)

@@ -5,9 +5,10 @@ assignment as one line of JSON from stdin and writes lines of JSON to stdout; it
 desk. Every request to an archive waits for a permit that the worker brings; without a worker (stdin ends) it ends.
 
     in    {"folder", "archives", "options", "limits", "survey_only", "reconsider"}, then
-          {"permit": N, "granted": true} | {"permit": N, "until": T, "reason": "..."} | {"stop": true}
+          {"permit": N, "granted": true} | {"permit": N, "seconds": T, "reason": "..."} | {"stop": true}
     out   {"type": "status", ...} as recover reports it, {"type": "survey", ...}, {"type": "packing"},
-          {"type": "permit", "permit": N, "archive", "kind"}, {"type": "paused", "archive", "kind", "seconds"},
+          {"type": "permit", "permit": N, "archive", "kind"}, {"type": "finished", "archive"} for each request that is
+          over (of archives that limit how many are), {"type": "paused", "archive", "kind", "seconds"},
           {"type": "done", "outcome": "recovered" | "nothing" | "waiting" | "failed" | "stopped", ...}
 """
 
@@ -17,6 +18,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -76,7 +78,7 @@ class Line:
             if loop is not None and answer is not None:
                 loop.call_soon_threadsafe(_answer, answer, message)
         # The worker is gone: nothing may be asked for any more, and everything that matters is on disk.
-        os._exit(1)
+        _end()
 
     async def permit(self, archive: str, kind: str) -> dict[str, Any]:
         """Ask for one request; the worker's answer."""
@@ -92,6 +94,13 @@ class Line:
             self._waiting.pop(number, None)
 
 
+def _end() -> None:
+    """End at once, and with us what we started (Chromium), which is in our process group if a worker started us."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)
+
+
 def _answer(future: asyncio.Future[dict[str, Any]], message: dict[str, Any]) -> None:
     if not future.done():
         future.set_result(message)
@@ -103,28 +112,32 @@ class LinePermits:
     def __init__(self, line: Line) -> None:
         self._line = line
         self.refused: dict[str, tuple[float, str]] = {}
+        """Archive -> until when it may not be asked (by the monotonic clock), and why."""
 
     async def acquire(self, archive: Archive, kind: RequestKind, deadline: float) -> None:
         loop = asyncio.get_running_loop()
         while True:
             until, reason = self.refused.get(archive.id, (0.0, ""))
-            if until > time.time() + _LONG_WAIT:
+            if until > time.monotonic() + _LONG_WAIT:
                 raise OutOfQuota("no requests left", where=archive.id, why=reason)
             answer = await self._line.permit(archive.id, kind.value)
             if answer.get("granted"):
                 return
-            until = float(answer.get("until", 0.0))
-            if until > time.time() + _LONG_WAIT:
-                self.refused[archive.id] = (until, str(answer.get("reason", "")))
+            wait = max(0.05, float(answer.get("seconds", 0.0)))
+            if wait > _LONG_WAIT:
+                self.refused[archive.id] = (time.monotonic() + wait, str(answer.get("reason", "")))
                 continue
-            wait = max(0.05, until - time.time())
             if loop.time() + wait >= deadline:
                 raise ArchiveThrottled("no permit before the deadline", where=archive.id)
             await asyncio.sleep(wait)
 
+    def finished(self, archive: Archive) -> None:
+        if archive.concurrency:
+            self._line.say(type="finished", archive=archive.id)
+
     def paused(self, archive: Archive, kind: RequestKind, seconds: float) -> None:
         if seconds > _LONG_WAIT:
-            self.refused[archive.id] = (time.time() + seconds, "the archive asked us to wait")
+            self.refused[archive.id] = (time.monotonic() + seconds, "the archive asked us to wait")
         self._line.say(type="paused", archive=archive.id, kind=kind.value, seconds=seconds)
 
 
@@ -181,8 +194,10 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     options = recovery_options(assignment["options"], limit=limits.get("resources"))
     permits = LinePermits(line)
     survey_only = bool(assignment.get("survey_only"))
+    surveys: list[Survey] = []
 
     def listed(found: Survey) -> bool:
+        surveys.append(found)
         line.say(type="survey", **found.to_json())
         return not survey_only
 
@@ -195,7 +210,7 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
         folder,
         archives=archives,
         options=options,
-        outputs=Outputs(),
+        outputs=Outputs(windows_names=bool(assignment["options"].get("windows_names"))),
         watch=Watch(status=lambda status: line.say(**status.to_json()), listed=listed, stop=guard.stop),
         run=Run(permits=permits, patience=_LONG_WAIT),
     )
@@ -206,8 +221,10 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
         return {"outcome": Outcome.STOPPED}
     if permits.refused and not result.finished.complete:
         name, (until, reason) = min(permits.refused.items(), key=lambda item: item[1][0])
-        return {"outcome": Outcome.WAITING, "until": until, "archive": name, "reason": f"{name}: {reason}"}
+        seconds = max(0.0, until - time.monotonic())
+        return {"outcome": Outcome.WAITING, "seconds": seconds, "archive": name, "reason": f"{name}: {reason}"}
     summary = summary_of(report, result.finished.complete, guard.reason)
+    summary["listed"] = surveys[-1].resources if surveys else None
     if not report.resources:
         silent = not result.finished.complete
         return {"outcome": Outcome.FAILED if silent else Outcome.NOTHING, "summary": summary, "silent": silent}
@@ -271,7 +288,7 @@ def _bytes_of(folder: Path) -> int:
 
 
 def summary_of(report: Any, complete: bool, stopped: str) -> dict[str, Any]:
-    """What the user and the statistics learn about a finished recovery."""
+    """The summary of a finished recovery, for its page and the statistics."""
     from recollect.datetimes import format_iso
     from recollect.recovery.report import Report
 

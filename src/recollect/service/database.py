@@ -11,15 +11,17 @@ always given by the caller.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from recollect.errors import RecollectError, UsageError
+from recollect.errors import RecollectError, ResourceError, UsageError
 from recollect.service.migrations import MIGRATIONS, Dialect
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ Row = dict[str, Any]
 Value = str | int | float | None
 _Result = TypeVar("_Result")
 _RECONNECT_SECONDS = 30.0
+_CLAIM_SECONDS = 5.0  # a desk that was just stopped may still be ending
+_DESK_LOCK = 0x7265636F6C6C  # "recoll"
 
 
 class DatabaseUnavailable(RecollectError):
@@ -43,6 +47,12 @@ class Connection(Protocol):
     def change(self, sql: str, *values: Value) -> int:
         """Run a statement that returns nothing; how many rows it changed."""
 
+    def lock(self, name: str) -> None:
+        """Wait until no other transaction holds this name, then hold it until the end of this transaction."""
+
+    lock_row: str
+    """What a SELECT of a row ends with that is changed later in the same transaction."""
+
 
 class Database(Protocol):
     """A store of the desk; safe to use from several threads."""
@@ -51,6 +61,9 @@ class Database(Protocol):
     """What a SELECT of rows to claim ends with, so that claims do not wait for each other."""
 
     def transact(self, work: Callable[[Connection], _Result]) -> _Result: ...
+
+    def claim_for_desk(self) -> bool:
+        """Make this process the only desk of the database, or see that it still is; False when there is another."""
 
     def close(self) -> None: ...
 
@@ -68,6 +81,25 @@ def open_database(where: str | Path) -> Database:
     if "://" in text:
         raise UsageError("unknown kind of database", where=text.partition("://")[0], hint="postgresql://… or a file")
     return SqliteDatabase(Path(text))
+
+
+@contextmanager
+def hold_folder(folder: Path, seconds: float = _CLAIM_SECONDS) -> Iterator[None]:
+    """Be the only desk of a folder: two would send twice what archives allow. Raises ResourceError."""
+    handle = os.open(folder / "desk.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    until = time.monotonic() + seconds
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() > until:
+                    raise ResourceError("another desk uses this folder", where=str(folder), hint="--data DIR") from None
+                time.sleep(0.1)
+        yield
+    finally:
+        os.close(handle)
 
 
 class SqliteDatabase:
@@ -88,20 +120,26 @@ class SqliteDatabase:
 
     def transact(self, work: Callable[[Connection], _Result]) -> _Result:
         with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
             try:
+                self._db.execute("BEGIN IMMEDIATE")
                 result = work(_SqliteConnection(self._db))
+                self._db.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                # A full disk, or a file that another program keeps locked: the next transaction may succeed.
+                self._undo()
+                raise DatabaseUnavailable("the database cannot be written", why=str(error)) from error
             except BaseException:
-                self._db.execute("ROLLBACK")
+                self._undo()
                 raise
-            self._db.execute("COMMIT")
             return result
 
-    def backup(self, target: Path) -> None:
-        """A consistent copy, taken while the desk works."""
-        with self._lock, sqlite3.connect(target) as copy:
-            self._db.backup(copy)
-        copy.close()
+    def _undo(self) -> None:
+        if self._db.in_transaction:  # SQLite undoes some failed transactions by itself
+            self._db.execute("ROLLBACK")
+
+    def claim_for_desk(self) -> bool:
+        """The folder of the file is locked by its desk."""
+        return True
 
     def close(self) -> None:
         with self._lock:
@@ -109,14 +147,19 @@ class SqliteDatabase:
 
 
 class _SqliteConnection:
+    lock_row = ""
+
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
     def rows(self, sql: str, *values: Value) -> list[Row]:
-        return [dict(row) for row in self._db.execute(sql, values)]
+        return [dict(row) for row in self._db.execute(sql, _storable(values))]
 
     def change(self, sql: str, *values: Value) -> int:
-        return self._db.execute(sql, values).rowcount
+        return self._db.execute(sql, _storable(values)).rowcount
+
+    def lock(self, name: str) -> None:
+        """Transactions take turns anyway."""
 
 
 class PostgresDatabase:
@@ -136,6 +179,7 @@ class PostgresDatabase:
         self._idle: list[psycopg.Connection[Row]] = []
         self._lock = threading.Lock()
         self._closed = False
+        self._held: psycopg.Connection[Any] | None = None
         migrate(self, "postgresql", "the database")
 
     def transact(self, work: Callable[[Connection], _Result]) -> _Result:
@@ -161,6 +205,25 @@ class PostgresDatabase:
                 _abandon(connection)
                 raise
 
+    def claim_for_desk(self) -> bool:
+        """By a lock of a session of its own, which PostgreSQL gives up when this process ends."""
+        if self._held is not None:
+            with suppress(self._psycopg.Error):
+                self._held.execute("SELECT 1")
+                return True
+            self._held = None  # the server was started again
+        until = time.monotonic() + _CLAIM_SECONDS
+        while True:
+            held = self._psycopg.connect(self._address, autocommit=True, connect_timeout=10)
+            row = held.execute("SELECT pg_try_advisory_lock(%s)", (_DESK_LOCK,)).fetchone()
+            if row is not None and row[0]:
+                self._held = held
+                return True
+            held.close()
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.2)
+
     def _take(self) -> psycopg.Connection[Row]:
         from psycopg.rows import dict_row
 
@@ -182,6 +245,8 @@ class PostgresDatabase:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+        if self._held is not None:
+            self._held.close()
 
 
 def _abandon(connection: psycopg.Connection[Row] | None) -> None:
@@ -191,14 +256,28 @@ def _abandon(connection: psycopg.Connection[Row] | None) -> None:
 
 
 class _PostgresConnection:
+    lock_row = " FOR UPDATE"
+
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self._connection = connection
 
     def rows(self, sql: str, *values: Value) -> list[Row]:
-        return self._connection.execute(_numbered(sql), values).fetchall()
+        return self._connection.execute(_numbered(sql), _storable(values)).fetchall()
 
     def change(self, sql: str, *values: Value) -> int:
-        return self._connection.execute(_numbered(sql), values).rowcount
+        return self._connection.execute(_numbered(sql), _storable(values)).rowcount
+
+    def lock(self, name: str) -> None:
+        self.rows("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", name)
+
+
+def _storable(values: Sequence[Value]) -> tuple[Value, ...]:
+    """Texts without what PostgreSQL or UTF-8 cannot hold: NUL and lone surrogates, which JSON can carry."""
+    return tuple(_text(value) if isinstance(value, str) else value for value in values)
+
+
+def _text(value: str) -> str:
+    return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _numbered(sql: str) -> bytes:

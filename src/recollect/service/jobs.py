@@ -154,7 +154,7 @@ def parse_submission(fields: Mapping[str, Any], known_archives: Sequence[str]) -
     return Submission(
         uri=clean_uri(_text(fields, "uri")),
         email=clean_email(_text(fields, "email")),
-        name=re.sub(r"[\x00-\x1f\x7f]", " ", _text(fields, "name")).strip()[:100],
+        name=clean_name(_text(fields, "name")),
         extent=_extent(fields),
         archives=_archives(fields, known_archives),
         dates=DatePreference(at, start, end),
@@ -182,10 +182,9 @@ def clean_uri(text: str) -> str:
     host, colon, port = authority.partition(":")
     if colon and not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
         raise Refused("the port is not a number from 1 to 65535", where="uri")
-    _check_host(host)
-    uri = f"{scheme.lower()}://{rest.partition('#')[0]}"
-    if len(uri) == len(scheme) + 3 + len(authority):
-        uri += "/"
+    _check_public(host)
+    path = rest[len(authority) :].partition("#")[0]
+    uri = f"{scheme.lower()}://{host}{colon}{port}{'' if path.startswith('/') else '/'}{path}"
     try:
         visit_key(uri)
     except BadURI as error:
@@ -193,11 +192,9 @@ def clean_uri(text: str) -> str:
     return uri
 
 
-def _check_host(host: str) -> None:
-    try:
-        name = host.rstrip(".").encode("idna").decode("ascii").lower()
-    except UnicodeError as error:
-        raise Refused("this is not the name of a site", where="uri", why=str(error)) from error
+def _check_public(host: str) -> None:
+    """Raise Refused for what is not a name on the public web."""
+    name = _ascii_host(host)
     if _NUMBERS.fullmatch(name):
         raise Refused("an IP address is not taken", where="uri", hint="give the name the site had")
     if name in _LOCAL or name.rpartition(".")[2] in _LOCAL or ("." not in name and name):
@@ -209,9 +206,34 @@ def _check_host(host: str) -> None:
         raise Refused("an IP address is not taken", where="uri", hint="give the name the site had")
 
 
+def _ascii_host(host: str) -> str:
+    """One form for all spellings of a host name: IDNA, lower case, no dot at its end."""
+    try:
+        return host.rstrip(".\u3002\uff0e\uff61").encode("idna").decode("ascii").lower()
+    except UnicodeError as error:
+        raise Refused("this is not the name of a site", where="uri", why=str(error)) from error
+
+
 def host_of(uri: str) -> str:
-    """The host name of a clean URI, in lower case."""
-    return re.split(r"[/?#:]", uri.partition("://")[2], maxsplit=1)[0].rstrip(".").lower()
+    """The host name of a clean URI, the same for all its spellings."""
+    return _ascii_host(re.split(r"[/?#:]", uri.partition("://")[2], maxsplit=1)[0])
+
+
+def host_name(text: str) -> str:
+    """The host name in what an operator types: a name, a name with a port, `*.name`, or an address. Raises Refused."""
+    rest = _SCHEME.sub("", text.strip(), count=1)
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    name = _ascii_host(authority.partition(":")[0].lstrip("*."))
+    if not name or not re.fullmatch(r"[a-z0-9_.-]+", name):
+        raise Refused("this is not the name of a site", where="pattern", hint="for example lost.example")
+    return name
+
+
+def clean_name(text: str) -> str:
+    """A person's name as it stands in a mail: one line, and nothing that a mail program would make a link of."""
+    name = re.sub(r"[^\w\s.,'\u2019()-]", " ", text)  # letters of any script, digits; no slash, colon or @
+    name = re.sub(r"\.(?=\S)", ". ", re.sub(r"[\s_]+", " ", name))
+    return " ".join(name.split())[:100]
 
 
 def clean_email(text: str) -> str:

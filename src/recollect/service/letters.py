@@ -13,9 +13,11 @@ from recollect.service.outbox import Kind, Render, compose
 from recollect.service.people import Purpose, issue
 from recollect.service.settings import DAY, DeskSettings
 
+_MAX_URI = 300  # mail servers refuse lines of more than 998 bytes
 _CONFIRM = """Hello{name},
 
-we received a request, most likely from you, to recover this website from web archives:
+we received a request, most likely from you, to bring this website back from web
+archives:
 
     {uri}
 
@@ -32,7 +34,7 @@ your website is back, as far as the archives have it:
 
     {uri}
 
-{recovered} files were recovered{missing}. See what came back and download it here:
+We recovered {recovered}{missing}. See what came back and download it here:
 
 {link}
 
@@ -44,7 +46,7 @@ we are sorry: the web archives we asked have nothing of
 
     {uri}
 
-This page lists the archives that were asked, and what you can still try:
+This page lists the archives we asked, and what you can still try:
 
 {link}
 """
@@ -87,8 +89,7 @@ you asked to hear if more turns up of
 
     {uri}
 
-The archives now list {gain} more files than you got. This page has a button to get
-them, too:
+The archives now list {gain}. This page has a button to get it:
 
 {link}
 """
@@ -146,28 +147,34 @@ def _values(settings: DeskSettings, job: Row, name: str, facts: Mapping[str, Any
     from recollect.service.jobs import host_of
 
     summary = json.loads(job["result"]).get("summary", {})
-    missing = summary.get("missing", 0)
+    recovered, missing = summary.get("recovered", 0), summary.get("missing", 0)
     expires = job["expires_at"]
     return {
         "name": f" {name}" if name else "",
         "uri": _mail_uri(job["uri"]),
         "host": host_of(job["uri"]),
         "pending_days": round(settings.pending_for / DAY),
-        "recovered": f"{summary.get('recovered', 0):,}",
-        "missing": f", {missing:,} are in no archive or could not be had" if missing else "",
+        "recovered": "1 file" if recovered == 1 else f"{recovered:,} files",
+        "missing": f"; {missing:,} more are in no archive or could not be fetched" if missing else "",
         "expires": f"{datetime.fromtimestamp(expires, UTC):%d %B %Y}" if expires else "later",
-        "gain": f"{facts.get('gain', 0):,}",
+        "gain": _more_files(int(facts.get("gain", 0))),
     }
 
 
+def _more_files(number: int) -> str:
+    return "1 more file than before" if number == 1 else f"{number:,} more files than before"
+
+
 def _mail_uri(uri: str) -> str:
-    """Without its scheme: a mail has one link, the one to the desk."""
-    return uri.partition("://")[2].rstrip("/") or uri
+    """Host and path on one line, without anything that a mail program makes a link of: a mail has one link, the one
+    to the desk."""
+    text = uri.partition("://")[2].partition("?")[0].replace("://", ":").rstrip("/")
+    return text if len(text) <= _MAX_URI else f"{text[:_MAX_URI]}…"
 
 
 def _to_operator(kind: Kind, job: Row | None, facts: Mapping[str, Any], base_url: str) -> tuple[str, str]:
     if kind is Kind.OPERATOR_TAKEDOWN:
-        return "Takedown request", f"A request to take a site down has arrived:\n\n{base_url}/admin/takedowns\n"
+        return "Takedown request", f"There is a new request to take a site down:\n\n{base_url}/admin/takedowns\n"
     where = f"{base_url}/admin/jobs/{job['id']}" if job is not None else f"{base_url}/admin"
     reason = job["reason"] if job is not None else facts.get("reason", "")
     return "A recovery failed", f"A job failed after its last attempt:\n\n    {reason}\n\n{where}\n"

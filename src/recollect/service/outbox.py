@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 import smtplib
 import ssl
@@ -22,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, ResourceError
 from recollect.formats.containers import atomic_output
 from recollect.service.database import Connection, Database, Row, one
 from recollect.service.settings import DeskSettings
@@ -73,13 +74,14 @@ class FolderTransport:
     folder: Path
 
     def send(self, message: EmailMessage) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         name = str(message["Message-ID"]).strip("<>").partition("@")[0]
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             with atomic_output(self.folder / f"{name}.eml") as file:
                 file.write(message.as_bytes())
-        except OSError as error:
-            raise NotNow("cannot write the mail", where=str(self.folder), why=error.strerror or str(error)) from error
+        except (OSError, ResourceError) as error:
+            why = getattr(error, "strerror", None) or getattr(error, "why", "") or str(error)
+            raise NotNow("cannot write the mail", where=str(self.folder), why=why) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,35 +175,62 @@ def send_due(database: Database, transport: Transport, render: Render, now: floa
         taken = database.transact(lambda c: _take(c, now, render))
         if taken is None:
             break
-        row, message = taken
         down = False
-        if message is None:
-            settle = partial(_settle, row=row, state="dropped", now=now, error="no recipient is left")
+        if taken.message is None:
+            settle = partial(_settle, row=taken.row, state=taken.state, now=now, error=taken.error)
         else:
-            try:
-                transport.send(message)
-                settle = partial(_settle, row=row, state="sent", now=now, error="")
-                sent += 1
-            except Never as error:
-                log.warning("mail %s (%s) is refused: %s", row["number"], row["kind"], error.what)
-                settle = partial(_settle, row=row, state="failed", now=now, error=str(error))
-            except NotNow as error:
-                log.warning("mail %s (%s) waits: %s", row["number"], row["kind"], error.what)
-                settle = partial(_later, row=row, now=now, settings=settings, error=str(error))
-                down = bool(error.where)  # no answer at all: the others would not fare better
+            settle, down = _send(transport, taken.row, taken.message, now, settings)
+            sent += settle.keywords.get("state") == "sent"
         database.transact(settle)
         if down:
             break
     return sent
 
 
-def _take(c: Connection, now: float, render: Render) -> tuple[Row, EmailMessage | None] | None:
-    row = one(c.rows("SELECT * FROM outbox WHERE state = 'waiting' AND next_at <= ? ORDER BY number LIMIT 1", now))
+def _send(
+    transport: Transport, row: Row, message: EmailMessage, now: float, settings: DeskSettings
+) -> tuple[partial[None], bool]:
+    """Try one mail; how its row is settled, and whether the mail server is down."""
+    try:
+        transport.send(message)
+    except Never as error:
+        log.warning("mail %s (%s) is refused: %s", row["number"], row["kind"], error.what)
+        return partial(_settle, row=row, state="failed", now=now, error=_without_address(error, message)), False
+    except NotNow as error:
+        log.warning("mail %s (%s) waits: %s", row["number"], row["kind"], error.what)
+        words = _without_address(error, message)
+        # No answer at all: the others would not fare better.
+        return partial(_later, row=row, now=now, settings=settings, error=words), bool(error.where)
+    return partial(_settle, row=row, state="sent", now=now, error=""), False
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A mail to send, or why there is none."""
+
+    row: Row
+    message: EmailMessage | None
+    state: str = "dropped"
+    error: str = "no recipient is left"
+
+
+def _take(c: Connection, now: float, render: Render) -> _Taken | None:
+    due = "SELECT * FROM outbox WHERE state = 'waiting' AND next_at <= ?"
+    row = one(c.rows(f"{due} ORDER BY next_at, number LIMIT 1{c.lock_row}", now))
     if row is None:
         return None
     # No other sender takes it meanwhile; after a crash here it is due again later.
     c.change("UPDATE outbox SET next_at = ?, attempts = attempts + 1 WHERE number = ?", now + _IN_FLIGHT, row["number"])
-    return row, render(c, row, now)
+    try:
+        return _Taken(row, render(c, row, now))
+    except (LookupError, ValueError) as error:  # one mail that cannot be written must not keep the others
+        log.exception("mail %s (%s) cannot be written", row["number"], row["kind"])
+        return _Taken(row, None, "failed", f"cannot be written: {type(error).__name__}")
+
+
+def _without_address(error: RecollectError, message: EmailMessage) -> str:
+    """What a mail server says, without the person's address: that is deleted when its time comes, this is not."""
+    return re.sub(re.escape(str(message["To"])), "(address)", str(error), flags=re.IGNORECASE)
 
 
 def _settle(c: Connection, row: Row, state: str, now: float, error: str) -> None:

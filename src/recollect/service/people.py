@@ -19,7 +19,7 @@ from typing import Any
 from recollect.errors import RecollectError
 from recollect.service import outbox, queue
 from recollect.service.database import Connection, Row, one
-from recollect.service.jobs import Job, Refused, Submission, job_of
+from recollect.service.jobs import Job, Refused, Submission, host_name, host_of, job_of
 from recollect.service.settings import DAY, DeskSettings
 from recollect.service.states import ACTIVE, DELIVERED, Action, State
 
@@ -135,6 +135,9 @@ def submit(
     needed; `source` a job whose fetched resources can be used.
     """
     body = hashlib.sha256(json.dumps([asked.options(), asked.email]).encode()).hexdigest()
+    if key:
+        c.lock(f"idempotency {hash_of(key)}")
+    c.lock(f"submit {asked.fingerprint}")  # two who ask for the same at once get one job
     if key and (old := one(c.rows("SELECT body, answer FROM idempotency WHERE key = ?", hash_of(key)))):
         if old["body"] != body:
             raise Conflict("this Idempotency-Key was used for another request")
@@ -143,7 +146,7 @@ def submit(
     check_blocked(c, asked)
     if not confirmed_by:
         _check_limits(c, asked, now, settings, network)
-    job = _same(c, asked, now) or _new_job(c, asked, now, settings, source, estimate)
+    job = _same(c, asked, now, settings) or _new_job(c, asked, now, settings, source, estimate)
     old_one = one(
         c.rows("SELECT * FROM recipient WHERE job = ? AND email = ? AND left_at IS NULL", job.id, asked.email)
     )
@@ -160,16 +163,18 @@ def submit(
     return Submitted(job.id, recipient, token)
 
 
-def _same(c: Connection, asked: Submission, now: float) -> Job | None:
-    """The job that does what is asked for already, or has done it lately."""
+def _same(c: Connection, asked: Submission, now: float, settings: DeskSettings) -> Job | None:
+    """The job that does what is asked for already, or has done it lately; none that is about to expire."""
     rows = c.rows(
         f"SELECT * FROM job WHERE fingerprint = ? AND state IN ({_MARKS}) ORDER BY created DESC LIMIT 1",
         asked.fingerprint, *_SHARED,
     )  # fmt: skip
     job = job_of(rows[0]) if rows else None
-    if job is not None and job.state in DELIVERED and (job.expires_at or 0) < now + DAY:
+    if job is None:
         return None
-    return job
+    expires = job.state in DELIVERED and (job.expires_at or 0) < now + DAY
+    lapses = job.state == State.PENDING and job.created < now - settings.pending_for / 2
+    return None if expires or lapses or job.result.get("outdated") else job
 
 
 def _new_job(
@@ -200,20 +205,41 @@ def _new_recipient(c: Connection, job: Job, asked: Submission, now: float, netwo
 
 def check_blocked(c: Connection, asked: Submission) -> None:
     """Raise Refused, with the operator's reason, for what is on the blocklist."""
-    domain = asked.email.rpartition("@")[2].lower()
+    email = asked.email.lower()
     for row in c.rows("SELECT kind, pattern, reason FROM block"):
-        pattern = row["pattern"].lower()
-        if row["kind"] == "site" and (asked.site == pattern or _host_under(asked.uri, pattern)):
+        if row["kind"] == "site" and host_under(host_of(asked.uri), row["pattern"]):
             raise Refused("this site is not recovered here", where="uri", why=row["reason"])
-        if row["kind"] == "address" and (asked.email.lower() == pattern or domain == pattern.removeprefix("@")):
+        if row["kind"] == "address" and _address_under(email, row["pattern"]):
             raise Refused("no recoveries for this address", where="email", why=row["reason"])
 
 
-def _host_under(uri: str, pattern: str) -> bool:
-    from recollect.service.jobs import host_of
+def block(c: Connection, kind: str, pattern: str, reason: str, now: float) -> None:
+    """Refuse a site (with its subdomains) or an e-mail address (or all of a domain) from now on."""
+    c.change(
+        "INSERT INTO block (kind, pattern, reason, created) VALUES (?, ?, ?, ?)",
+        kind, block_pattern(kind, pattern), reason.strip()[:300], now,
+    )  # fmt: skip
 
-    host = host_of(uri)
+
+def block_pattern(kind: str, text: str) -> str:
+    """A pattern as it is compared; a site may be typed in any way an address can be. Raises Refused."""
+    text = text.strip().lower()[:300]
+    if kind == "site":
+        return host_name(text)
+    domain = text.rpartition("@")[2].strip(".")
+    if not domain or any(ch.isspace() for ch in text):
+        raise Refused("this is not an e-mail address or @domain", where="pattern", hint="for example @mail.example")
+    return f"{text.rpartition('@')[0]}@{domain}"
+
+
+def host_under(host: str, pattern: str) -> bool:
+    """Whether a host is that of a pattern or one of its subdomains."""
     return host == pattern or host.endswith(f".{pattern}")
+
+
+def _address_under(email: str, pattern: str) -> bool:
+    name, _, domain = pattern.rpartition("@")
+    return email == pattern if name else host_under(email.rpartition("@")[2], domain)
 
 
 def _check_limits(c: Connection, asked: Submission, now: float, settings: DeskSettings, network: str) -> None:
@@ -230,6 +256,7 @@ def _check_limits(c: Connection, asked: Submission, now: float, settings: DeskSe
 
 def allow(c: Connection, bucket: str, now: float, limit: int, period: float) -> bool:
     """Count one attempt of a bucket, unless its limit is reached."""
+    c.lock(f"attempt {bucket}")
     c.change("DELETE FROM attempt WHERE bucket = ? AND at < ?", bucket, now - period)
     used = c.rows("SELECT count(*) AS n FROM attempt WHERE bucket = ?", bucket)[0]["n"]
     if used >= limit:
@@ -243,10 +270,10 @@ def allow(c: Connection, bucket: str, now: float, limit: int, period: float) -> 
 
 def confirm(c: Connection, recipient: str, now: float, settings: DeskSettings, actor: str = "person") -> Job:
     """The recipient wants it; the first one puts the job into the queue. Again changes nothing."""
-    row = one(c.rows("SELECT * FROM recipient WHERE id = ?", recipient))
+    row = one(c.rows(f"SELECT * FROM recipient WHERE id = ?{c.lock_row}", recipient))
     if row is None:
         raise BadToken("this link is not valid")
-    job = queue.get(c, row["job"])
+    job = queue.get(c, row["job"], to_change=True)
     if row["confirmed_at"] is not None or row["left_at"] is not None:
         return job
     if job.state == State.EXPIRED or job.state == State.CANCELLED:
@@ -285,9 +312,15 @@ def recipients(c: Connection, job: str) -> list[Recipient]:
     return [recipient_of(row) for row in rows]
 
 
+def counts_by_job(c: Connection) -> dict[str, int]:
+    """How many people want each job."""
+    rows = c.rows("SELECT job, count(*) AS n FROM recipient WHERE left_at IS NULL GROUP BY job")
+    return {row["job"]: int(row["n"]) for row in rows}
+
+
 def leave(c: Connection, person: Recipient, now: float) -> Job:
     """The recipient does not want it any more; the last one to leave cancels the job."""
-    job = queue.get(c, person.job)
+    job = queue.get(c, person.job, to_change=True)
     c.change("UPDATE recipient SET left_at = ?, email = NULL, name = NULL WHERE id = ?", now, person.id)
     if not recipients(c, job.id) and job.state in (ACTIVE | {State.PENDING}):
         queue.step(c, job, Action.CANCEL, now, "person")
@@ -298,7 +331,7 @@ def pick_up(c: Connection, person: Recipient, now: float) -> None:
     """A result was downloaded."""
     if person.picked_up_at is None:
         c.change("UPDATE recipient SET picked_up_at = ? WHERE id = ?", now, person.id)
-    job = queue.get(c, person.job)
+    job = queue.get(c, person.job, to_change=True)
     if job.state == State.READY:
         queue.step(c, job, Action.PICK_UP, now, "person")
 
@@ -344,4 +377,5 @@ def view(c: Connection, job: Job, person: Recipient | None, now: float) -> dict[
     if state in DELIVERED or state == State.NOTHING_FOUND:
         told["summary"] = job.result.get("summary", {})
         told["expires_at"] = job.expires_at
+        told["outdated"] = bool(job.result.get("outdated"))
     return told

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -57,18 +56,19 @@ def _draw(program: str, page: Path, picture: Path) -> bool:
             program, "--headless", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync",
             "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--mute-audio",
             "--host-resolver-rules=MAP * ~NOTFOUND",
-            "--proxy-server=http://127.0.0.1:9", f"--user-data-dir={profile}", "--window-size=1024,768",
+            # Addresses of this machine go to the proxy, too, which is none: Chromium would ask them directly.
+            "--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
+            f"--user-data-dir={profile}", "--window-size=1024,768",
             f"--screenshot={picture}", frame.as_uri(),
         ]  # fmt: skip
         if os.geteuid() == 0:
             command.insert(1, "--no-sandbox")
+        # In the process group of the recovery, which a worker kills as a whole.
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )  # fmt: skip
         with suppress(subprocess.TimeoutExpired):
             process.wait(_SECONDS)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()  # its own subprocesses end when it does
         process.wait()
     return picture.is_file() and picture.stat().st_size > 0

@@ -24,6 +24,8 @@ from recollect.service.statistics import facts_of
 TYPICAL_SECONDS = 120.0
 """A site of the size Brass recovered on average, at the Internet Archive's rate."""
 _LOG_BYTES = 64_000
+HISTORY_PAGE = 10_000
+"""Events that are read at a time: a history has no end."""
 
 
 class LeaseLost(RecollectError):
@@ -43,9 +45,9 @@ class Lease:
     worker: str
 
 
-def get(c: Connection, job: str, *, lock: str = "") -> Job:
-    """A job by its id; raises UnknownJob."""
-    row = one(c.rows(f"SELECT * FROM job WHERE id = ?{lock}", job))
+def get(c: Connection, job: str, *, to_change: bool = False) -> Job:
+    """A job by its id, which no other transaction changes meanwhile if it is read `to_change`; raises UnknownJob."""
+    row = one(c.rows(f"SELECT * FROM job WHERE id = ?{c.lock_row if to_change else ''}", job))
     if row is None:
         raise UnknownJob("no such job", where=job)
     return job_of(row)
@@ -105,11 +107,11 @@ def claim(c: Connection, worker: str, now: float, settings: DeskSettings, skip_l
 
 def held(c: Connection, lease: Lease, now: float) -> Job:
     """The job of a lease; raises LeaseLost when it is not held any more."""
-    row = one(c.rows("SELECT * FROM job WHERE id = ?", lease.job))
-    if row is None:
-        raise LeaseLost("the job is gone", where=lease.job)
-    job = job_of(row)
-    if job.state not in CLAIMED or job.fence != lease.fence:
+    try:
+        job = get(c, lease.job, to_change=True)
+    except UnknownJob:
+        raise LeaseLost("the job is gone", where=lease.job) from None
+    if job.state not in CLAIMED or (job.fence, job.worker) != (lease.fence, lease.worker):
         raise LeaseLost(
             "the job is not held by this worker", where=lease.job, why=f"it is {job.state}, fence {job.fence}"
         )
@@ -189,13 +191,13 @@ def _crashed(c: Connection, job: Job, now: float, settings: DeskSettings, actor:
 
 def reap(c: Connection, now: float, settings: DeskSettings) -> list[Job]:
     """Jobs of workers that fell silent: queued again at their place, failed after too many crashes."""
-    rows = c.rows("SELECT * FROM job WHERE state IN ('running', 'packing') AND lease_until < ?", now)
+    rows = c.rows(f"SELECT * FROM job WHERE state IN ('running', 'packing') AND lease_until < ?{c.lock_row}", now)
     return [_crashed(c, job_of(row), now, settings, "desk", "the worker fell silent") for row in rows]
 
 
 def resume_due(c: Connection, now: float) -> list[str]:
     """Waiting jobs whose time has come."""
-    rows = c.rows("SELECT * FROM job WHERE state = 'waiting' AND held = 0 AND resume_at <= ?", now)
+    rows = c.rows(f"SELECT * FROM job WHERE state = 'waiting' AND held = 0 AND resume_at <= ?{c.lock_row}", now)
     for row in rows:
         step(c, job_of(row), Action.RESUME, now, "desk", resume_at=None, reason="")
     return [row["id"] for row in rows]
@@ -205,29 +207,30 @@ def resume_due(c: Connection, now: float) -> list[str]:
 
 
 def cancel(c: Connection, job: str, now: float, actor: str) -> None:
-    step(c, get(c, job), Action.CANCEL, now, actor)
+    step(c, get(c, job, to_change=True), Action.CANCEL, now, actor)
 
 
 def retry(c: Connection, job: str, now: float, actor: str) -> None:
     """Once more from the end of the queue; what was fetched is used."""
     step(
-        c, get(c, job), Action.RETRY, now, actor, place=now, crashes=0, reason="", progress=0.0, started=None,
-        ready_at=None, expires_at=None, result="{}",
+        c, get(c, job, to_change=True), Action.RETRY, now, actor, place=now, crashes=0, reason="", progress=0.0,
+        started=None, ready_at=None, expires_at=None, result="{}",
     )  # fmt: skip
 
 
 def pause(c: Connection, job: str, now: float, actor: str) -> None:
     """Out of the queue until the operator resumes it; a running one is taken from its worker at its next report."""
-    step(c, get(c, job), Action.PAUSE, now, actor, held=1, resume_at=None, reason="paused by the operator")
+    found = get(c, job, to_change=True)
+    step(c, found, Action.PAUSE, now, actor, held=1, resume_at=None, reason="paused by the operator")
 
 
 def resume(c: Connection, job: str, now: float, actor: str) -> None:
-    step(c, get(c, job), Action.RESUME, now, actor, held=0, resume_at=None, reason="")
+    step(c, get(c, job, to_change=True), Action.RESUME, now, actor, held=0, resume_at=None, reason="")
 
 
 def pin(c: Connection, job: str, worker: str | None, now: float, actor: str) -> None:
     """Let one worker start a job, before all others; None lets any."""
-    found = get(c, job)
+    found = get(c, job, to_change=True)
     if found.state != State.QUEUED:
         raise BadTransition("only a queued job can be started on a machine", where=job, why=f"it is {found.state}")
     c.change("UPDATE job SET pinned = ?, updated = ? WHERE id = ?", worker, now, job)
@@ -238,7 +241,7 @@ def pin(c: Connection, job: str, worker: str | None, now: float, actor: str) -> 
 
 def move(c: Connection, job: str, rank: int, now: float, actor: str) -> None:
     """Give a queued job a rank: 1 is the next to be claimed."""
-    found = get(c, job)
+    found = get(c, job, to_change=True)
     if found.state != State.QUEUED:
         raise BadTransition("only a queued job can be moved", where=job, why=f"it is {found.state}")
     rows = c.rows("SELECT id, place FROM job WHERE state = 'queued' AND id != ? ORDER BY place, id", job)
@@ -266,9 +269,17 @@ def _spread(c: Connection, others: list[str], job: str, rank: int) -> None:
         c.change("UPDATE job SET place = ? WHERE id = ?", float(number + 1), name)
 
 
+def note_listed(c: Connection, job: str, resources: int) -> None:
+    """Remember what archives list now, so that a later gain is counted from here; who asks again gets a new job."""
+    found = get(c, job, to_change=True)
+    summary = {**found.result.get("summary", {}), "listed": resources}
+    result = {**found.result, "summary": summary, "outdated": True}
+    c.change("UPDATE job SET result = ? WHERE id = ?", json.dumps(result), job)
+
+
 def delete(c: Connection, job: str, now: float, actor: str) -> Job:
     """Remove a job and its people; the history stays."""
-    found = get(c, job)
+    found = get(c, job, to_change=True)
     if found.state in CLAIMED:
         raise BadTransition("a job that a worker holds cannot be deleted", where=job, hint="cancel it first")
     record(c, job, "delete", found.state, found.state, now, actor)
@@ -291,7 +302,7 @@ def rank_of(c: Connection, job: Job) -> int | None:
 
 
 def estimate_of(c: Connection, job: Job, now: float) -> dict[str, float] | None:
-    """Estimated seconds of waiting and of working: jobs ahead, duration of each, number of workers."""
+    """Estimated seconds of waiting and of working: jobs ahead, how long each takes, how many workers there are."""
     working = job.estimate if job.estimate is not None else TYPICAL_SECONDS
     if job.state in CLAIMED:
         waited = now - (job.started or now)
@@ -327,13 +338,19 @@ def jobs(c: Connection, *, state: str = "", limit: int = 1000, offset: int = 0) 
     return [job_of(row) for row in rows]
 
 
+def ranks(c: Connection) -> dict[str, int]:
+    """The ranks of all queued jobs: one query, where one for each job would take time by the square of the queue."""
+    rows = c.rows("SELECT id FROM job WHERE state = 'queued' ORDER BY place, id")
+    return {row["id"]: number for number, row in enumerate(rows, 1)}
+
+
 def counts(c: Connection) -> dict[str, int]:
     """How many jobs are in each state."""
     found = {row["state"]: int(row["n"]) for row in c.rows("SELECT state, count(*) AS n FROM job GROUP BY state")}
     return {state.value: found.get(state.value, 0) for state in State}
 
 
-def history(c: Connection, job: str = "", since: int = 0, limit: int = 100_000) -> list[Row]:
-    """Events, oldest first."""
+def history(c: Connection, job: str = "", since: int = 0, limit: int = HISTORY_PAGE) -> list[Row]:
+    """Events after the number `since`, oldest first."""
     where, values = ("AND job = ?", (job,)) if job else ("", ())
     return c.rows(f"SELECT * FROM event WHERE number > ? {where} ORDER BY number LIMIT ?", since, *values, limit)

@@ -57,6 +57,7 @@ class DeskSettings:
         30 * DAY, "duration", "when archives are asked again for users who want to know about new captures"
     )
     relist_gain: float = _setting(0.05, "share", "gain in resources from which such a user gets a mail")
+    tell_for: float = _setting(365 * DAY, "duration", "how long the e-mail address of such a user is kept")
     per_address: int = _setting(20, "count", "submissions per e-mail address and day")
     per_network: int = _setting(60, "count", "submissions per network (IPv4 /24, IPv6 /48) and day")
     per_site: int = _setting(30, "count", "submissions per site and day")

@@ -21,18 +21,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from recollect.archives.registry import Archive
+from recollect.errors import RecollectError
 from recollect.recovery.canonical import visit_key
-from recollect.service.budget import Permits
+from recollect.service.budget import Permits, Refusal
 from recollect.service.child import archive_to_json
 from recollect.service.database import Connection, one
 from recollect.service.delivery import STATE, write_state
 
 _AT_A_TIME = 2
+_MOST = 100
+_AGAIN = 1.0
 _SECONDS = 600.0
 _MAX_LINE = 4 * 1024 * 1024
 EGRESS = "desk"
 _Result = TypeVar("_Result")
 Transact = Callable[[Callable[[Connection], _Result]], Awaitable[_Result]]
+
+
+class Busy(RecollectError):
+    """More surveys are asked for than can be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,11 @@ def listing_key(options: Mapping[str, Any]) -> str:
 def known(c: Connection, key: str, now: float, lifetime: float) -> Listed | None:
     row = one(c.rows("SELECT * FROM listing WHERE key = ? AND created > ?", key, now - lifetime))
     return Listed(row["state"], json.loads(row["survey"]), row["error"], row["created"]) if row else None
+
+
+def _holds(listed: Listed, now: float) -> bool:
+    """A survey is kept for its lifetime, a failure for a minute."""
+    return listed.state == "done" or listed.created > now - 60
 
 
 def _save(c: Connection, key: str, listed: Listed, now: float) -> None:
@@ -95,17 +107,29 @@ class Surveyor:
         task = self._running.get(key)
         if task is None:
             listed: Listed | None = await self._transact(lambda c: known(c, key, now, self._lifetime))
-            if listed is not None and (listed.state == "done" or listed.created > now - 60):
+            if listed is not None and _holds(listed, now):
                 return listed
-            task = self._running[key] = asyncio.ensure_future(self._survey(key, dict(options)))
+            if len(self._running) >= _MOST:
+                raise Busy("too many surveys are under way", hint="try again in some minutes")
+            plain = {**options, "at": None, "from": None, "to": None}  # shared by all dates
+            task = self._running[key] = asyncio.ensure_future(self._survey(key, plain))
             task.add_done_callback(lambda _task: self._running.pop(key, None))
         with contextlib.suppress(TimeoutError):
             return await asyncio.wait_for(asyncio.shield(task), wait)
         return Listed("running", {}, created=now)
 
+    async def known(self, options: Mapping[str, Any]) -> bool:
+        """Whether `look` would ask no archive: there is a survey, or one is under way."""
+        key, now = listing_key(options), self._clock()
+        if key in self._running:
+            return True
+        listed: Listed | None = await self._transact(lambda c: known(c, key, now, self._lifetime))
+        return listed is not None and _holds(listed, now)
+
     async def fresh(self, options: Mapping[str, Any]) -> Listed:
-        """Ask the archives again, whatever is known."""
-        return await self._survey(listing_key(options), dict(options))
+        """Ask the archives again, whatever is known, for exactly these options: as a job for them would be listed."""
+        key = hashlib.sha256(json.dumps(["fresh", dict(options)], sort_keys=True).encode()).hexdigest()[:32]
+        return await self._survey(key, dict(options))
 
     async def close(self) -> None:
         for task in list(self._running.values()):
@@ -136,6 +160,7 @@ class Surveyor:
         assert process.stdin is not None and process.stdout is not None
         found: dict[str, Any] = {}
         error = "the survey ended without a result"
+        name = f"survey {key}"
         answers: set[asyncio.Task[None]] = set()
 
         def say(message: Mapping[str, Any]) -> None:
@@ -144,15 +169,17 @@ class Surveyor:
                 process.stdin.write(json.dumps(message).encode() + b"\n")
 
         async def permit(asked: Mapping[str, Any]) -> None:
-            refusal = await self._permits.acquire(f"survey {key}", asked["archive"], asked["kind"], EGRESS)
-            answer = {"granted": True} if refusal is None else {"until": refusal.until, "reason": refusal.reason}
+            try:
+                refusal = await self._permits.acquire(name, asked["archive"], asked["kind"], EGRESS)
+            except RecollectError as error:  # the database does not answer: asked again in a moment
+                refusal = Refusal(self._clock() + _AGAIN, error.what)
+            seconds = 0.0 if refusal is None else refusal.until - self._clock()
+            answer = {"granted": True} if refusal is None else {"seconds": seconds, "reason": refusal.reason}
             say({**answer, "permit": asked["permit"]})
 
         try:
-            plain = {**options, "at": None, "from": None, "to": None}
-            say(
-                {"folder": str((place / "site").resolve()), "archives": archives, "options": plain, "survey_only": True}
-            )
+            folder = str((place / "site").resolve())
+            say({"folder": folder, "archives": archives, "options": options, "survey_only": True})
             async for text in process.stdout:
                 message = json.loads(text)
                 kind = message.pop("type")
@@ -160,6 +187,8 @@ class Surveyor:
                     task = asyncio.ensure_future(permit(message))
                     answers.add(task)
                     task.add_done_callback(answers.discard)
+                elif kind == "finished":
+                    self._permits.finished(name, message["archive"])
                 elif kind == "paused":
                     self._permits.pause(message["archive"], message["kind"], EGRESS, message["seconds"])
                 elif kind == "survey":
@@ -173,6 +202,7 @@ class Surveyor:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
+            self._permits.ended(name)
         if error or not found:
             return Listed("failed", found, error)
         await asyncio.to_thread(write_state, place / "site", place / STATE)

@@ -6,6 +6,7 @@ what it missed between two calls it does at the next.
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import dataclass
 
@@ -72,18 +73,23 @@ def _remind(c: Connection, now: float, settings: DeskSettings) -> None:
 
 def _expire(c: Connection, now: float, settings: DeskSettings) -> list[str]:
     rows = c.rows(
-        """SELECT * FROM job WHERE (state IN ('ready', 'picked-up') AND expires_at <= ?)
-           OR (state = 'pending' AND created <= ?)""",
+        f"""SELECT * FROM job WHERE (state IN ('ready', 'picked-up') AND expires_at <= ?)
+            OR (state = 'pending' AND created <= ?){c.lock_row}""",
         now, now - settings.pending_for,
     )  # fmt: skip
     for row in rows:
-        queue.step(c, job_of(row), Action.EXPIRE, now, "desk", result="{}", log="")
-        c.change("UPDATE recipient SET email = NULL, name = NULL, network = NULL WHERE job = ?", row["id"])
+        # What the archives listed then is what a later listing is compared with, for those who want to know of more.
+        kept = {"listed": json.loads(row["result"]).get("summary", {}).get("listed")}
+        queue.step(c, job_of(row), Action.EXPIRE, now, "desk", result=json.dumps({"summary": kept}), log="")
+        c.change(
+            "UPDATE recipient SET email = NULL, name = NULL, network = NULL WHERE job = ? AND tell_more = 0", row["id"]
+        )
     return [row["id"] for row in rows]
 
 
 def _forget(c: Connection, now: float, settings: DeskSettings) -> None:
-    """Addresses go some days after the pick-up, unless their owner asked to hear more; traces of visits after a day."""
+    """Addresses go some days after the pick-up; those of people who asked to hear of more, after a year. Traces of
+    visits go after a day."""
     c.change(
         """UPDATE recipient SET email = NULL, name = NULL, network = NULL
            WHERE picked_up_at <= ? AND tell_more = 0 AND email IS NOT NULL""",
@@ -94,6 +100,15 @@ def _forget(c: Connection, now: float, settings: DeskSettings) -> None:
         """UPDATE recipient SET email = NULL, name = NULL WHERE email IS NOT NULL AND job IN
            (SELECT id FROM job WHERE state IN ('failed', 'cancelled', 'nothing-found') AND updated <= ?)""",
         now - settings.forget_after,
+    )
+    c.change(
+        """UPDATE recipient SET email = NULL, name = NULL, tell_more = 0
+           WHERE email IS NOT NULL AND tell_more = 1 AND created <= ?""",
+        now - settings.tell_for,
+    )
+    c.change(
+        "UPDATE takedown SET email = NULL WHERE email IS NOT NULL AND state != 'open' AND created <= ?",
+        now - settings.keep_for,
     )
     c.change("DELETE FROM attempt WHERE at < ?", now - DAY)
     c.change("DELETE FROM idempotency WHERE created < ?", now - DAY)

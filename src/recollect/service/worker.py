@@ -21,6 +21,7 @@ import socket
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +54,7 @@ class NotAllowed(RecollectError):
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """Working folder, address of the desk, and name of the worker."""
+    """The desk, the folder to work in, and the name of the worker."""
 
     desk: str
     token: str
@@ -156,8 +157,8 @@ class Worker:
                         on_ready()
                         told = True
                     pause = _PAUSE
-                except _TROUBLE as error:
-                    log.warning("no contact to the desk: %s", error or type(error).__name__)
+                except (Lost, *_TROUBLE) as error:
+                    log.warning("no job from the desk: %s", error or type(error).__name__)
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self.stopping.wait(), pause)
                     pause = min(pause * 2, _MAX_PAUSE)
@@ -201,6 +202,7 @@ class Work:
         self._share: float | None = None
         self._survey: dict[str, Any] | None = None
         self._log: list[str] = []
+        self._finished: list[str] = []
         self._contact = time.monotonic()
         self._process: Process | None = None
         self._stopping = False
@@ -271,7 +273,7 @@ class Work:
 
     async def _beat(self) -> None:
         while True:
-            # Changes are reported at once, but at most once a second; without changes, the heartbeat reports.
+            # Changes are reported at once, but at most once a second; without changes, every heartbeat.
             await asyncio.sleep(min(_NEWS, self._job["heartbeat"]))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), max(0.0, self._job["heartbeat"] - _NEWS))
@@ -320,6 +322,10 @@ class Work:
         kind = message.pop("type")
         if kind == "permit":
             self._spawn(self._permit(message))
+        elif kind == "finished":
+            self._finished.append(message["archive"])
+            if len(self._finished) == 1:
+                self._spawn(self._tell_finished())
         elif kind == "paused":
             self._spawn(self._tell_pause(message))
         elif kind == "status":
@@ -357,10 +363,18 @@ class Work:
                 return
         answer = answer or {}
         waiting = [one for one in self._status.get("waiting_for", []) if one["archive"] != archive]
-        if not answer.get("granted") and answer.get("until", 0.0) > time.time():
+        if not answer.get("granted") and answer.get("seconds", 0.0) > 0:
             waiting.append({"archive": archive, "until": answer["until"], "reason": answer.get("reason", "")})
         self._status = {**self._status, "waiting_for": waiting}
         self._say({**answer, "permit": number})
+
+    async def _tell_finished(self) -> None:
+        """Report requests that are over: at once, and together with those that end meanwhile."""
+        while self._finished:
+            counts = Counter(self._finished)
+            with contextlib.suppress(Lost, NotAllowed):
+                await self._post("finished", archives=counts)
+            del self._finished[: counts.total()]
 
     async def _tell_pause(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(Lost, NotAllowed):
@@ -397,7 +411,7 @@ class Work:
             await self._post("nothing", summary=done["summary"])
         elif outcome == "waiting":
             await self._keep_state(folder)
-            await self._post("wait", until=done["until"], reason=done["reason"])
+            await self._post("wait", seconds=done["seconds"], reason=done["reason"])
         elif outcome == "stopped":
             await self._keep_state(folder)
             await self._post("release")

@@ -1,8 +1,8 @@
 """The look of all pages: one style sheet and a few components, for the aggregator, the desk and what comes.
 
 Hides: markup. Components take plain values and escape them; only `Html` goes through as it is. Pages work without
-script, by keyboard, narrow, in print, in light and dark. The content policy allows only files of this server, so pages
-have no inline style and no inline script.
+script, by keyboard, narrow, in print, in light and dark. The content policy allows only files of the server, so pages
+have neither inline styles nor inline scripts.
 """
 
 from __future__ import annotations
@@ -145,9 +145,10 @@ def figures(pairs: Iterable[tuple[Text, Text]]) -> Html:
     return tag("ul", *(tag("li", tag("b", number), tag("span", words)) for number, words in pairs), class_="figures")
 
 
-def progress_bar(share: float, label: str) -> Html:
+def progress_bar(share: float, label: str, name: str = "progress") -> Html:
+    """A bar; `name` is its id for a script, empty where a page has several."""
     percent = round(100 * share)
-    return tag("progress", f"{percent}%", max=100, value=percent, aria_label=label, id="progress")
+    return tag("progress", f"{percent}%", max=100, value=percent, aria_label=label, id=name or None)
 
 
 def bars(counts: Mapping[str, float], label: str) -> Html:

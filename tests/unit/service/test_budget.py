@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.archives.registry import Archive, Rate
 from recollect.service.budget import Budgets, Lane, Permits, Quota, Refusal, spacing
-from recollect.service.database import SqliteDatabase
+from recollect.service.database import DatabaseUnavailable, SqliteDatabase
 
 
 @given(
@@ -166,5 +168,117 @@ def test_an_archive_that_rests_is_not_asked() -> None:
         budgets.resting["ia"] = "maintenance"
         refusal = await Permits(budgets, lambda: 10.0).acquire("job", "ia", "index", "here")
         assert refusal is not None and "maintenance" in refusal.reason and refusal.until > 10.0
+
+    asyncio.run(main())
+
+
+@given(
+    limit=st.integers(1, 4),
+    moves=st.lists(st.tuples(st.sampled_from(["ask", "finish", "end", "later"]), st.integers(0, 3)), max_size=60),
+)
+def test_no_more_requests_are_under_way_than_the_archive_takes(limit: int, moves: list[tuple[str, int]]) -> None:
+    """Against a model that counts what is open, over four jobs and two egress addresses."""
+    budgets = Budgets([Archive("ia", concurrency=limit)])
+    open_now = {f"job{number}": 0 for number in range(4)}
+    now = 0.0
+    for move, number in moves:
+        job = f"job{number}"
+        lane = budgets.lane("ia", "replay", f"egress{number % 2}")
+        if move == "ask":
+            lane.ask(job, job)
+        elif move == "finish" and open_now[job]:
+            budgets.finished(job, "ia", 1)
+            open_now[job] -= 1
+        elif move == "end":
+            budgets.ended(job)
+            open_now[job] = 0
+        else:
+            now += 1.0
+        for each in budgets.lanes:
+            while (ticket := each.next(now)) is not None:
+                open_now[str(ticket)] += 1
+        assert sum(open_now.values()) == budgets.in_use("ia") <= limit
+        waiting = sum(len(line) for each in budgets.lanes for line in each.waiting.values())
+        assert not waiting or budgets.in_use("ia") == limit, "nobody waits while there is a place"
+
+
+def test_a_request_whose_end_is_never_reported_counts_for_five_minutes() -> None:
+    budgets = Budgets([Archive("ia", concurrency=1)])
+    lane = budgets.lane("ia", "index", "here")
+    lane.ask("a", 1)
+    assert lane.next(0.0) == 1
+    lane.ask("b", 2)
+    assert lane.next(299.0) is None and lane.due(299.0) == 300.0
+    assert lane.next(300.0) == 2
+
+
+def test_a_place_goes_to_the_next_as_soon_as_it_is_free() -> None:
+    async def main() -> list[str]:
+        permits = Permits(Budgets([Archive("ia", concurrency=1)]), time.monotonic)
+        got: list[str] = []
+
+        async def one(job: str) -> None:
+            assert await permits.acquire(job, "ia", "index", "here") is None
+            got.append(job)
+
+        tasks = [asyncio.create_task(one(job)) for job in ("a", "b", "c")]
+        await asyncio.sleep(0.02)
+        assert got == ["a"]
+        permits.finished("a", "ia")
+        await asyncio.sleep(0.02)
+        assert got == ["a", "b"]
+        permits.ended("b")
+        await asyncio.gather(*tasks)
+        return got
+
+    assert asyncio.run(main()) == ["a", "b", "c"]
+
+
+def test_whoever_waits_is_let_go_when_the_desk_ends() -> None:
+    async def main() -> Refusal | None:
+        permits = Permits(Budgets([Archive("ia", concurrency=1)]), time.monotonic)
+        assert await permits.acquire("a", "ia", "index", "here") is None
+        waiting = asyncio.create_task(permits.acquire("b", "ia", "index", "here"))
+        await asyncio.sleep(0.01)
+        permits.stop()
+        return await waiting
+
+    refusal = asyncio.run(main())
+    assert refusal is not None and "ending" in refusal.reason
+
+
+def test_no_permit_is_used_before_its_block_of_the_quota_is_saved() -> None:
+    async def main() -> None:
+        saved = asyncio.Event()
+
+        async def save() -> None:
+            await saved.wait()
+
+        budgets = Budgets([Archive("ia", quota=Rate(1000, 86400))])
+        permits = Permits(budgets, time.monotonic, lambda: asyncio.ensure_future(save()))
+        tasks = [asyncio.create_task(permits.acquire("a", "ia", "index", "here")) for _ in range(3)]
+        await asyncio.sleep(0.02)
+        assert not any(task.done() for task in tasks)
+        saved.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+
+
+def test_a_permit_waits_for_a_database_that_comes_back() -> None:
+    async def main() -> None:
+        broken = [True]
+
+        async def save() -> None:
+            if broken:
+                raise DatabaseUnavailable("the database does not answer")
+
+        budgets = Budgets([Archive("ia", quota=Rate(1000, 86400))])
+        permits = Permits(budgets, time.monotonic, lambda: asyncio.ensure_future(save()))
+        for _ in range(2):
+            with pytest.raises(DatabaseUnavailable):
+                await permits.acquire("a", "ia", "index", "here")
+        broken.clear()
+        assert await permits.acquire("a", "ia", "index", "here") is None
 
     asyncio.run(main())

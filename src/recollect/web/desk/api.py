@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
+from recollect.errors import RecollectError
 from recollect.service import people, queue
 from recollect.service.delivery import DOWNLOADS, MEDIA_TYPES, REPORT, WACZ
 from recollect.service.jobs import Job, Submission, parse_submission
@@ -22,6 +23,7 @@ from recollect.service.surveyor import known, listing_key
 from recollect.web.desk.context import (
     BadRequest,
     Desk,
+    Gone,
     authorized,
     desk_of,
     has_role,
@@ -31,7 +33,7 @@ from recollect.web.desk.context import (
 )
 from recollect.web.desk.hub import MAX_WATCHERS
 
-_HEARTBEAT = 15.0
+_HEARTBEAT = 5.0
 _PICKED_UP = frozenset(("result.zip", "result.tar.gz", WACZ))
 # What is inside a report came from archives: it is shown without script, without our origin, without any request.
 _FOREIGN = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
@@ -120,15 +122,15 @@ async def events(request: web.Request) -> web.StreamResponse:
     )
     await response.prepare(request)
     desk.hub.watchers += 1
-    identifier = job.id
+    identifier, recipient = job.id, person.id if person is not None else ""
     last = b""
     try:
         await response.write(b"retry: 5000\n\n")
         while not desk.stopping.is_set():
             seen = desk.hub.version(identifier)
-            if person is not None and person.confirmed_at is None:
-                person = await desk.run(_again, person.id)
-            kind = "operator" if person is None else "pending" if person.confirmed_at is None else "confirmed"
+            if recipient:
+                person = await desk.run(_again, recipient)
+            kind = _kind(person)
             message = await desk.hub.message(identifier, kind, partial(_message, desk, identifier, person))
             if message != last:
                 await response.write(b"event: status\ndata: " + message + b"\n\n")
@@ -137,11 +139,18 @@ async def events(request: web.Request) -> web.StreamResponse:
                 break
             if not await desk.hub.wait(identifier, seen, _HEARTBEAT):
                 await response.write(b": still here\n\n")
-    except (ConnectionError, queue.UnknownJob):
-        pass
+    except (ConnectionError, RecollectError):
+        pass  # the head is sent already: the browser connects again by itself, and gets the error then
     finally:
         desk.hub.watchers -= 1
     return response
+
+
+def _kind(person: people.Recipient | None) -> str:
+    """Recipients of one kind see the same of a job."""
+    if person is None:
+        return "operator"
+    return "left" if person.left_at is not None else "pending" if person.confirmed_at is None else "confirmed"
 
 
 def _again(c: Any, recipient: str) -> people.Recipient | None:
@@ -220,10 +229,6 @@ def _file(path: Any, name: str, sha256: str, job: Job) -> web.FileResponse:
         host = "".join(ch if (ch.isalnum() and ch.isascii()) or ch in ".-" else "-" for ch in host_of(job.uri))
         headers["Content-Disposition"] = f'attachment; filename="{host}{name.removeprefix("result")}"'
     return web.FileResponse(path, headers=headers)
-
-
-class Gone(queue.UnknownJob):
-    """What was there has been removed."""
 
 
 ROUTES = [

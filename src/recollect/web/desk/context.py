@@ -9,6 +9,7 @@ import asyncio
 import hmac
 import json
 import logging
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,19 +21,21 @@ from aiohttp import web
 
 from recollect.archives.registry import Archive
 from recollect.errors import RecollectError, ResourceError
-from recollect.service import people, queue
+from recollect.service import budget, people, queue
 from recollect.service.budget import Permits
 from recollect.service.database import Connection, Database, DatabaseUnavailable, one
 from recollect.service.jobs import Job, Refused
 from recollect.service.outbox import Transport
 from recollect.service.settings import DeskSettings
 from recollect.service.states import BadTransition
-from recollect.service.surveyor import EGRESS, Surveyor
+from recollect.service.surveyor import EGRESS, Busy, Surveyor
 from recollect.web.desk.hub import Hub
 
 log = logging.getLogger("recollect.desk")
 
 _Result = TypeVar("_Result")
+BODY_SECONDS = 30.0
+"""A form or a report has to arrive within this time; files of results may take longer."""
 _LOOPBACK = re.compile(r"127\.|::1$|::ffff:127\.")
 JSON_HEADERS = {
     "Content-Type": "application/json",
@@ -83,6 +86,15 @@ class Desk:
     async def run(self, work: Callable[..., _Result], *given: Any, **named: Any) -> _Result:
         """Run a function of the service in one transaction of its own: run(queue.get, job)."""
         return await self.transact(lambda c: work(c, *given, **named))
+
+    async def save_budgets(self) -> None:
+        """Keep what archives were asked and when they may be asked again."""
+        await self.run(budget.write, self.permits.budgets.snapshot())
+
+    def ended(self, job: str) -> None:
+        """A job that no worker runs any more: its requests to archives are over."""
+        self.permits.ended(job)
+        self.changed(job)
 
     def changed(self, *jobs: str) -> None:
         """Tell those who watch, and workers that wait for something to do."""
@@ -145,7 +157,7 @@ def _credential(c: Connection, given: str, role: str) -> str | None:
 async def require(request: web.Request, role: str) -> str:
     name = await has_role(request, role)
     if not name:
-        raise Denied(f"this is for the {role}", hint="send the token: Authorization: Bearer TOKEN")
+        raise Denied(f"only the {role} may do this", hint="send the token: Authorization: Bearer TOKEN")
     return name
 
 
@@ -155,6 +167,14 @@ class Denied(RecollectError):
 
 class BadRequest(RecollectError):
     """A request that cannot be read."""
+
+
+class TooSlow(RecollectError):
+    """A body that did not arrive in time."""
+
+
+class Gone(RecollectError):
+    """What was there has been removed."""
 
 
 async def authorized(request: web.Request) -> tuple[Job, people.Recipient | None]:
@@ -179,7 +199,7 @@ async def authorized(request: web.Request) -> tuple[Job, people.Recipient | None
 
 
 def same_origin(request: web.Request) -> bool:
-    """Whether a form was sent from the desk's pages: browsers name the origin of a POST, and `null` for a sandboxed
+    """Whether a form was sent from a page of the desk: browsers name the origin of a POST, and `null` for a sandboxed
     page."""
     origin = request.headers.get("Origin")
     if origin is None:
@@ -193,7 +213,10 @@ def same_origin(request: web.Request) -> bool:
 _STATUS: tuple[tuple[type[RecollectError], int, str], ...] = (
     (Refused, 400, "refused"),
     (BadRequest, 400, "bad-request"),
+    (TooSlow, 408, "too-slow"),
     (Denied, 403, "forbidden"),
+    (Gone, 410, "gone"),
+    (Busy, 503, "busy"),
     (people.BadToken, 404, "bad-token"),
     (people.TooMany, 429, "too-many"),
     (people.Conflict, 422, "conflict"),
@@ -228,12 +251,30 @@ def error_reply(error: RecollectError) -> web.Response:
 
 async def json_body(request: web.Request) -> dict[str, Any]:
     try:
-        value = await request.json()
-    except ValueError as error:
+        async with asyncio.timeout(BODY_SECONDS):
+            value = await request.json()
+    except (ValueError, RecursionError) as error:
         raise BadRequest("the body is not JSON", why=str(error)[:200]) from error
+    except TimeoutError:
+        raise TooSlow("the body did not arrive in time", why=f"within {BODY_SECONDS:.0f} s") from None
     if not isinstance(value, dict):
         raise BadRequest("the body is not a JSON object")
     return value
+
+
+def number(fields: Mapping[str, Any], name: str, least: float, most: float, default: float | None = None) -> float:
+    """A finite number of a body, within bounds; raises BadRequest."""
+    value = fields.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise BadRequest(f"`{name}` is not a number")
+    return float(min(max(value, least), most))
+
+
+def whole_number(text: str, name: str, most: int = 10**15) -> int:
+    """A number of an address, from 0 to `most`; raises BadRequest."""
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise BadRequest(f"`{name}` is not a whole number", where=text[:40])
+    return min(int(text), most)
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 MAX_WATCHERS = 5000
+_MOST_MESSAGES = 4096
+_FRESH = 5.0
 
 
 class Hub:
@@ -17,7 +19,7 @@ class Hub:
     def __init__(self) -> None:
         self._events: dict[str, asyncio.Event] = {}
         self._versions: dict[str, int] = {}
-        self._messages: dict[tuple[str, str], tuple[int, asyncio.Future[bytes]]] = {}
+        self._messages: dict[tuple[str, str], tuple[int, float, asyncio.Future[bytes]]] = {}
         self.watchers = 0
 
     def changed(self, job: str) -> None:
@@ -25,6 +27,12 @@ class Hub:
         event = self._events.pop(job, None)
         if event is not None:
             event.set()
+
+    def wake(self) -> None:
+        """Wake all who watch: the desk ends."""
+        for event in self._events.values():
+            event.set()
+        self._events.clear()
 
     def version(self, job: str) -> int:
         return self._versions.get(job, 0)
@@ -42,12 +50,17 @@ class Hub:
         return True
 
     async def message(self, job: str, kind: str, make: Callable[[], Awaitable[bytes]]) -> bytes:
-        """What `make` gives, made once for a version of the job, however many ask."""
-        version = self.version(job)
+        """What `make` gives, made once for a version of the job, however many ask; and again after some seconds, as
+        rank and estimate change with other jobs."""
+        version, now = self.version(job), asyncio.get_running_loop().time()
         known = self._messages.get((job, kind))
-        if known is None or known[0] != version:
-            known = (version, asyncio.ensure_future(make()))
+        if known is None or known[0] != version or known[1] < now - _FRESH or _failed(known[2]):
+            known = (version, now, asyncio.ensure_future(make()))
             self._messages[job, kind] = known
-            if len(self._messages) > 4096:
+            if len(self._messages) > _MOST_MESSAGES:
                 self._messages = {(job, kind): known}
-        return await asyncio.shield(known[1])
+        return await asyncio.shield(known[2])
+
+
+def _failed(made: asyncio.Future[bytes]) -> bool:
+    return made.done() and (made.cancelled() or made.exception() is not None)

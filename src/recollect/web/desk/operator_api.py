@@ -18,11 +18,11 @@ from aiohttp import web
 from recollect import __version__
 from recollect.datetimes import format_iso
 from recollect.errors import RecollectError
-from recollect.service import outbox, queue
+from recollect.service import outbox, people, queue
 from recollect.service.database import Connection, Row
 from recollect.service.jobs import Job
 from recollect.service.statistics import statistics
-from recollect.web.desk.context import BadRequest, Desk, desk_of, json_body, json_reply, require
+from recollect.web.desk.context import BadRequest, Desk, desk_of, json_body, json_reply, require, whole_number
 
 _FIELDS = ("number", "at", "job", "action", "before", "after", "actor", "detail")
 
@@ -33,35 +33,45 @@ def _iso(moment: float | None) -> str | None:
     return format_iso(datetime.fromtimestamp(moment, UTC)) if moment is not None else None
 
 
-def job_json(c: Connection, job: Job, now: float) -> dict[str, Any]:
+def job_json(job: Job, rank: int | None, recipients: int, now: float) -> dict[str, Any]:
     """What the operator sees of a job; no addresses of people."""
     shown = {
         name: getattr(job, name)
         for name in ("id", "uri", "fence", "crashes", "worker", "pinned", "reason", "progress", "held")
     }
     moments = ("created", "updated", "started", "ready_at", "expires_at", "resume_at", "lease_until")
-    people_count = c.rows("SELECT count(*) AS n FROM recipient WHERE job = ? AND left_at IS NULL", job.id)[0]["n"]
     return {
         **shown,
         **{name: _iso(getattr(job, name)) for name in moments},
         "state": job.state.value,
         "options": dict(job.options),
-        "rank": queue.rank_of(c, job),
+        "rank": rank,
         "age": round(now - job.created, 1),
-        "recipients": people_count,
+        "recipients": recipients,
         "counts": {name: job.status.get(name, {}) for name in ("recovered", "queued", "missing")},
     }
+
+
+def _one_job(c: Connection, identifier: str, now: float) -> dict[str, Any]:
+    job = queue.get(c, identifier)
+    return job_json(job, queue.rank_of(c, job), len(people.recipients(c, identifier)), now)
 
 
 async def jobs(request: web.Request) -> web.Response:
     desk = desk_of(request)
     await require(request, "operator")
     state = request.query.get("state", "")
-    limit = min(int(request.query.get("limit", "200") or 0), 10_000)
+    limit = whole_number(request.query.get("limit") or "200", "limit", 10_000)
+    offset = whole_number(request.query.get("offset") or "0", "offset")
 
     def work(c: Connection) -> dict[str, Any]:
-        found = queue.jobs(c, state=state, limit=limit)
-        return {"counts": queue.counts(c), "jobs": [job_json(c, job, desk.now()) for job in found]}
+        found = queue.jobs(c, state=state, limit=limit, offset=offset)
+        wanted, ranks = people.counts_by_job(c), queue.ranks(c)
+        now = desk.now()
+        return {
+            "counts": queue.counts(c),
+            "jobs": [job_json(job, ranks.get(job.id), wanted.get(job.id, 0), now) for job in found],
+        }
 
     return json_reply(await desk.transact(work))
 
@@ -73,8 +83,7 @@ async def change(request: web.Request) -> web.Response:
     fields = await json_body(request) if request.can_read_body else {}
     job = request.match_info["job"]
     await act(desk, request.match_info["action"], job, fields, actor)
-    found = await desk.transact(lambda c: job_json(c, queue.get(c, job), desk.now()))
-    return json_reply(found)
+    return json_reply(await desk.run(_one_job, job, desk.now()))
 
 
 async def act(desk: Desk, action: str, job: str, fields: dict[str, Any], actor: str) -> None:
@@ -89,13 +98,15 @@ async def act(desk: Desk, action: str, job: str, fields: dict[str, Any], actor: 
         await desk.run(work, job, now, actor)
     else:
         raise BadRequest("unknown action", where=action[:40])
+    if action in ("pause", "cancel"):
+        desk.ended(job)
     desk.changed(job)
 
 
 def _rank(fields: dict[str, Any]) -> int:
     try:
-        return int(fields["rank"])
-    except (KeyError, ValueError, TypeError) as error:
+        return max(1, min(int(fields["rank"]), 10**9))
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise BadRequest("`rank` is a number, 1 is next") from error
 
 
@@ -157,6 +168,8 @@ def archive_rows(desk: Desk) -> list[dict[str, Any]]:
             "name": archive.name or archive.id,
             "ignored": archive.ignore,
             "resting": budgets.resting.get(archive.id),
+            "concurrency": archive.concurrency,
+            "in_use": budgets.in_use(archive.id),
             "lanes": [
                 {
                     "kind": lane.kind,
@@ -198,7 +211,7 @@ async def act_archive(desk: Desk, action: str, archive: str, reason: str) -> Non
     budgets.resting.pop(archive, None)
     if action == "wake":  # also from a pause that the archive asked for: the operator knows better
         budgets.wake(archive)
-        await desk.run(budgets.save)
+        await desk.save_budgets()
     if action == "rest":
         words = reason[:200] or "by the operator"
         await desk.transact(lambda c: c.change("INSERT INTO rest VALUES (?, ?, ?)", archive, desk.now(), words))
@@ -214,7 +227,8 @@ async def mails(request: web.Request) -> web.Response:
 async def send_again(request: web.Request) -> web.Response:
     desk = desk_of(request)
     await require(request, "operator")
-    done = await desk.run(outbox.send_again, int(request.match_info["number"]), desk.now())
+    number = whole_number(request.match_info["number"], "number")
+    done = await desk.run(outbox.send_again, number, desk.now())
     return json_reply({"queued": done}, 200 if done else 404)
 
 
@@ -250,8 +264,18 @@ async def history(request: web.Request) -> web.Response:
     return await history_reply(desk, request.match_info.get("format", "json"), request.query.get("job", ""))
 
 
+async def whole_history(desk: Desk, job: str = "") -> list[Row]:
+    """All events, read in pages so that other requests get their turn in between."""
+    rows: list[Row] = []
+    while page := await desk.run(queue.history, job, rows[-1]["number"] if rows else 0):
+        rows += page
+        if len(page) < queue.HISTORY_PAGE:
+            break
+    return rows
+
+
 async def history_reply(desk: Desk, kind: str, job: str = "") -> web.Response:
-    rows = await desk.run(queue.history, job)
+    rows = await whole_history(desk, job)
     if kind == "csv":
         return web.Response(text=as_csv(rows), content_type="text/csv", charset="utf-8")
     if kind == "xml":
@@ -262,7 +286,7 @@ async def history_reply(desk: Desk, kind: str, job: str = "") -> web.Response:
 async def show_statistics(request: web.Request) -> web.Response:
     desk = desk_of(request)
     await require(request, "operator")
-    return json_reply(asdict(statistics(await desk.run(queue.history))))
+    return json_reply(asdict(statistics(await whole_history(desk))))
 
 
 # Machines ------------------------------------------------------------------------------------------------------------

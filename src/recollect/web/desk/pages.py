@@ -5,6 +5,7 @@ Hides: reading forms. A POST from another origin, or from a page without one (a 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -15,12 +16,23 @@ from recollect.service import outbox, people, queue
 from recollect.service.database import Connection
 from recollect.service.jobs import Refused, clean_email, clean_uri, parse_submission
 from recollect.service.states import DELIVERED, State
-from recollect.web.desk import views
+from recollect.web.desk import views, views_ask, views_job
 from recollect.web.desk.api import full_view, take
-from recollect.web.desk.context import Denied, Desk, authorized, desk_of, network_of, same_origin, status_of
+from recollect.web.desk.context import (
+    BODY_SECONDS,
+    Denied,
+    Desk,
+    TooSlow,
+    authorized,
+    desk_of,
+    network_of,
+    same_origin,
+    status_of,
+)
 from recollect.web.look import ASSET_TYPES, HEADERS, asset
 
 _HOUR = 3600.0
+_NO_ADDRESS = "survey@desk.invalid"  # a survey needs no address, a submission does
 # With `no-referrer`, browsers send forms with `Origin: null`, as a sandbox does. Other sites get no referrer either.
 _OWN_HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
 
@@ -54,7 +66,11 @@ async def posted(request: web.Request) -> dict[str, Any]:
     """The fields of a form of ours."""
     if not same_origin(request):
         raise Denied("this form was not sent from our page", hint="open the page again and send it from there")
-    form = await request.post()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            form = await request.post()
+    except TimeoutError:
+        raise TooSlow("the form did not arrive in time") from None
     found: dict[str, Any] = {name: value for name, value in form.items() if isinstance(value, str)}
     if "archives" in form:
         found["archives"] = [value for value in form.getall("archives") if isinstance(value, str)]
@@ -80,7 +96,7 @@ def _wish(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def home(request: web.Request) -> web.Response:
-    return html(views.form_page(desk_of(request).usual_archives(), _asked(request), {}))
+    return html(views_ask.form_page(desk_of(request).usual_archives(), _asked(request), {}))
 
 
 async def survey(request: web.Request) -> web.Response:
@@ -89,23 +105,23 @@ async def survey(request: web.Request) -> web.Response:
     given = _asked(request)
     known = [archive.id for archive in desk.usual_archives()]
     try:
-        asked = parse_submission({**_wish(given), "email": "survey@example.org"}, known)
+        asked = parse_submission({**_wish(given), "email": _NO_ADDRESS}, known)
         await desk.run(people.check_blocked, asked)
     except Refused as error:
         words = ": ".join(part for part in (error.what, error.why, error.hint) if part)
-        return html(views.form_page(desk.usual_archives(), given, {error.field: words}), 400)
-    network = network_of(request)
-    if network:
-        bucket = f"survey {people.hash_of(network)}"
-        if not await desk.run(people.allow, bucket, desk.now(), desk.settings.surveys_per_network * 30, _HOUR):
-            raise people.TooMany("too many surveys from your network", hint="try again in an hour")
+        return html(views_ask.form_page(desk.usual_archives(), given, {error.field: words}), 400)
     assert desk.surveyor is not None
+    network = network_of(request)
+    if network and not await desk.surveyor.known(asked.options()):
+        bucket = f"survey {people.hash_of(network)}"
+        if not await desk.run(people.allow, bucket, desk.now(), desk.settings.surveys_per_network, _HOUR):
+            raise people.TooMany("too many surveys from your network", hint="try again in an hour")
     listed = await desk.surveyor.look(asked.options(), wait=2.0)
     if listed.state == "running":
-        return html(views.survey_wait_page(asked.uri))
+        return html(views_ask.survey_wait_page(asked.uri))
     if listed.state == "failed":
         return problem(desk, 502, "The archives did not answer", listed.error, "Please try again in some minutes.")
-    return html(views.survey_page(asked.uri, listed.found, await _queue(desk), {**given, "uri": asked.uri}, {}))
+    return html(views_ask.survey_page(asked.uri, listed.found, await _queue(desk), {**given, "uri": asked.uri}, {}))
 
 
 async def _queue(desk: Desk) -> dict[str, float]:
@@ -137,18 +153,18 @@ async def submit(request: web.Request) -> web.Response:
 async def _survey_again(desk: Desk, given: dict[str, Any], errors: dict[str, str], status: int) -> web.Response:
     """The second form once more, with what is wrong."""
     try:
-        asked = parse_submission({**_wish(given), "email": "survey@example.org"}, [a.id for a in desk.usual_archives()])
+        asked = parse_submission({**_wish(given), "email": _NO_ADDRESS}, [a.id for a in desk.usual_archives()])
     except Refused:
-        return html(views.form_page(desk.usual_archives(), given, errors), status)
+        return html(views_ask.form_page(desk.usual_archives(), given, errors), status)
     assert desk.surveyor is not None
     listed = await desk.surveyor.look(asked.options())
     if listed.state != "done" or not listed.found.get("captures"):
-        return html(views.form_page(desk.usual_archives(), given, errors), status)
-    return html(views.survey_page(asked.uri, listed.found, await _queue(desk), given, errors), status)
+        return html(views_ask.form_page(desk.usual_archives(), given, errors), status)
+    return html(views_ask.survey_page(asked.uri, listed.found, await _queue(desk), given, errors), status)
 
 
 async def sent(request: web.Request) -> web.Response:
-    return html(views.sent_page(request.query.get("uri", "")[:200]))
+    return html(views_ask.sent_page(request.query.get("uri", "")[:200]))
 
 
 # Confirming ----------------------------------------------------------------------------------------------------------
@@ -160,7 +176,7 @@ async def confirm_form(request: web.Request) -> web.Response:
     token = request.match_info["token"]
     person = await desk.run(people.by_token, token, people.Purpose.CONFIRM)
     job = await desk.run(queue.get, person.job)
-    return html(views.confirm_page(job.uri, token))
+    return html(views_ask.confirm_page(job.uri, token))
 
 
 async def confirm(request: web.Request) -> web.Response:
@@ -192,12 +208,12 @@ async def show(request: web.Request) -> web.Response:
     told = await desk.transact(lambda c: full_view(desk, c, job, person, token))
     told["tell_more"] = person is not None and person.tell_more
     files = job.result.get("files", {})
-    told["thumbs"] = [number for number in range(4) if f"thumb-{number}.png" in files]
+    told["thumbs"] = [number for number in range(10) if f"thumb-{number}.png" in files]
     if desk.settings.preview_url and State(told["state"]) in DELIVERED:
         from recollect.web.desk.preview import preview_path
 
         told["preview"] = desk.settings.preview_url.rstrip("/") + preview_path(desk, job)
-    return html(views.job_page(told, token))
+    return html(views_job.job_page(told, token))
 
 
 async def cancel(request: web.Request) -> web.Response:
@@ -228,6 +244,7 @@ async def again(request: web.Request) -> web.Response:
         raise people.BadToken("the address of this request was deleted", hint="ask for the site again")
     fields = {"uri": job.uri, "scope": job.options["scope"], "email": person.email, "name": person.name}
     fields |= {"archives": list(job.options["archives"]), "at": given.get("at", "")}
+    fields["windows_names"] = job.options.get("windows_names", False)
     asked = parse_submission(fields, [archive.id for archive in desk.usual_archives()])
 
     def work(c: Connection) -> people.Submitted:

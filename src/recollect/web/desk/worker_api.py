@@ -25,9 +25,20 @@ from recollect.service.database import Connection
 from recollect.service.delivery import DOWNLOADS, STATE
 from recollect.service.jobs import Job
 from recollect.service.queue import Lease
+from recollect.service.reports import clean_status, clean_summary
 from recollect.service.states import State
 from recollect.service.surveyor import listing_key
-from recollect.web.desk.context import BadRequest, Desk, desk_of, egress_of, json_body, json_reply, require
+from recollect.web.desk.context import (
+    BadRequest,
+    Desk,
+    desk_of,
+    egress_of,
+    json_body,
+    json_reply,
+    number,
+    require,
+    whole_number,
+)
 
 _MAX_CLAIM = 30.0
 _SILENT_PAUSE = 600.0
@@ -55,7 +66,7 @@ async def claim(request: web.Request) -> web.Response:
     fields = await json_body(request)
     name = _worker(fields)
     loop = asyncio.get_running_loop()
-    until = loop.time() + min(float(fields.get("patience", 0)), _MAX_CLAIM)
+    until = loop.time() + number(fields, "patience", 0.0, _MAX_CLAIM, 0.0)
     egress = egress_of(request, str(fields.get("egress", "")))
     host = str(fields.get("host", ""))
 
@@ -128,14 +139,15 @@ async def _lease(request: web.Request) -> tuple[Desk, Lease, dict[str, Any]]:
     await require(request, "worker")
     fields = await json_body(request)
     fence = fields.get("fence")
-    if not isinstance(fence, int):
+    if isinstance(fence, bool) or not isinstance(fence, int):
         raise BadRequest("`fence` is missing")
     return desk, Lease(request.match_info["job"], fence, _worker(fields)), fields
 
 
 async def beat(request: web.Request) -> web.Response:
     desk, lease, fields = await _lease(request)
-    status, share = fields.get("status"), fields.get("progress")
+    status = fields.get("status")
+    share = None if fields.get("progress") is None else number(fields, "progress", 0.0, 1.0)
     now = desk.now()
     egress = egress_of(request, str(fields.get("egress", "")))
     survey = fields.get("survey")
@@ -146,12 +158,13 @@ async def beat(request: web.Request) -> web.Response:
             lease,
             now,
             desk.settings,
-            status if isinstance(status, dict) else None,
-            float(share) if isinstance(share, int | float) else None,
+            clean_status(status) if isinstance(status, dict) else None,
+            share,
             str(fields.get("log", ""))[-16_000:],
         )
         if isinstance(survey, dict) and isinstance(survey.get("estimate"), dict):
-            c.change("UPDATE job SET estimate = ? WHERE id = ?", float(survey["estimate"]["seconds"]), lease.job)
+            seconds = number(survey["estimate"], "seconds", 0.0, 1e9)
+            c.change("UPDATE job SET estimate = ? WHERE id = ?", seconds, lease.job)
         seen(c, lease.worker, str(fields.get("host", "")), egress, now)
 
     await desk.transact(work)
@@ -168,19 +181,38 @@ async def permit(request: web.Request) -> web.Response:
         raise BadRequest("unknown archive or kind of request")
     refusal = await desk.permits.acquire(lease.job, archive, kind, egress_of(request, str(fields.get("egress", ""))))
     if refusal is not None:
-        return json_reply({"until": refusal.until, "reason": refusal.reason})
+        # Seconds, too: the clock of a worker's machine may be another.
+        seconds = max(0.0, refusal.until - desk.now())
+        return json_reply({"until": refusal.until, "seconds": seconds, "reason": refusal.reason})
+    try:
+        await desk.run(queue.held, lease, desk.now())  # the job may have ended while it waited
+    except queue.LeaseLost:
+        desk.permits.finished(lease.job, archive)
+        raise
     return json_reply({"granted": True})
+
+
+async def finished(request: web.Request) -> web.Response:
+    """Requests to archives that are over: {"archives": {ID: count}}."""
+    desk, lease, fields = await _lease(request)
+    await desk.run(queue.held, lease, desk.now())
+    counts = fields.get("archives")
+    if not isinstance(counts, dict):
+        raise BadRequest("`archives` is not an object")
+    for archive in counts:
+        desk.permits.finished(lease.job, str(archive), int(number(counts, archive, 0, 10_000)))
+    return json_reply({"state": _DONE})
 
 
 async def paused(request: web.Request) -> web.Response:
     desk, lease, fields = await _lease(request)
     await desk.run(queue.held, lease, desk.now())
-    seconds = min(max(float(fields.get("seconds", 0)), 0.0), 86_400.0)
+    seconds = number(fields, "seconds", 0.0, 86_400.0)
     egress = egress_of(request, str(fields.get("egress", "")))
     kind = "replay" if fields.get("kind") == "replay" else "index"
     if str(fields.get("archive")) in {a.id for a in desk.archives}:
         desk.permits.pause(str(fields["archive"]), kind, egress, seconds)  # type: ignore[arg-type]
-        await desk.run(desk.permits.budgets.save)
+        await desk.save_budgets()
     return json_reply({"state": _DONE})
 
 
@@ -196,14 +228,19 @@ async def pack(request: web.Request) -> web.Response:
     return json_reply({"state": _DONE})
 
 
+def _uploadable(name: str) -> bool:
+    return name in (*DOWNLOADS, STATE) or re.fullmatch(r"thumb-[0-9]\.png", name) is not None
+
+
 async def upload(request: web.Request) -> web.Response:
     """PUT a file; it gets its name when it is whole, has its checksum, and the lease still holds."""
     desk = desk_of(request)
     await require(request, "worker")
     name = request.match_info["file"]
-    if name not in (*DOWNLOADS, STATE) and not re.fullmatch(r"thumb-\d\.png", name):
+    if not _uploadable(name):
         raise BadRequest("unknown file", where=name[:80])
-    lease = Lease(request.match_info["job"], int(request.query.get("fence", "-1")), request.query.get("worker", ""))
+    fence = whole_number(request.query.get("fence", ""), "fence")
+    lease = Lease(request.match_info["job"], fence, request.query.get("worker", ""))
     await desk.run(queue.held, lease, desk.now())
     folder = desk.results(lease.job)
     folder.mkdir(parents=True, exist_ok=True)
@@ -221,8 +258,14 @@ async def upload(request: web.Request) -> web.Response:
             await asyncio.to_thread(_sync, file)
         if digest.hexdigest() != request.headers.get("X-Checksum-Sha256", ""):
             raise BadRequest("the file did not arrive whole", where=name)
-        await desk.run(queue.held, lease, desk.now())
-        temporary.replace(folder / name)
+
+        def keep(c: Connection) -> None:
+            queue.held(c, lease, desk.now())  # locks the job: nothing changes until the file has its name
+            if temporary.exists():  # a transaction may run twice
+                temporary.replace(folder / name)
+                _digest_file(folder, name).write_text(digest.hexdigest())
+
+        await desk.transact(keep)
     except OSError as error:
         raise ResourceError("cannot keep the file", where=name, why=error.strerror or str(error)) from error
     finally:
@@ -235,22 +278,40 @@ def _sync(file: Any) -> None:
     os.fsync(file.fileno())
 
 
+def _digest_file(folder: Path, name: str) -> Path:
+    """Where the checksum of an uploaded file is kept until its job is delivered."""
+    return folder / f".{name}.sha256"
+
+
+def _delivered(folder: Path, told: Any) -> dict[str, dict[str, Any]]:
+    """The files of a result as they were uploaded; raises BadRequest when what the worker reports differs."""
+    if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
+        raise BadRequest("`files` is not a list")
+    files = {}
+    for one in told:
+        name, digest = str(one.get("name")), str(one.get("sha256"))
+        if not _uploadable(name):
+            raise BadRequest("unknown file", where=name[:80])
+        path, kept = folder / name, _digest_file(folder, name)
+        if not path.is_file() or not kept.is_file() or path.stat().st_size != one.get("size"):
+            raise BadRequest("a file of the result is missing", where=name)
+        if kept.read_text() != digest:
+            raise BadRequest("a file of the result is another one", where=name)
+        files[name] = {"size": path.stat().st_size, "sha256": digest}
+    return files
+
+
 async def deliver(request: web.Request) -> web.Response:
     desk, lease, fields = await _lease(request)
-    files = {str(one["name"]): {"size": int(one["size"]), "sha256": str(one["sha256"])} for one in fields["files"]}
-    folder = desk.results(lease.job)
-    for name, one in files.items():
-        path = folder / name
-        if not path.is_file() or path.stat().st_size != one["size"]:
-            raise BadRequest("a file of the result is missing", where=name[:80])
-    result = {"files": files, "summary": dict(fields["summary"])}
+    files = await asyncio.to_thread(_delivered, desk.results(lease.job), fields.get("files"))
+    result = {"files": files, "summary": clean_summary(fields.get("summary"))}
 
     def work(c: Connection) -> None:
         now = desk.now()
         people.announce(c, queue.deliver(c, lease, now, desk.settings, result), now, desk.settings)
 
     await desk.transact(work)
-    desk.changed(lease.job)
+    desk.ended(lease.job)
     return json_reply({"state": _DONE})
 
 
@@ -259,20 +320,20 @@ async def nothing(request: web.Request) -> web.Response:
 
     def work(c: Connection) -> None:
         now = desk.now()
-        found = queue.find_nothing(c, lease, now, {"summary": dict(fields["summary"])})
+        found = queue.find_nothing(c, lease, now, {"summary": clean_summary(fields.get("summary"))})
         people.announce(c, found, now, desk.settings)
 
     await desk.transact(work)
-    desk.changed(lease.job)
+    desk.ended(lease.job)
     return json_reply({"state": _DONE})
 
 
 async def wait(request: web.Request) -> web.Response:
     desk, lease, fields = await _lease(request)
     now = desk.now()
-    until = min(max(float(fields["until"]), now + 1), now + 30 * 86_400)
+    until = now + number(fields, "seconds", 1.0, 30 * 86_400.0)
     await desk.run(queue.defer, lease, now, until, str(fields.get("reason", ""))[:300])
-    desk.changed(lease.job)
+    desk.ended(lease.job)
     return json_reply({"state": _DONE})
 
 
@@ -291,14 +352,14 @@ async def fail(request: web.Request) -> web.Response:
         people.announce(c, queue.fail(c, lease, now, desk.settings, reason), now, desk.settings)
 
     await desk.transact(work)
-    desk.changed(lease.job)
+    desk.ended(lease.job)
     return json_reply({"state": _DONE})
 
 
 async def release(request: web.Request) -> web.Response:
     desk, lease, _ = await _lease(request)
     await desk.run(queue.release, lease, desk.now())
-    desk.changed(lease.job)
+    desk.ended(lease.job)
     return json_reply({"state": _DONE})
 
 
@@ -316,7 +377,10 @@ async def listing(request: web.Request) -> web.StreamResponse:
     key = request.match_info["key"]
     assert desk.surveyor is not None
     path = desk.surveyor.state_file(key)
-    fresh = path.is_file() and path.stat().st_mtime > desk.now() - desk.settings.listings_for
+    try:
+        fresh = path.stat().st_mtime > desk.now() - desk.settings.listings_for
+    except FileNotFoundError:
+        fresh = False
     return _sent(path) if fresh else web.Response(status=404)
 
 
@@ -329,6 +393,7 @@ ROUTES = [
     web.post("/api/worker/claim", claim),
     web.post(f"{_JOB}/beat", beat),
     web.post(f"{_JOB}/permit", permit),
+    web.post(f"{_JOB}/finished", finished),
     web.post(f"{_JOB}/paused", paused),
     web.post(f"{_JOB}/pack", pack),
     web.put(f"{_JOB}/files/{{file}}", upload),

@@ -21,10 +21,12 @@ if (job && "EventSource" in window) {
     put("recovered", sum(told.counts.recovered).toLocaleString("en"));
     put("queued", sum(told.counts.queued).toLocaleString("en"));
     put("missing", sum(told.counts.missing).toLocaleString("en"));
+    for (const name of ["recovered", "queued", "missing"])
+      for (const [kind, number] of Object.entries(told.counts[name] || {})) put(`${name}-${kind}`, number.toLocaleString("en"));
     if (told.rank) put("rank", told.rank.toLocaleString("en"));
-    put("stage", told.stage);
-    put("waiting", (told.waiting_for || [])
-      .map((one) => `${one.archive} until ${new Date(1000 * one.until).toLocaleTimeString()}`).join(", "));
+    const waiting = (told.waiting_for || [])
+      .map((one) => `${one.archive} until ${new Date(1000 * one.until).toLocaleTimeString()}`).join(", ");
+    put("waiting", waiting ? `We wait for ${waiting}.` : "");
   });
 }
 const waiting = document.querySelector("[data-reload]");

@@ -1,0 +1,74 @@
+"""What a worker reports of a job, in the shape that pages, mails and statistics rely on. Pure.
+
+Hides: how tolerant we are. A worker is another machine, perhaps of another version: what has another type or size than
+expected is left out, and never becomes an error on a person's page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+_MOST = 200
+_LONG = 500
+_COUNTS = ("recovered", "pages", "missing", "discovered", "bytes")
+_MAPS = ("by_type", "missing_by_reason", "by_archive", "requests")
+_TEXTS = ("first", "last", "front", "stopped")
+
+
+def clean_summary(told: object) -> dict[str, Any]:
+    """The summary of a finished recovery."""
+    given: Mapping[Any, Any] = told if isinstance(told, Mapping) else {}
+    examples = given.get("missing_examples")
+    return {
+        **{name: _count(given.get(name)) for name in _COUNTS},
+        **{name: _counts(given.get(name)) for name in _MAPS},
+        **{name: _text(given.get(name)) for name in _TEXTS},
+        "listings": {str(k)[:_LONG]: _text(v) for k, v in _items(given.get("listings"))},
+        "missing_examples": [
+            {"uri": _text(one.get("uri")) or "", "reason": _text(one.get("reason")) or ""}
+            for one in (examples[:50] if isinstance(examples, list) else ())
+            if isinstance(one, Mapping)
+        ],
+        "listed": _count(given.get("listed")) if given.get("listed") is not None else None,
+        "complete": given.get("complete") is True,
+    }
+
+
+def clean_status(told: Mapping[Any, Any]) -> dict[str, Any]:
+    """The progress of a running recovery."""
+    waiting = told.get("waiting_for")
+    return {
+        **{name: _counts(told.get(name)) for name in ("recovered", "queued", "missing", "requests")},
+        "stage": _text(told.get("stage")) or "",
+        "waiting_for": [
+            {"archive": str(one.get("archive"))[:_LONG], "until": until, "reason": _text(one.get("reason")) or ""}
+            for one in (waiting[:_MOST] if isinstance(waiting, list) else ())
+            if isinstance(one, Mapping) and (until := _moment(one.get("until"))) is not None
+        ],
+    }
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return 0
+    return int(min(max(value, 0), 10**15))
+
+
+def _counts(value: object) -> dict[str, int]:
+    return {str(name)[:_LONG]: _count(number) for name, number in _items(value)}
+
+
+def _items(value: object) -> list[tuple[Any, Any]]:
+    return list(value.items())[:_MOST] if isinstance(value, Mapping) else []
+
+
+def _text(value: object) -> str | None:
+    return value[:_LONG] if isinstance(value, str) else None
+
+
+def _moment(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e11:
+        return None
+    return float(value)
