@@ -156,7 +156,7 @@ def test_the_commands_of_the_tutorials_run(page: Path, world: Path) -> None:
     with _servers() as running:
         for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
             block = block.replace("127.0.0.1:1208", f"127.0.0.1:{port}").replace("127.0.0.1:1209", f"127.0.0.1:{port}")
-            block = block.replace("--port 1209", f"--port {port}")
+            block = block.replace("--port 1209", f"--port {port}").replace("http.server 1209", f"http.server {port}")
             if "curl " in block and shutil.which("curl") is None:
                 continue
             if block.startswith(("recollect serve", "recollect desk --data desk/ --archives")):

@@ -82,7 +82,7 @@ def test_the_overlap_of_archives_is_that_of_their_keys(tmp_path: Path) -> None:
 def test_a_regression_finds_what_was_put_in() -> None:
     rng = random.Random(1)
     rows = [
-        factors.Properties(rng.randrange(5), rng.randrange(4), rng.randrange(2), rng.randrange(2), rng.random(), 1.0)
+        factors.Properties(*(rng.randrange(n) for n in (5, 4, 2, 2, 2)), rng.uniform(1, 4), rng.uniform(0, 8))
         for _ in range(4000)
     ]
     found = [rng.random() < 0.9 - 0.15 * row.hops for row in rows]
@@ -91,6 +91,35 @@ def test_a_regression_finds_what_was_put_in() -> None:
     assert abs(by_name["hops"].value + 0.15) < 4 * by_name["hops"].error < 0.05
     assert by_name["hops"].p < 1e-4 < by_name["path depth"].p
     assert 0 < fit < 1
+
+
+def test_standard_errors_cover_the_truth_as_often_as_they_say() -> None:
+    """Over many draws of the archive's own model, 95% intervals of every variable cover the true value."""
+    rng = random.Random(2)
+    covered = total = 0
+    for _ in range(60):
+        rows = [
+            factors.Properties(*(rng.randrange(n) for n in (4, 4, 3, 2, 2)), rng.uniform(1, 4), rng.uniform(0, 8))
+            for _ in range(300)
+        ]
+        found = [rng.random() < factors.chance(row) for row in rows]
+        estimates, _ = factors.regress(rows, found)
+        covered += sum(one.covers(true) for one, true in zip(estimates, factors.TRUE, strict=True))
+        total += len(estimates)
+    assert 0.91 < covered / total < 0.985
+
+
+def test_a_table_of_recoveries_is_regressed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = random.Random(3)
+    lines = ["recovered,hops,depth,queries,image,document,size,age"]
+    for _ in range(400):
+        hops = rng.randrange(5)
+        numbers = (int(rng.random() < 0.9 - 0.2 * hops), hops, rng.randrange(3), 0, rng.randrange(2), 0)
+        lines.append(",".join(map(str, (*numbers, rng.randrange(1, 9999), rng.random()))))
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    assert factors.main(["--table", str(tmp_path / "t.csv"), "--json"]) == 0
+    hops_row = json.loads(capsys.readouterr().out)["estimates"][1]
+    assert abs(hops_row["estimate"] + 0.2) < 0.05 and hops_row["p"] < 1e-4 and hops_row["true"] is None
 
 
 def test_hops_predict_the_recovery_of_real_recoveries() -> None:

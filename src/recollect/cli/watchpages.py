@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
@@ -105,16 +106,23 @@ async def _serve(folder: str, host: str, port: int) -> None:
         await runner.cleanup()
 
 
-@click.command("evaluate", epilog=example("evaluate", "evaluate --lives 1000 --seed 7 --json"))
-@click.option("--lives", default=200, show_default=True, type=click.IntRange(2), help="Simulated sites of each kind.")
+@click.command(
+    "evaluate", epilog=example("evaluate", "evaluate --lives 1000 --seed 7 --json", "evaluate --pages pages/")
+)
+@click.option("--lives", default=600, show_default=True, type=click.IntRange(2), help="Simulated sites of each kind.")
 @click.option("--sites", default=80, show_default=True, type=click.IntRange(2), help="Generated sites with pages.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the random numbers.")
+@click.option(
+    "--pages",
+    type=click.Path(exists=True, file_okay=False),
+    help="Folder of real pages with labels.csv (columns site, label, uri, file).",
+)
 @json_option
-def evaluate_command(lives: int, sites: int, seed: int, as_json: bool) -> int:
+def evaluate_command(lives: int, sites: int, seed: int, pages: str | None, as_json: bool) -> int:
     """Measure false alarms and days to detection on simulated sites and pages; exit with 1 above the limits."""
     from recollect.watch.evaluate import evaluate
 
-    done = evaluate(lives, sites, seed)
+    done = evaluate(lives, sites, seed, Path(pages) if pages else None)
     if as_json:
         emit_json(done.to_json())
         return 0 if done.good else 1
@@ -131,19 +139,29 @@ def evaluate_command(lives: int, sites: int, seed: int, as_json: bool) -> int:
     ]
     names = ["what happens", "lives", "false alarms a site-year", "detected", "days, median", "days, p95"]
     emit_table([*names, "days to back", "visits a day"], rows, right=range(1, 8))
-    halves = [
-        (half.half, label.value, f"{total:,}", f"{called:,}", f"{called / total:.1%}")
-        for half in (done.train, done.test)
-        for label, (total, called) in half.counts.items()
+    sets = [done.train, done.test, *((done.real.pages,) if done.real is not None else ())]
+    shown = [
+        (one.name, label.value, f"{total:,}", f"{called:,}", f"{called / total:.1%}")
+        for one in sets
+        for label, (total, called) in one.counts.items()
     ]
     click.echo()
-    emit_table(["half", "pages", "shown", "called foreign", "share"], halves, right=[2, 3, 4])
+    emit_table(["set", "pages", "shown", "called foreign", "share"], shown, right=[2, 3, 4])
     days = done.loss.days_median
-    talk(f"false alarms a site-year: {done.false_alarms:.3f} (at most 0.05)")
+    talk(f"false alarms per site-year: {done.false_alarms:.3f} (at most 0.05)")
     talk(f"days to the detection of a loss, median: {days if days is None else round(days, 1)} (at most 8)")
-    talk(f"takeovers detected on pages not seen: {done.test.detected:.1%} (at least 95%)")
-    talk(f"false alarms on pages not seen: {done.test.false_alarms:.1%} (at most 4%)")
+    for one in sets[1:]:
+        talk(f"takeovers detected, {one.name} pages: {_share(one.detected)} (at least 95%)")
+        talk(f"false alarms, {one.name} pages: {_share(one.false_alarms)} (at most 4%)")
+    if done.real is not None:
+        talk(f"real pages: {counted(done.real.sites, 'site')}, {counted(done.real.past, 'page')} of their past")
+        for wrong in done.real.wrong[:20]:
+            talk(f"  judged wrongly: {wrong}")
     return 0 if done.good else 1
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.1%}"
 
 
 COMMANDS = (feed_command, dashboard_command, serve_command, evaluate_command)

@@ -7,36 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from recollect.watch.labelled import Label, judged_pages
+from recollect.watch.labelled import Label, Pages, judged_pages
 from recollect.watch.lives import Figures, Story, evaluate_lives
+from recollect.watch.realpages import RealPages, judge_pages
 
 MOST_FALSE_ALARMS = 0.05
 MOST_DAYS = 8.0
 LEAST_DETECTED = 0.95
 MOST_FALSE_PAGES = 0.04
-
-
-@dataclass(frozen=True, slots=True)
-class Pages:
-    """How the signals did on pages of one half of the sites."""
-
-    half: str
-    counts: dict[Label, tuple[int, int]]
-    """For each label, how many pages there were and how many were called foreign."""
-
-    @property
-    def detected(self) -> float:
-        return self._share(True)
-
-    @property
-    def false_alarms(self) -> float:
-        return self._share(False)
-
-    def _share(self, foreign: bool) -> float:
-        mine = [pair for label, pair in self.counts.items() if label.foreign == foreign]
-        return sum(called for _, called in mine) / sum(total for total, _ in mine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +27,7 @@ class Evaluation:
     lives: tuple[Figures, ...]
     train: Pages
     test: Pages
+    real: RealPages | None = None
 
     @property
     def false_alarms(self) -> float:
@@ -59,12 +41,13 @@ class Evaluation:
     @property
     def good(self) -> bool:
         days = self.loss.days_median
+        pages = [self.test, *((self.real.pages,) if self.real is not None else ())]
         return (
             self.false_alarms <= MOST_FALSE_ALARMS
             and days is not None
             and days <= MOST_DAYS
-            and self.test.detected >= LEAST_DETECTED
-            and self.test.false_alarms <= MOST_FALSE_PAGES
+            and all(one.detected is None or one.detected >= LEAST_DETECTED for one in pages)
+            and all(one.false_alarms is None or one.false_alarms <= MOST_FALSE_PAGES for one in pages)
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -75,16 +58,21 @@ class Evaluation:
             "takeover_false_alarms": self.test.false_alarms,
             "good": self.good,
             "lives": [asdict(one) for one in self.lives],
-            "pages": [
-                {"half": half.half, "detected": half.detected, "false_alarms": half.false_alarms}
-                | {"labels": {label.value: {"pages": n, "foreign": m} for label, (n, m) in half.counts.items()}}
-                for half in (self.train, self.test)
-            ],
+            "pages": [{"half": half.name, **_shares(half)} for half in (self.train, self.test)],
+            "real": None
+            if self.real is None
+            else {"sites": self.real.sites, "past": self.real.past, **_shares(self.real.pages)}
+            | {"wrong": list(self.real.wrong)},
         }
 
 
-def evaluate(lives: int, sites: int, seed: int) -> Evaluation:
-    """Replay `lives` lives of each story, and judge pages of `sites` generated sites."""
+def _shares(pages: Pages) -> dict[str, Any]:
+    labels = {label.value: {"pages": shown, "foreign": called} for label, (shown, called) in pages.counts.items()}
+    return {"detected": pages.detected, "false_alarms": pages.false_alarms, "labels": labels}
+
+
+def evaluate(lives: int, sites: int, seed: int, folder: Path | None = None) -> Evaluation:
+    """Replay `lives` lives of each story, and judge pages of `sites` generated sites, and those of a folder."""
     pages: Counter[tuple[bool, Label]] = Counter()
     foreign: Counter[tuple[bool, Label]] = Counter()
     for page in judged_pages(sites, seed):
@@ -94,4 +82,5 @@ def evaluate(lives: int, sites: int, seed: int) -> Evaluation:
     def half(name: str, test: bool) -> Pages:
         return Pages(name, {label: (pages[test, label], foreign[test, label]) for label in Label})
 
-    return Evaluation(tuple(evaluate_lives(lives, seed)), half("train", False), half("test", True))
+    real = judge_pages(folder) if folder is not None else None
+    return Evaluation(tuple(evaluate_lives(lives, seed)), half("train", False), half("test", True), real)

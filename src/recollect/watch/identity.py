@@ -5,7 +5,8 @@ they linked to on the site itself, words of titles, and the weight of words in t
 
 - links: the share of its own links (same host) that the past had; addresses that sites of all kinds have (`/about`,
   `/contact`) do not count,
-- title: the share of its title's words that the past had in titles,
+- title: the share of its title's words that the past had in titles; or half of the site's name, which is what at
+  least half of the titles of the past have,
 - text: the cosine of its words with those of the past (TF-IDF over the portrait's pages).
 
 Each below its threshold is a signal of foreign content; two of three that can be judged make a page foreign. Links and
@@ -29,6 +30,7 @@ TITLE_KNOWN = 0.25
 TEXT_ALIKE = 0.25
 FEWEST_LINKS = 3
 FEWEST_WORDS = 30
+FEWEST_TITLES = 3
 MOST_PAGES = 24
 MOST_LINKS = 4000
 MOST_WORDS = 2000
@@ -106,15 +108,21 @@ class Portrait:
     """What is known of a site's pages; bounded, the newest pages replace the oldest."""
 
     links: dict[str, None] = field(default_factory=dict)
-    title: dict[str, None] = field(default_factory=dict)
+    title: dict[str, int] = field(default_factory=dict)
+    """Words of titles, and the number of titles that had them."""
     pages: list[dict[str, int]] = field(default_factory=list)
+    titles: int = 0
+    """The number of titles."""
 
     def learn(self, page: Page) -> None:
         """Add a page that is known to be of the site."""
-        for known, new in ((self.links, page.links), (self.title, page.title)):
-            for one in sorted(new):
-                known.pop(one, None)
-                known[one] = None
+        for one in sorted(page.links):
+            self.links.pop(one, None)
+            self.links[one] = None
+        for word in sorted(page.title):
+            self.title[word] = self.title.pop(word, 0) + 1
+        self.titles += bool(page.title)
+        for known in (self.links, self.title):
             while len(known) > MOST_LINKS:
                 del known[next(iter(known))]
         if page.words.total() >= FEWEST_WORDS and dict(page.words) not in self.pages:
@@ -126,12 +134,18 @@ class Portrait:
         if len(page.links) >= FEWEST_LINKS and self.links:
             links = sum(one in self.links for one in page.links) / len(page.links)
         if page.title and self.title:
-            title = sum(one in self.title for one in page.title) / len(page.title)
+            title = max(sum(one in self.title for one in page.title) / len(page.title), self._named(page.title))
         if page.words.total() >= FEWEST_WORDS and self.pages:
             text = self._cosine(page.words)
         if links is None and text is None and not title and self.links and self.pages:
             return Signals(0.0, title, 0.0)  # nothing of a site that had links and text is left
         return Signals(links, title, text)
+
+    def _named(self, title: frozenset[str]) -> float:
+        """1 if a title has half of the site's name, else 0: a long title may have few words beside it that are known.
+        The name is what at least half of all titles have."""
+        name = {word for word, count in self.title.items() if 2 * count >= self.titles}
+        return float(self.titles >= FEWEST_TITLES and bool(name) and 2 * len(name & title) >= len(name))
 
     def _cosine(self, shown: Counter[str]) -> float:
         count = len(self.pages)
@@ -150,12 +164,15 @@ class Portrait:
         return dot / norm if norm else 0.0
 
     def to_json(self) -> str:
-        return json.dumps({"links": list(self.links), "title": list(self.title), "pages": self.pages})
+        value = {"links": list(self.links), "title": self.title, "titles": self.titles, "pages": self.pages}
+        return json.dumps(value)
 
     @classmethod
     def from_json(cls, text: str) -> Portrait:
         value = json.loads(text)
-        return cls(dict.fromkeys(value["links"]), dict.fromkeys(value["title"]), value["pages"])
+        title = value["title"]
+        counts = title if isinstance(title, dict) else dict.fromkeys(title, 1)  # a list in earlier versions
+        return cls(dict.fromkeys(value["links"]), counts, value["pages"], value.get("titles", 0))
 
 
 def same_site(uri: str, other: str) -> bool:

@@ -49,6 +49,28 @@ class Label(StrEnum):
         return self in (Label.TAKEOVER, Label.PARKED)
 
 
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """How the signals did on a set of pages."""
+
+    name: str
+    counts: dict[Label, tuple[int, int]]
+    """For each label, how many pages there were and how many were called foreign."""
+
+    @property
+    def detected(self) -> float | None:
+        return self._share(True)
+
+    @property
+    def false_alarms(self) -> float | None:
+        return self._share(False)
+
+    def _share(self, foreign: bool) -> float | None:
+        mine = [pair for label, pair in self.counts.items() if label.foreign == foreign]
+        total = sum(shown for shown, _ in mine)
+        return sum(called for _, called in mine) / total if total else None
+
+
 @dataclass(frozen=True)
 class _Site:
     host: str

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from recollect.cli import main
+from recollect.recovery.links import read_document
+from recollect.watch.identity import Page, Portrait, page_of
 from recollect.watch.lives import Life, Story, make_life, replay
 
 
@@ -43,3 +47,71 @@ def test_figures_that_are_too_bad_are_an_error() -> None:
     done = evaluate(20, 10, 1)
     assert not replace(done, lives=tuple(replace(one, false_alarms=0.06) for one in done.lives)).good
     assert not replace(done, lives=tuple(replace(one, days_median=8.1) for one in done.lives)).good
+
+
+def page(title: str, words: str, *paths: str) -> str:
+    return f"<title>{title}</title><p>{words * 9}</p>" + "".join(f'<a href="{path}">{path}</a>' for path in paths)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Real pages of two sites, as anybody would label them."""
+    club = [page(f"Race {n} of the Rowing Club", "boats and oars ", f"/r{n}", "/boats", "/oars") for n in range(4)]
+    shop = [page(f"Chair {n} from Garden Shop", "tables and chairs ", f"/c{n}", "/sale", "/tables") for n in range(3)]
+    rows = ["site,label,uri,file"]
+    for name, pages in (("club.example", club), ("shop.example", shop)):
+        for number, text in enumerate(pages):
+            (tmp_path / f"{name}{number}.html").write_text(text)
+    for number in range(3):
+        rows.append(f"club.example,past,http://club.example/{number},club.example{number}.html")
+    rows.append("club.example,own,http://club.example/3,club.example3.html")
+    rows += [f"club.example,takeover,http://shop.example/{n},shop.example{n}.html" for n in range(3)]
+    (tmp_path / "labels.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path
+
+
+def test_real_pages_are_judged_by_their_labels(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["watch", "evaluate", "--lives", "20", "--sites", "40", "--pages", str(folder), "--json"]
+    main.run(given)
+    told = json.loads(capsys.readouterr().out)["real"]
+    assert (told["sites"], told["past"], told["detected"], told["false_alarms"], told["wrong"]) == (1, 3, 1.0, 0.0, [])
+    table = folder / "labels.csv"
+    table.write_text(table.read_text().replace("takeover,http://shop.example/0", "own,http://shop.example/0"))
+    assert main.run(given) == 1, "figures that are too bad are an error"
+    told = json.loads(capsys.readouterr().out)["real"]
+    assert told["wrong"] == ["club.example: own http://shop.example/0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("site,label\n", "columns are missing"),
+        ("site,label,uri,file\na,lost,http://a/,x\n", "line 2"),
+        ("site,label,uri,file\na,own,http://a/,none.html\n", "no such page"),
+    ],
+)
+def test_a_table_that_is_wrong_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, reason: str
+) -> None:
+    (tmp_path / "labels.csv").write_text(text)
+    assert main.run(["watch", "evaluate", "--lives", "2", "--sites", "2", "--pages", str(tmp_path)]) == 1
+    assert reason in capsys.readouterr().err
+
+
+def test_the_name_of_a_site_in_a_long_title_is_known() -> None:
+    portrait = Portrait()
+    for number in range(4):
+        uri = f"http://club.example/{number}"
+        text = page(f"Race {number} | The Rowing Club", "boats and oars ", "/a", "/b", "/c")
+        document = read_document(text.encode(), uri, "text/html")
+        assert document is not None
+        portrait.learn(page_of(document, uri))
+
+    def title(text: str) -> float | None:
+        return (
+            Portrait.from_json(portrait.to_json()).compare(Page(frozenset(), frozenset(text.split()), Counter())).title
+        )
+
+    assert title("chilling documentary about one case that nobody expected rowing club") == 1.0
+    assert title("the best garden chairs for every terrace") == pytest.approx(1 / 7)
+    assert Portrait.from_json('{"links": [], "title": ["rowing"], "pages": []}').title == {"rowing": 1}
