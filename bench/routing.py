@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from recollect.aggregator.kinds import KindOf, language_of
 from recollect.aggregator.maps import Maps
-from recollect.aggregator.replay import Logged, Tally, replay
+from recollect.aggregator.simulation import Logged, RoutingTotals, simulate
 from recollect.archives.registry import Archive
 from recollect.errors import BadURI
 from recollect.formats.containers import open_input
@@ -69,7 +69,7 @@ def lookups(chosen: Sequence[Page], archives: Sequence[str]) -> list[Logged]:
     return [Logged(page.uri, {one: len(page.years.get(one, ())) for one in archives}) for page in chosen]
 
 
-def show(title: str, tallies: Sequence[Tally]) -> None:
+def show(title: str, tallies: Sequence[RoutingTotals]) -> None:
     print(f"\n{title}\n{'way':12}{'requests':>10}{'saved':>8}{'recall':>9}{'TimeMap':>9}{'closest':>9}")
     first = tallies[0].requests or 1
     for tally in tallies:
@@ -82,7 +82,7 @@ def show(title: str, tallies: Sequence[Tally]) -> None:
 def by_estimate(log: Sequence[Logged], archives: Sequence[str]) -> None:
     for target in (0.95, 0.99):
         ways = ("broadcast", "learned", "estimate")
-        show(f"One estimate, target recall {target:.0%}", replay(log, archives, ways=ways, target_recall=target))
+        show(f"One estimate, target recall {target:.0%}", simulate(log, archives, ways=ways, target_recall=target))
 
 
 def by_kinds(log: Sequence[Logged], archives: Sequence[str]) -> None:
@@ -90,7 +90,7 @@ def by_kinds(log: Sequence[Logged], archives: Sequence[str]) -> None:
     print(f"\n{named:,} of {len(log):,} addresses name a language")
     for ids, which in ((archives, "all"), ([one for one in archives if one != LARGEST], f"without {LARGEST}")):
         for by in ((KindOf.TLD,), (KindOf.TLD, KindOf.LANGUAGE)):
-            done = replay(log, ids, ways=("broadcast",), top_k=3, by=by)
+            done = simulate(log, ids, ways=("broadcast",), top_k=3, by=by)
             show(f"The three likeliest archives by {', '.join(by)}; {which}", done)
 
 
@@ -107,7 +107,7 @@ def by_time(chosen: Sequence[Page], archives: Sequence[str], folder: Path) -> No
     for archive in archives:
         profile([str(folder / f"{archive}.cdxj")], str(maps / f"{archive}.ukvs"), ProfileOptions(by=("year",)))
     opened = Maps.open(maps, [Archive(one) for one in archives])
-    done = replay(log, archives, maps=opened, truth=opened, ways=("broadcast", "maps"), near=NEAR)
+    done = simulate(log, archives, maps=opened, truth=opened, ways=("broadcast", "maps"), near=NEAR)
     show("TimeGates by complete maps by year, near 2 years", done)
     opened.close()
 
@@ -135,7 +135,7 @@ def by_referer(chosen: Sequence[Page], archives: Sequence[str]) -> None:
     print(f"the odds change by {positive:.0f} where the page is held, by {negative:.2f} where it is not")
     for target in (0.95, 0.99):
         ways = ("broadcast", "estimate", "referer")
-        show(f"Referers, target recall {target:.0%}", replay(log, archives, ways=ways, target_recall=target))
+        show(f"Referers, target recall {target:.0%}", simulate(log, archives, ways=ways, target_recall=target))
 
 
 def main() -> None:

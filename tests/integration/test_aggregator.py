@@ -16,13 +16,13 @@ import uvloop
 from loopback import Loopback, Request, answer, loopback
 from recollect.aggregator import ask as ask_module
 from recollect.aggregator import cache as cache_module
+from recollect.aggregator.archiveset import ArchiveSet
 from recollect.aggregator.ask import Limits
 from recollect.aggregator.cache import Cache, Lifetimes
 from recollect.aggregator.explain import why
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.aggregator.routing import Evidence, Reason, Source
-from recollect.aggregator.service import Aggregator, Answer, CachePolicy, Lookup
-from recollect.aggregator.world import World
+from recollect.aggregator.service import Aggregator, CachePolicy, LookupRequest, LookupResult
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.datetimes import format_http_date, parse_timestamp
@@ -76,7 +76,7 @@ async def aggregator(
             for name, server in servers.items()
         )
         client = await stack.enter_async_context(ArchiveClient(backs_off=False))
-        service = Aggregator(client, World(archives), **{"deadline": 2.0, **options})
+        service = Aggregator(client, ArchiveSet(archives), **{"deadline": 2.0, **options})
         stack.push_async_callback(service.close)
         yield service, servers
 
@@ -88,7 +88,7 @@ def test_answers_are_merged_in_order_whoever_answers_first() -> None:
 
     async def main() -> None:
         async with aggregator({"late": late, "quick": holds("20120101000000"), "none": holds()}) as (service, _):
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert [(m.archive, m.captured_at.year) for m in got.mementos] == [
                 ("late", 2010),
                 ("quick", 2012),
@@ -108,7 +108,7 @@ def test_one_deadline_holds_for_all_and_names_who_was_late() -> None:
     async def main() -> None:
         async with aggregator({"good": holds("2015"), "slow": stalls}, deadline=0.3) as (service, _):
             started = asyncio.get_running_loop().time()
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert asyncio.get_running_loop().time() - started < 0.5
             assert len(got.mementos) == 1
             assert [(o.archive, o.error) for o in got.failed] == [("slow", "timeout")]
@@ -135,7 +135,7 @@ def test_one_deadline_holds_for_all_and_names_who_was_late() -> None:
 def test_absence_failure_and_mementos_are_told_apart(data: bytes, kind: str, error: str) -> None:
     async def main() -> None:
         async with aggregator({"a": says(data)}) as (service, _):
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert [(o.kind, o.error) for o in got.outcomes] == [(kind, error)]
 
     run(main())
@@ -149,7 +149,7 @@ def test_a_body_cut_short_is_used_and_named() -> None:
 
     async def main() -> None:
         async with aggregator({"a": cut}) as (service, _):
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert len(got.mementos) == 2
             assert got.failed[0].partial
 
@@ -170,10 +170,10 @@ def test_pages_are_followed_and_bounded() -> None:
         async with aggregator({"a": paged}, limits=Limits(max_pages=5)) as (service, servers):
             port = servers["a"].port
             last = 4
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert (len(got.mementos), got.failed) == (4, ())
             last = 1000
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert len(got.mementos) == 5
             assert "more pages" in got.failed[0].partial
             assert len(servers["a"].requests) == 9
@@ -193,7 +193,7 @@ def test_pages_together_are_no_larger_than_one_answer_may_be() -> None:
 
     async def main() -> None:
         async with aggregator({"a": paged}, limits=Limits(max_bytes=100_000)) as (service, servers):
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert len(servers["a"].requests) < 30
             assert sum(len(m.uri) for m in got.mementos) < 100_000
             assert "more than" in got.failed[0].partial
@@ -213,7 +213,7 @@ def test_a_body_that_takes_long_to_read_holds_up_nobody(monkeypatch: pytest.Monk
     async def main() -> None:
         large = timemap("2015", more="," + "\n" * 20_000)
         async with aggregator({"a": says(answer(large))}) as (service, _):
-            task = asyncio.ensure_future(service.timemaps(Lookup(URI)))
+            task = asyncio.ensure_future(service.timemaps(LookupRequest(URI)))
             ticks = 0
             while not task.done():
                 await asyncio.sleep(0.01)
@@ -235,7 +235,7 @@ def test_a_page_cut_short_is_named() -> None:
 
     async def main() -> None:
         async with aggregator({"a": paged}) as (service, _):
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert len(got.mementos) == 3
             assert "page=2" in got.failed[0].partial
 
@@ -254,7 +254,7 @@ def test_an_answer_we_cannot_digest_hurts_only_its_archive(monkeypatch: pytest.M
         async with aggregator({"a": says(answer(b"poison")), "b": holds("2016")}) as (service, _):
             told: list[str] = []
             for on_outcome in (None, lambda outcome: told.append(outcome.archive)):
-                got = await service.timemaps(Lookup(URI, on_outcome=on_outcome))
+                got = await service.timemaps(LookupRequest(URI, on_outcome=on_outcome))
                 assert len(got.mementos) == 1
                 assert [(o.archive, o.error) for o in got.failed] == [("a", "internal error")]
             assert sorted(told) == ["a", "b"]
@@ -271,11 +271,11 @@ def test_a_budget_of_requests_is_kept() -> None:
     async def main() -> None:
         handlers = {"a": paged, "b": paged, "c": paged}
         async with aggregator(handlers, limits=Limits(budget=7)) as (service, servers):
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert sum(len(server.requests) for server in servers.values()) == 7
             assert all("budget" in outcome.partial for outcome in got.failed)
         async with aggregator(handlers, limits=Limits(budget=2)) as (service, servers):
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert sum(len(server.requests) for server in servers.values()) == 2
             assert [decision.archive for decision in got.unheard] == ["c"]
 
@@ -287,7 +287,7 @@ def test_pages_on_other_hosts_are_not_fetched() -> None:
         async with loopback(holds("2001")) as elsewhere:
             more = f',\n<{elsewhere.base}/more>; rel="timemap"; type="application/link-format"'
             async with aggregator({"a": says(answer(timemap("2015", more=more)))}) as (service, _):
-                got = await service.timemaps(Lookup(URI))
+                got = await service.timemaps(LookupRequest(URI))
                 assert len(got.mementos) == 1
                 assert "not one of the archive's hosts" in got.failed[0].partial
                 assert elsewhere.requests == []
@@ -302,8 +302,8 @@ def test_an_archive_that_has_only_a_listing_is_asked_for_that() -> None:
         async with loopback(says(answer(json.dumps(rows).encode()))) as server, ArchiveClient() as client:
             archive = Archive("a", cdx=f"{server.base}/cdx", raw=f"{server.base}/web/{{timestamp}}id_/{{uri}}")
             records = Archive("b", cdx=f"{server.base}/cdx", raw=f"{server.base}/{{filename}}")
-            service = Aggregator(client, World((archive, records)), deadline=2.0)
-            for got in (await service.timemaps(Lookup(URI)), await service.timegates(Lookup(URI), None)):
+            service = Aggregator(client, ArchiveSet((archive, records)), deadline=2.0)
+            for got in (await service.timemaps(LookupRequest(URI)), await service.timegates(LookupRequest(URI), None)):
                 assert [decision.archive for decision in got.decisions] == ["a"], "records of WARCs are no mementos"
                 assert got.mementos[0].uri == f"{server.base}/web/20150101000000id_/{URI}"
                 assert len(got.mementos) == 2
@@ -345,7 +345,7 @@ def test_every_habit_of_timegates_is_understood(handler: Handler) -> None:
     async def main() -> None:
         async with aggregator({"a": handler}) as (service, servers):
             at = datetime(2014, 6, 1, tzinfo=UTC)
-            got = await service.timegates(Lookup(URI), at)
+            got = await service.timegates(LookupRequest(URI), at)
             choice = got.negotiated(at)
             assert choice is not None
             assert choice.closest.captured_at == datetime(2014, 1, 1, tzinfo=UTC)
@@ -363,7 +363,7 @@ def test_a_timegate_may_send_to_another_timegate() -> None:
 
     async def main() -> None:
         async with aggregator({"a": handler}) as (service, _):
-            got = await service.timegates(Lookup(URI), None)
+            got = await service.timegates(LookupRequest(URI), None)
             assert [m.uri for m in got.mementos] == [WEB]
 
     run(main())
@@ -382,7 +382,7 @@ def test_a_timegate_may_send_to_another_timegate() -> None:
 def test_timegates_without_a_memento(handler: Handler, kind: str) -> None:
     async def main() -> None:
         async with aggregator({"a": handler}) as (service, _):
-            got = await service.timegates(Lookup(URI), None)
+            got = await service.timegates(LookupRequest(URI), None)
             assert [o.kind for o in got.outcomes] == [kind]
 
     run(main())
@@ -393,7 +393,7 @@ def test_neighbours_are_claimed_only_when_certain() -> None:
 
     async def choice(*handlers: Handler) -> Any:
         async with aggregator({f"a{n}": handler for n, handler in enumerate(handlers)}) as (service, _):
-            return (await service.timegates(Lookup(URI), at)).negotiated(at)
+            return (await service.timegates(LookupRequest(URI), at)).negotiated(at)
 
     later = gate(Location="http://127.0.0.1/web/20160101000000/http://x.example/")
     earlier = gate(Location="http://127.0.0.1/web/20120101000000/http://x.example/")
@@ -426,7 +426,7 @@ def test_a_failing_archive_is_left_alone_and_taken_back() -> None:
         nonlocal broken
         async with aggregator({"a": handler, "b": holds("2010")}) as (service, servers):
             for number in range(8):
-                got = await service.timemaps(Lookup(f"http://x{number}.example/"))
+                got = await service.timemaps(LookupRequest(f"http://x{number}.example/"))
                 await asyncio.gather(*service._proofs)
             assert len(servers["a"].requests) == 6, "five lookups, and one for something harmless"
             assert servers["a"].requests[-1].path.endswith("http://example.com/")
@@ -435,12 +435,12 @@ def test_a_failing_archive_is_left_alone_and_taken_back() -> None:
             assert service.states()["a"][0].name == "open"
             broken = False
             service._breakers["a"]._open_until = 0.0  # time passes
-            crowd = await asyncio.gather(*(service.timemaps(Lookup(URI)) for _ in range(10)))
+            crowd = await asyncio.gather(*(service.timemaps(LookupRequest(URI)) for _ in range(10)))
             assert len(servers["a"].requests) == 7, "one probe at a time"
             assert sum(not one.unheard for one in crowd) == 1
-            await service.timemaps(Lookup(URI))
+            await service.timemaps(LookupRequest(URI))
             assert service.states()["a"][0].name == "closed"
-            assert len((await service.timemaps(Lookup(URI))).mementos) == 2
+            assert len((await service.timemaps(LookupRequest(URI))).mementos) == 2
 
     run(main())
 
@@ -449,8 +449,8 @@ def test_a_pause_is_kept_and_told() -> None:
     async def main() -> None:
         busy = says(answer(b"", "429 Too Many Requests", Retry_After="60"))
         async with aggregator({"a": busy, "b": holds("2010")}) as (service, servers):
-            await service.timemaps(Lookup(URI))
-            got = await service.timemaps(Lookup(URI))
+            await service.timemaps(LookupRequest(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert len(servers["a"].requests) == 1
             assert got.unheard[0].reason is Reason.PAUSED
             assert 55 < service.rest_left(["a"]) <= 60
@@ -468,7 +468,7 @@ def test_who_waits_for_a_place_when_the_archive_asks_for_a_pause_is_told_so() ->
 
         async with aggregator({"a": handler}) as (service, servers):
             # The client has eight requests out at a time: the ninth waits for a place.
-            got = await asyncio.gather(*(service.timemaps(Lookup(f"http://x.example/{n}")) for n in range(9)))
+            got = await asyncio.gather(*(service.timemaps(LookupRequest(f"http://x.example/{n}")) for n in range(9)))
             assert len(servers["a"].requests) == 8
             assert [one.failed[0].error for one in got] == ["status 429"] * 8 + ["throttled"]
             assert "asked us to wait" in got[8].failed[0].why
@@ -480,7 +480,7 @@ def test_an_impatient_client_does_not_count_against_an_archive() -> None:
     async def main() -> None:
         async with aggregator({"a": stalls}) as (service, _):
             for _ in range(8):
-                got = await service.timemaps(Lookup(URI, wait=0.02))
+                got = await service.timemaps(LookupRequest(URI, wait=0.02))
                 assert [o.error for o in got.failed] == ["timeout"]
             assert service.states()["a"][0].name == "closed"
 
@@ -490,7 +490,7 @@ def test_an_impatient_client_does_not_count_against_an_archive() -> None:
 def test_a_client_that_leaves_cancels_the_requests() -> None:
     async def main() -> None:
         async with aggregator({"a": stalls, "b": stalls}) as (service, servers):
-            task = asyncio.ensure_future(service.timemaps(Lookup(URI)))
+            task = asyncio.ensure_future(service.timemaps(LookupRequest(URI)))
             await asyncio.sleep(0.1)
             assert [server.open for server in servers.values()] == [1, 1]
             task.cancel()
@@ -525,7 +525,7 @@ def test_answers_are_fresh_then_stale_then_gone(clock: list[float]) -> None:
             calls = [len(server.requests) for server in servers.values()]
 
             async def ask() -> tuple[str, list[int]]:
-                got = await service.timemaps(Lookup(URI))
+                got = await service.timemaps(LookupRequest(URI))
                 assert len(got.mementos) == 1
                 await asyncio.sleep(0.05)  # a refresh behind the answer
                 return got.cache, [len(server.requests) for server in servers.values()]
@@ -549,8 +549,8 @@ def test_the_client_decides_about_the_cache(clock: list[float]) -> None:
     async def main() -> None:
         async with aggregator({"a": holds("2015")}, **cached()) as (service, servers):
 
-            async def ask(**policy: Any) -> Answer:
-                return await service.timemaps(Lookup(URI, policy=CachePolicy(**policy)))
+            async def ask(**policy: Any) -> LookupResult:
+                return await service.timemaps(LookupRequest(URI, policy=CachePolicy(**policy)))
 
             assert (await ask(only=True)).outcomes == ()
             assert len(servers["a"].requests) == 0
@@ -573,18 +573,18 @@ def test_the_client_decides_about_the_cache(clock: list[float]) -> None:
 def test_what_one_client_allows_does_not_change_the_answers_of_others() -> None:
     async def main() -> None:
         async with aggregator({"a": holds("2015"), "b": holds("2016")}, **cached()) as (service, _):
-            await service.timemaps(Lookup(URI, chosen=frozenset({"a"})))
+            await service.timemaps(LookupRequest(URI, chosen=frozenset({"a"})))
             for _ in range(2):
-                got = await service.timemaps(Lookup(URI, policy=CachePolicy(only=True)))
+                got = await service.timemaps(LookupRequest(URI, policy=CachePolicy(only=True)))
                 assert [m.archive for m in got.mementos] == ["a"]
                 assert [d.archive for d in got.unheard] == ["b"], "an answer that is not whole says so"
-            assert len((await service.timemaps(Lookup(URI))).mementos) == 2
+            assert len((await service.timemaps(LookupRequest(URI))).mementos) == 2
             assert service.cache is not None
             for _ in range(3):
-                await service.timemaps(Lookup(URI))
+                await service.timemaps(LookupRequest(URI))
             size = service.cache.bytes
             for _ in range(100):
-                await service.timemaps(Lookup(URI, policy=CachePolicy(max_age=1000.0)))
+                await service.timemaps(LookupRequest(URI, policy=CachePolicy(max_age=1000.0)))
             assert service.cache.bytes == size
 
     run(main())
@@ -597,7 +597,7 @@ def test_answers_from_the_cache_are_told_too() -> None:
         options = {**cached(), "on_answer": lambda answer: told.append(answer.cache)}
         async with aggregator({"a": holds("2015")}, **options) as (service, _):
             for _ in range(4):
-                await service.timemaps(Lookup(URI))
+                await service.timemaps(LookupRequest(URI))
 
     run(main())
     assert told == ["miss", "hit", "hit", "hit"]
@@ -610,10 +610,10 @@ def test_who_asks_while_a_gathering_is_cancelled_gets_an_answer() -> None:
 
     async def main() -> None:
         async with aggregator({"a": slow}, **cached()) as (service, _):
-            first = asyncio.ensure_future(service.timemaps(Lookup(URI)))
+            first = asyncio.ensure_future(service.timemaps(LookupRequest(URI)))
             await asyncio.sleep(0.01)
             first.cancel()
-            second = asyncio.ensure_future(service.timemaps(Lookup(URI)))
+            second = asyncio.ensure_future(service.timemaps(LookupRequest(URI)))
             assert len((await second).mementos) == 1
             assert first.cancelled()
 
@@ -635,11 +635,11 @@ def test_failures_and_partial_answers_are_never_kept() -> None:
     async def main() -> None:
         nonlocal state
         async with aggregator({"a": handler}, **cached()) as (service, _):
-            assert (await service.timemaps(Lookup(URI))).failed
+            assert (await service.timemaps(LookupRequest(URI))).failed
             state = "cut"
-            assert len((await service.timemaps(Lookup(URI))).mementos) == 1
+            assert len((await service.timemaps(LookupRequest(URI))).mementos) == 1
             state = "good"
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert (len(got.mementos), got.failed) == (2, ())
 
     run(main())
@@ -652,13 +652,13 @@ def test_lookups_at_the_same_time_share_one_gathering() -> None:
 
     async def main() -> None:
         async with aggregator({"a": slow}, **cached()) as (service, servers):
-            tasks = [asyncio.ensure_future(service.timemaps(Lookup(URI))) for _ in range(20)]
+            tasks = [asyncio.ensure_future(service.timemaps(LookupRequest(URI))) for _ in range(20)]
             await asyncio.sleep(0.02)
             tasks[0].cancel()
             answers = await asyncio.gather(*tasks[1:])
             assert all(len(one.mementos) == 1 for one in answers)
             assert len(servers["a"].requests) == 1
-            alone = asyncio.ensure_future(service.timemaps(Lookup("http://y.example/")))
+            alone = asyncio.ensure_future(service.timemaps(LookupRequest("http://y.example/")))
             await asyncio.sleep(0.02)
             alone.cancel()
             await asyncio.gather(alone, return_exceptions=True)
@@ -671,9 +671,9 @@ def test_lookups_at_the_same_time_share_one_gathering() -> None:
 def test_a_timegate_answers_from_cached_timemaps() -> None:
     async def main() -> None:
         async with aggregator({"a": holds("2010", "2015")}, **cached()) as (service, servers):
-            await service.timemaps(Lookup(URI))
+            await service.timemaps(LookupRequest(URI))
             at = datetime(2011, 1, 1, tzinfo=UTC)
-            got = await service.timegates(Lookup(URI), at)
+            got = await service.timegates(LookupRequest(URI), at)
             choice = got.negotiated(at)
             assert choice is not None and choice.closest.captured_at.year == 2010
             assert choice.next is not None and choice.next.captured_at.year == 2015
@@ -719,7 +719,7 @@ def test_a_response_with_memento_datetime_is_a_memento_whatever_its_status(statu
         gate = captured(status, "20100517120000", location=location, Retry_After="600")
         async with aggregator({"a": gate}) as (service, _):
             for _ in range(7):
-                got = await service.timegates(Lookup(URI), parse_timestamp("20200101000000"))
+                got = await service.timegates(LookupRequest(URI), parse_timestamp("20200101000000"))
                 assert [(m.uri.partition("/web/")[2], m.captured_at.year) for m in got.mementos] == [
                     (f"20100517120000mp_/{URI}", 2010)
                 ]
@@ -735,7 +735,7 @@ def test_a_redirect_to_the_memento_that_already_gives_its_datetime() -> None:
         to = f"/web/20100517120000/{URI}"
         gate = says(answer(b"", "302 Found", Location=to, Memento_Datetime=moment))
         async with aggregator({"a": gate}) as (service, _):
-            got = await service.timegates(Lookup(URI), parse_timestamp("2020"))
+            got = await service.timegates(LookupRequest(URI), parse_timestamp("2020"))
             assert [m.uri.endswith(to) for m in got.mementos] == [True]
 
     run(main())
@@ -753,10 +753,10 @@ def test_a_uri_that_breaks_an_archive_does_not_switch_it_off_for_others() -> Non
         async with aggregator({"a": handler}) as (service, servers):
             for _ in range(2):  # without and with an answer that is known to be good
                 for number in range(60):
-                    await service.timemaps(Lookup(f"http://evil.example/{number}"))
+                    await service.timemaps(LookupRequest(f"http://evil.example/{number}"))
                 await asyncio.gather(*service._proofs)
                 assert service.states()["a"][0].name == "closed"
-                got = await service.timemaps(Lookup(URI))
+                got = await service.timemaps(LookupRequest(URI))
                 assert len(got.mementos) == 1 and not got.unheard
             proofs = [r.path for r in servers["a"].requests if "evil" not in r.path and not r.path.endswith(URI)]
             assert len(proofs) < 20, "at most one request in five is a proof"
@@ -784,7 +784,11 @@ def test_before_nothing_is_answered_those_skipped_by_learning_alone_are_asked(th
         learner = Convinced("small")
         held = captured("200 OK", "20150101000000") if through_timegates else holds("2015")
         async with aggregator({"big": holds(), "small": held}, learner=learner) as (service, _):
-            ask = service.timegates(Lookup(URI), None) if through_timegates else service.timemaps(Lookup(URI))
+            ask = (
+                service.timegates(LookupRequest(URI), None)
+                if through_timegates
+                else service.timemaps(LookupRequest(URI))
+            )
             got = await ask
             assert len(got.mementos) == 1
             assert not got.unheard
@@ -798,10 +802,10 @@ def test_a_found_answer_names_those_skipped_by_learning_and_a_named_archive_is_a
         learner = Convinced("small", "kept")
         handlers = {"big": holds("2010"), "small": holds("2015"), "kept": holds("2016")}
         async with aggregator(handlers, learner=learner, fields={"kept": {"learn": False}}) as (service, servers):
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert [d.archive for d in got.unheard] == ["small"]
             assert [m.archive for m in got.mementos] == ["big", "kept"], "learn = false: it is always asked"
-            named = await service.timemaps(Lookup(URI, frozenset({"small"}), named=True))
+            named = await service.timemaps(LookupRequest(URI, frozenset({"small"}), named=True))
             assert [m.archive for m in named.mementos] == ["small"]
             assert len(servers["small"].requests) == 1
 
@@ -813,12 +817,12 @@ def test_a_wanted_recall_asks_the_likely_and_the_others_before_a_404() -> None:
         handlers = {"likely": holds("2015"), "rare": holds("2016")}
         fields = {"likely": {"probability": 0.9}, "rare": {"probability": 0.01}}
         async with aggregator(handlers, fields=fields, target_recall=0.95) as (service, servers):
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert [(d.archive, d.reason) for d in got.unheard] == [("rare", Reason.BEYOND_TARGET)]
             assert len(servers["rare"].requests) == 0
             assert [m.archive for m in got.mementos] == ["likely"]
         async with aggregator({**handlers, "likely": holds()}, fields=fields, target_recall=0.95) as (service, _):
-            got = await service.timemaps(Lookup(URI))
+            got = await service.timemaps(LookupRequest(URI))
             assert [m.archive for m in got.mementos] == ["rare"]
             assert got.unheard == ()
 
@@ -829,7 +833,9 @@ def test_the_page_that_embeds_a_resource_changes_whom_a_wanted_recall_asks() -> 
     async def main() -> None:
         handlers = {"one": holds("2015"), "two": holds("2015"), "three": holds("2015")}
         async with aggregator(handlers, target_recall=0.6, **cached()) as (service, _):
-            page = await service.timemaps(Lookup("http://page.example/", chosen=frozenset({"three"}), named=True))
+            page = await service.timemaps(
+                LookupRequest("http://page.example/", chosen=frozenset({"three"}), named=True)
+            )
             assert len(page.mementos) == 1
             asked = [d.archive for d in service.route(URI, page="http://page.example/") if d.ask]
             assert asked == ["three"]

@@ -116,11 +116,11 @@ def test_a_forecast_conserves_mass_and_is_the_prior_where_nobody_asked(records: 
     log = data.draw(logs(records))
     branches = read(records)
     demand = demand_over(branches, Asked(counts=log))
-    stakes = Forecaster(demand, demand.tally()).stakes(Smoothing())
+    expected = Forecaster(demand, demand.tally()).expected(Smoothing())
     # The rest is expected to ask for what is held.
-    assert stakes.leave.sum() + stakes.own.sum() <= 1 + 1e-9
+    assert expected.leave.sum() + expected.own.sum() <= 1 + 1e-9
     nobody = demand_over(branches, Asked(counts={b"org,elsewhere)/": 0}))
-    blind = Forecaster(nobody, nobody.tally()).stakes(Smoothing())
+    blind = Forecaster(nobody, nobody.tally()).expected(Smoothing())
     leave, own = spread(branches, shares_of(branches))
     assert blind.leave[: len(branches)] == pytest.approx(leave)
     assert blind.own[: len(branches)] == pytest.approx(own)
@@ -129,7 +129,7 @@ def test_a_forecast_conserves_mass_and_is_the_prior_where_nobody_asked(records: 
 @given(holdings(), st.integers(1, 60))
 def test_a_larger_price_never_buys_more(records: Records, most: int) -> None:
     case = Case(read(records))
-    optimiser = Optimiser(case.stakes(Smoothing()), case.costs("keys"), case.may_roll(0))
+    optimiser = Optimiser(case.expected(Smoothing()), case.costs("keys"), case.may_roll(0))
     found = [optimiser.at_price(price) for price in np.geomspace(1e-6, 2, 12)]
     assert [one.cost for one in found] == sorted((one.cost for one in found), reverse=True)
     best = optimiser.within(most)

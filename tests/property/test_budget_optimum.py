@@ -12,7 +12,7 @@ from recollect.profiles.compaction.branches import Branches, branches_of
 from recollect.profiles.compaction.budget import Case
 from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
-from recollect.profiles.compaction.optimum import Optimiser, Solution, Stakes
+from recollect.profiles.compaction.optimum import ExpectedLookups, Optimiser, Solution
 from recollect.profiles.maps.plainmap import plain_of
 from recollect.uris import lookup_keys
 
@@ -84,7 +84,7 @@ def problems(draw: st.DrawFn) -> tuple[dict[bytes, bytes], dict[bytes, float], f
     return rows, asked, draw(st.sampled_from([0.05, 0.3, 0.55, 1.1]))
 
 
-def stakes_for(branches: Branches, rows: dict[bytes, bytes], asked: dict[bytes, float]) -> Stakes:
+def stakes_for(branches: Branches, rows: dict[bytes, bytes], asked: dict[bytes, float]) -> ExpectedLookups:
     """The lookups of absent URIs at each branch."""
     tree = tree_for(rows)
     own_keys, child_keys, wildcards = names_of(tree)
@@ -95,7 +95,7 @@ def stakes_for(branches: Branches, rows: dict[bytes, bytes], asked: dict[bytes, 
             leave[branch] = asked[child_keys[node]]
         if own_keys[node] and not answer(rows, own_keys[node]):
             own[branch] = asked[own_keys[node]]
-    return Stakes(branches.up, branches.is_open, leave, own)
+    return ExpectedLookups(branches.up, branches.is_open, leave, own)
 
 
 def written(branches: Branches, solution: Solution) -> dict[bytes, bytes]:

@@ -16,9 +16,9 @@ from urllib.parse import parse_qs, urlsplit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.aggregator.archiveset import ArchiveSet
 from recollect.aggregator.maps import Maps
 from recollect.aggregator.routing import Reason, route
-from recollect.aggregator.world import World
 from recollect.archives.http1 import Headers
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Request, Response
@@ -158,7 +158,7 @@ def routed_away(folder: Path) -> set[str]:
     """The URIs for which routing is certain that the archive does not hold them."""
     maps = Maps.open(folder, [ARCHIVE])
     assert not maps.problems
-    world = World((ARCHIVE,), maps)
+    world = ArchiveSet((ARCHIVE,), maps)
     decided = {uri: route(world.usual_candidates, world.evidence(uri), target_recall=0.5)[0] for uri in URIS}
     maps.close()
     return {uri for uri, decision in decided.items() if decision.reason is Reason.HOLDS_NONE}

@@ -46,7 +46,7 @@ class Limits:
     """Requests for one lookup, over all archives: one each for the most promising, what is left for further pages."""
 
 
-class Purse:
+class RequestBudget:
     """Requests that are left of a lookup's budget, shared by all archives asked."""
 
     def __init__(self, left: int) -> None:
@@ -70,9 +70,9 @@ async def ask_timemap(
     deadline: float,
     headers: Mapping[str, str] = ACCEPT,
     limits: Limits = LIMITS,
-    purse: Purse | None = None,
+    budget: RequestBudget | None = None,
 ) -> Outcome:
-    """What the archive's TimeMap lists, all its pages included (as many as `limits` and `purse` allow)."""
+    """What the archive's TimeMap lists, all its pages included (as many as `limits` and `budget` allow)."""
     loop = asyncio.get_running_loop()
     started = loop.time()
     try:
@@ -91,7 +91,7 @@ async def ask_timemap(
     outcome = await _read(archive.id, response, deadline)
     if outcome.timemap.pages:
         left = replace(limits, max_bytes=limits.max_bytes - len(response.body))
-        outcome = await _with_pages(client, archive, outcome, deadline, headers, left, purse)
+        outcome = await _with_pages(client, archive, outcome, deadline, headers, left, budget)
         outcome = replace(outcome, elapsed=loop.time() - started)
     return outcome
 
@@ -139,7 +139,7 @@ async def _with_pages(
     deadline: float,
     headers: Mapping[str, str],
     limits: Limits,
-    purse: Purse | None,
+    budget: RequestBudget | None,
 ) -> Outcome:
     """Follow the pages a TimeMap names, and those that they name."""
     read = [first.timemap]
@@ -159,7 +159,7 @@ async def _with_pages(
 
     while todo and requests < limits.max_pages:
         size = min(limits.pages_at_once, limits.max_pages - requests, len(todo))
-        batch = todo[: purse.take(size) if purse is not None else size]
+        batch = todo[: budget.take(size) if budget is not None else size]
         if not batch:
             bound = "the budget of requests is used up"
             break

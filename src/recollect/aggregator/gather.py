@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, Purse, ask_listing, ask_timegate, ask_timemap
+from recollect.aggregator.ask import ACCEPT, LIMITS, Limits, RequestBudget, ask_listing, ask_timegate, ask_timemap
 from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
@@ -37,14 +37,14 @@ async def gather_timemaps(
     """The outcomes of asking every archive for its TimeMap, in the order of `archives`. `deadline` is a moment of the
     loop's clock; archives that did not answer by then are `timeout` errors, what they sent so far is kept."""
     fields = {**ACCEPT, **headers} if headers else ACCEPT
-    purse = Purse(limits.budget - len(archives)) if limits.budget is not None else None
+    budget = RequestBudget(limits.budget - len(archives)) if limits.budget is not None else None
 
     def ask(archive: Archive) -> Awaitable[Outcome]:
         if not archive.timemap and archive.cdx:
             return ask_listing(client, archive, uri_r, deadline=deadline, limits=limits)
         if not archive.timemap:
             return ask_timegate(client, archive, uri_r, None, deadline=deadline, headers=headers)
-        return ask_timemap(client, archive, uri_r, deadline=deadline, headers=fields, limits=limits, purse=purse)
+        return ask_timemap(client, archive, uri_r, deadline=deadline, headers=fields, limits=limits, budget=budget)
 
     return await _all(ask, archives, on_outcome)
 

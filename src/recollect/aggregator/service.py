@@ -1,10 +1,11 @@
-"""The aggregator: one resource in, one answer out.
+"""The aggregator: looks one resource up in all archives and merges their mementos.
 
 Hides: the order of steps. Cache, then routing, then breakers and Retry-After pauses, then gathering within one
 deadline; then the outcomes go to the cache, the breakers and the learner. Lookups of one resource at one time share one
-gathering; if the last of those who wait goes away, the gathering is cancelled.
+gathering; when the last waiting client leaves, the gathering is cancelled.
 
-The archives and their maps are one frozen `World`, replaced as a whole on reload; a lookup keeps the one it began with.
+The archives and their maps are one frozen `ArchiveSet`, replaced as a whole on reload; a lookup keeps the one it began
+with.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from recollect.aggregator.archiveset import ArchiveSet, Learner
 from recollect.aggregator.ask import Limits
 from recollect.aggregator.breaker import Breaker, BreakerState
 from recollect.aggregator.cache import Cache, Entry, Kept, now
@@ -31,7 +33,6 @@ from recollect.aggregator.routing import (
     route,
 )
 from recollect.aggregator.switches import Switches
-from recollect.aggregator.world import Learner, World
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.formats.timemap import Memento, Mementos, Negotiated
@@ -51,7 +52,7 @@ USUAL_POLICY = CachePolicy()
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class LookupRequest:
     """One client's question."""
 
     uri_r: str
@@ -68,7 +69,7 @@ class Lookup:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LookupResult:
     """What the archives said about one resource."""
 
     uri_r: str
@@ -112,7 +113,7 @@ class Answer:
 class _Asking:
     """How archives are asked for one lookup."""
 
-    lookup: Lookup
+    lookup: LookupRequest
     deadline: float
     """A moment of the loop's clock."""
     at: datetime | None = None
@@ -127,7 +128,7 @@ class _Flight:
 
     __slots__ = ("task", "waiting")
 
-    def __init__(self, task: asyncio.Task[Answer]) -> None:
+    def __init__(self, task: asyncio.Task[LookupResult]) -> None:
         self.task = task
         self.waiting = 0
 
@@ -138,7 +139,7 @@ class Aggregator:
     def __init__(
         self,
         client: ArchiveClient,
-        world: World,
+        archive_set: ArchiveSet,
         *,
         deadline: float = 30.0,
         top_k: int | None = None,
@@ -148,9 +149,9 @@ class Aggregator:
         cache: Cache | None = None,
         learner: Learner | None = None,
         switches: Switches | None = None,
-        on_answer: Callable[[Answer], None] | None = None,
+        on_answer: Callable[[LookupResult], None] | None = None,
     ) -> None:
-        self.world = world
+        self.archive_set = archive_set
         self.cache = cache
         self.deadline = deadline
         self._client = client
@@ -190,15 +191,15 @@ class Aggregator:
     ) -> tuple[Decision, ...]:
         """Which archives a lookup asks, and why. `at` is the datetime a TimeGate is asked for, `page` the
         URI-R of the page that embeds the resource."""
-        world = self.world
-        candidates = world.usual_candidates if chosen is None else list(world.candidates.values())
+        archive_set = self.archive_set
+        candidates = archive_set.usual_candidates if chosen is None else list(archive_set.candidates.values())
         if (
             self.switched_off
             or self._client.somebody_paused
             or not all(breaker.closed for breaker in self._breakers.values())
         ):
-            candidates = [one._replace(rest=self._rest(world.by_id[one.id])) for one in candidates]
-        evidence = world.evidence(uri_r, self.learner, at)
+            candidates = [one._replace(rest=self._rest(archive_set.by_id[one.id])) for one in candidates]
+        evidence = archive_set.evidence(uri_r, self.learner, at)
         if page:
             evidence = with_page(evidence, self._holders(page))
         return route(
@@ -211,7 +212,7 @@ class Aggregator:
             near=self._near,
         )
 
-    def _routed(self, lookup: Lookup, at: datetime | None) -> tuple[Decision, ...]:
+    def _routed(self, lookup: LookupRequest, at: datetime | None) -> tuple[Decision, ...]:
         return self.route(lookup.uri_r, lookup.chosen, named=lookup.named, at=at, page=lookup.page)
 
     @property
@@ -222,11 +223,11 @@ class Aggregator:
     def _holders(self, page: str) -> dict[str, bool]:
         """By archive whether it holds a page, where that is known: by its map, or by what it answered lately."""
         held: dict[str, bool] = {}
-        if self.world.maps is not None:
-            held = page_holders(self.world.maps.evidence(page))
+        if self.archive_set.maps is not None:
+            held = page_holders(self.archive_set.maps.evidence(page))
         entry = self.cache.peek(page) if self.cache is not None else None
         if entry is not None:
-            for archive, key in self.world.cache_keys.items():
+            for archive, key in self.archive_set.cache_keys.items():
                 kept = entry.kept.get(key)
                 if kept is not None:
                     held[archive] = kept.outcome.kind is OutcomeKind.MEMENTOS
@@ -252,9 +253,9 @@ class Aggregator:
             return off
         number, switched = self._switches.read()
         for archive, when in switched.woken:
-            if when > seen and archive in self.world.by_id:
+            if when > seen and archive in self.archive_set.by_id:
                 self._breakers.pop(archive, None)
-                self._client.end_pause(self.world.by_id[archive])
+                self._client.end_pause(self.archive_set.by_id[archive])
         self._switched = (number, switched.off)
         return switched.off
 
@@ -268,7 +269,7 @@ class Aggregator:
 
     # --- lookups
 
-    async def timemaps(self, lookup: Lookup) -> Answer:
+    async def timemaps(self, lookup: LookupRequest) -> LookupResult:
         """Everything the archives list for a resource."""
         if self.cache is None:
             return await self._gather(lookup, None)
@@ -284,32 +285,34 @@ class Aggregator:
             return await self._shared(lookup, entry)
         return await self._gather(lookup, entry)
 
-    async def timegates(self, lookup: Lookup, at: datetime | None) -> Answer:
+    async def timegates(self, lookup: LookupRequest, at: datetime | None) -> LookupResult:
         """What the archives offer for a datetime; from cached TimeMaps where they are all there."""
         if self.cache is not None and lookup.policy.read:
             entry = await self.cache.get(lookup.uri_r)
             if entry is not None:
                 decisions = self._routed(lookup, at)
-                kept, _ = self._usable(lookup, self.world, entry)
+                kept, _ = self._usable(lookup, self.archive_set, entry)
                 if all(decision.archive in kept for decision in decisions if decision.ask):
                     return await self._gather(lookup, entry, at)
         if lookup.policy.only:
             return await self._gather(lookup, None)
         return await self._gather(lookup, None, at, through_timegates=True)
 
-    def _ready(self, entry: Entry) -> Answer | None:
+    def _ready(self, entry: Entry) -> LookupResult | None:
         """The answer made last time, if nothing it is made of has aged since."""
-        if not _ready(entry, self.world):
+        if not _ready(entry, self.archive_set):
             return None
         _, _, oldest, answer = entry.answer
         moment = now()
-        ready = Answer(answer.uri_r, answer.decisions, answer.outcomes, 0.0, "hit", max(0.0, moment - oldest), entry)
+        ready = LookupResult(
+            answer.uri_r, answer.decisions, answer.outcomes, 0.0, "hit", max(0.0, moment - oldest), entry
+        )
         if "mementos" in answer.__dict__:
             ready.__dict__["mementos"] = answer.mementos  # merged once
         self._on_answer(ready)
         return ready
 
-    async def _shared(self, lookup: Lookup, entry: Entry | None) -> Answer:
+    async def _shared(self, lookup: LookupRequest, entry: Entry | None) -> LookupResult:
         key = (lookup.uri_r, lookup.chosen, lookup.named, lookup.page if self._selects else "")
         flight = self._flights.get(key)
         if flight is None:
@@ -331,14 +334,14 @@ class Aggregator:
             del self._flights[key]
 
     async def _gather(
-        self, lookup: Lookup, entry: Entry | None, at: datetime | None = None, *, through_timegates: bool = False
-    ) -> Answer:
-        started, world = self._loop.time(), self.world
+        self, lookup: LookupRequest, entry: Entry | None, at: datetime | None = None, *, through_timegates: bool = False
+    ) -> LookupResult:
+        started, archive_set = self._loop.time(), self.archive_set
         deadline = started + (self.deadline if lookup.wait is None else min(lookup.wait, self.deadline))
         asking = _Asking(lookup, deadline, at, through_timegates)
         decisions = self._routed(lookup, at)
-        kept, stale = self._usable(lookup, world, entry) if entry is not None else ({}, [])
-        todo = [world.by_id[d.archive] for d in decisions if d.ask and d.archive not in kept]
+        kept, stale = self._usable(lookup, archive_set, entry) if entry is not None else ({}, [])
+        todo = [archive_set.by_id[d.archive] for d in decisions if d.ask and d.archive not in kept]
         fetched: list[Outcome] = []
         if todo and lookup.policy.only:
             missing = {archive.id for archive in todo}
@@ -354,14 +357,14 @@ class Aggregator:
             decisions, more = await self._ask_the_unlikely(asking, decisions, kept)
             fetched += more
         if fetched and self.cache is not None and not through_timegates and lookup.policy.store:
-            entry = self._keep(lookup, world, fetched) or entry
+            entry = self._keep(lookup, archive_set, fetched) or entry
         if stale:
-            self._refresh(lookup, [world.by_id[archive] for archive in stale])
+            self._refresh(lookup, [archive_set.by_id[archive] for archive in stale])
         used = [kept[d.archive] for d in decisions if d.ask and d.archive in kept]
-        answer = Answer(
+        answer = LookupResult(
             lookup.uri_r,
             decisions,
-            _in_order(world, [*(one.outcome for one in used), *fetched]),
+            _in_order(archive_set, [*(one.outcome for one in used), *fetched]),
             self._loop.time() - started,
             _word(used, stale, fetched),
             max((now() - one.at for one in used), default=0.0),
@@ -369,7 +372,7 @@ class Aggregator:
         if sum(outcome.count for outcome in answer.outcomes) >= LARGE:
             await asyncio.to_thread(lambda: answer.mementos)
         if entry is not None and lookup.chosen is None and at is None and not (through_timegates or lookup.page):
-            self._remember(entry, world, answer)
+            self._remember(entry, archive_set, answer)
         self._on_answer(answer)
         return answer
 
@@ -381,7 +384,7 @@ class Aggregator:
         unlikely = {d.archive for d in decisions if d.reason in SECOND_CHANCE}
         if not unlikely:
             return decisions, []
-        todo = [self.world.by_id[a] for a in unlikely if a in self.world.by_id and a not in kept]
+        todo = [self.archive_set.by_id[a] for a in unlikely if a in self.archive_set.by_id and a not in kept]
         resting = {archive.id: rest for archive in todo if (rest := self._rest(archive)) is not None}
         asked, turned_away = self._admit([archive for archive in todo if archive.id not in resting])
         for archive_id, rest in resting.items():
@@ -468,7 +471,7 @@ class Aggregator:
         """Ask an archive that keeps failing for something it answered before, or else something harmless: only if that
         fails too, the archive is to blame and not what it was asked for."""
         good = False
-        archive = self.world.by_id.get(archive_id)
+        archive = self.archive_set.by_id.get(archive_id)
         try:
             if archive is not None:
                 deadline = self._loop.time() + min(self.deadline, _PROOF_SECONDS)
@@ -494,12 +497,14 @@ class Aggregator:
                 self._client.pause_left(archive),
                 self._client.in_use(archive),
             )
-            for archive in self.world.archives
+            for archive in self.archive_set.archives
         }
 
     # --- the cache
 
-    def _usable(self, lookup: Lookup, world: World, entry: Entry) -> tuple[dict[str, Kept], list[str]]:
+    def _usable(
+        self, lookup: LookupRequest, archive_set: ArchiveSet, entry: Entry
+    ) -> tuple[dict[str, Kept], list[str]]:
         """Outcomes in the entry that may be used, by archive, and which of them are stale."""
         policy = lookup.policy
         if self.cache is None or not policy.read:
@@ -507,7 +512,7 @@ class Aggregator:
         usable: dict[str, Kept] = {}
         stale: list[str] = []
         moment = now()
-        for archive, key in world.cache_keys.items():
+        for archive, key in archive_set.cache_keys.items():
             kept = entry.kept.get(key)
             if kept is None:
                 continue
@@ -520,32 +525,32 @@ class Aggregator:
                 stale.append(archive)
         return usable, stale
 
-    def _keep(self, lookup: Lookup, world: World, outcomes: Sequence[Outcome]) -> Entry | None:
+    def _keep(self, lookup: LookupRequest, archive_set: ArchiveSet, outcomes: Sequence[Outcome]) -> Entry | None:
         assert self.cache is not None
         moment = now()
         kept = {
-            world.cache_keys[outcome.archive]: Kept(
-                world.none[outcome.archive] if outcome.kind is OutcomeKind.NONE else outcome, moment
+            archive_set.cache_keys[outcome.archive]: Kept(
+                archive_set.none[outcome.archive] if outcome.kind is OutcomeKind.NONE else outcome, moment
             )
             for outcome in outcomes
             if outcome.kind is not OutcomeKind.ERROR and not outcome.partial and outcome.knows is None
         }
         return self.cache.update(lookup.uri_r, kept) if kept else None
 
-    def _remember(self, entry: Entry, world: World, answer: Answer) -> None:
+    def _remember(self, entry: Entry, archive_set: ArchiveSet, answer: LookupResult) -> None:
         """Keep the whole answer in the entry until the first of its parts ages."""
         # Only for what is asked a second time: most is not, and the memory is better used.
-        if self.cache is None or answer.cache != "hit" or not answer.outcomes or _ready(entry, world):
+        if self.cache is None or answer.cache != "hit" or not answer.outcomes or _ready(entry, archive_set):
             return
         if any(decision.reason not in SECOND_CHANCE for decision in answer.unheard):
             return
-        kept = [entry.kept.get(world.cache_keys[outcome.archive]) for outcome in answer.outcomes]
+        kept = [entry.kept.get(archive_set.cache_keys[outcome.archive]) for outcome in answer.outcomes]
         whole = [one for one in kept if one is not None]
         if len(whole) == len(kept):
             until = min(one.at + self.cache.lifetimes.of(one.outcome)[0] for one in whole)
-            self.cache.remember_answer(answer.uri_r, entry, (until, world, min(one.at for one in whole), answer))
+            self.cache.remember_answer(answer.uri_r, entry, (until, archive_set, min(one.at for one in whole), answer))
 
-    def _refresh(self, lookup: Lookup, archives: Sequence[Archive]) -> None:
+    def _refresh(self, lookup: LookupRequest, archives: Sequence[Archive]) -> None:
         """Request stale outcomes again, after the response."""
         if lookup.uri_r in self._refreshing or len(self._refreshing) >= _MOST_REFRESHING:
             return
@@ -553,9 +558,9 @@ class Aggregator:
         async def refresh() -> None:
             try:
                 asked, _ = self._admit(archives)
-                quiet = Lookup(lookup.uri_r, via=lookup.via)
+                quiet = LookupRequest(lookup.uri_r, via=lookup.via)
                 asking = _Asking(quiet, self._loop.time() + self.deadline)
-                self._keep(quiet, self.world, await self._ask(asking, asked))
+                self._keep(quiet, self.archive_set, await self._ask(asking, asked))
             finally:
                 self._refreshing.pop(lookup.uri_r, None)
 
@@ -569,17 +574,17 @@ _PROOF_SECONDS = 10.0
 _HARMLESS = "http://example.com/"
 
 
-def _ready(entry: Entry, world: World) -> bool:
+def _ready(entry: Entry, archive_set: ArchiveSet) -> bool:
     """Whether the answer an entry remembers is still right."""
-    return entry.answer is not None and entry.answer[1] is world and now() < entry.answer[0]
+    return entry.answer is not None and entry.answer[1] is archive_set and now() < entry.answer[0]
 
 
-def _in_order(world: World, outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+def _in_order(archive_set: ArchiveSet, outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
     """In the order of the list of archives, so that the answer does not depend on who was expected to hold most."""
     if len(outcomes) < 2:
         return tuple(outcomes)
     by_archive = {outcome.archive: outcome for outcome in outcomes}
-    return tuple(by_archive[archive] for archive in world.by_id if archive in by_archive)
+    return tuple(by_archive[archive] for archive in archive_set.by_id if archive in by_archive)
 
 
 def _not_cached(decision: Decision) -> Decision:

@@ -56,7 +56,7 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
         expect_map(path)
     at = _period(moment) if moment else None
     maps = {name: open_map(path) for name, path in _named(paths).items()}
-    tally = Tally()
+    tally = AnswerCounts()
     if source is not None and not uris and not as_json and at is None and _in_bulk(maps, source, tally):
         pass
     else:
@@ -82,7 +82,7 @@ def _period(moment: str) -> Period:
         raise UsageError("not a period", where="--datetime", why=str(error), hint="2014, 2014-06, 2014:2016") from None
 
 
-class Tally:
+class AnswerCounts:
     """What was answered, for the last line and the exit code."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ def _chained(uris: Iterable[str], lines: Iterator[str]) -> Iterator[str]:
         yield line.strip()
 
 
-def _in_bulk(maps: dict[str, Holdings], source: str, tally: Tally) -> bool:
+def _in_bulk(maps: dict[str, Holdings], source: str, tally: AnswerCounts) -> bool:
     """The fast path for one plain map: text to text. False if it does not apply."""
     from recollect.formats.containers import open_input, whole_lines
     from recollect.profiles.maps.bulk import PIECE, bulk_lookup, can_answer
@@ -146,7 +146,13 @@ def _in_bulk(maps: dict[str, Holdings], source: str, tally: Tally) -> bool:
 
 
 def _answer(
-    maps: dict[str, Holdings], uris: Iterable[str], at: Period | None, tally: Tally, *, as_json: bool, people: bool
+    maps: dict[str, Holdings],
+    uris: Iterable[str],
+    at: Period | None,
+    tally: AnswerCounts,
+    *,
+    as_json: bool,
+    people: bool,
 ) -> None:
     """Answer one by one: JSON lines, a table for people, or lines of tabs."""
     rows: list[list[str]] = []
@@ -163,7 +169,7 @@ def _answer(
 
 
 def _verdicts(
-    maps: dict[str, Holdings], uris: Iterable[str], at: Period | None, tally: Tally
+    maps: dict[str, Holdings], uris: Iterable[str], at: Period | None, tally: AnswerCounts
 ) -> Iterator[tuple[str, dict[str, Lookup] | str]]:
     """The answers of all maps for each URI, or why it is not a URI."""
     for uri in uris:

@@ -25,7 +25,7 @@ from recollect.model import Progress
 if TYPE_CHECKING:
     from recollect.aggregator.outcomes import Outcome
     from recollect.aggregator.routing import Decision
-    from recollect.aggregator.service import Aggregator, Answer, Lookup
+    from recollect.aggregator.service import Aggregator, LookupRequest, LookupResult
     from recollect.archives.client import ArchiveClient
     from recollect.archives.registry import Archive
     from recollect.archives.replay import Replay
@@ -243,7 +243,7 @@ class _Asking:
 
     aggregator: Aggregator
     client: ArchiveClient
-    lookup: Lookup
+    lookup: LookupRequest
     archives: dict[str, Archive]
 
 
@@ -259,10 +259,10 @@ class _Question:
         self.archives = load_archives(options.registry)
         self.chosen = frozenset(a.id for a in choose(self.archives, options.ask)) if options.ask else None
 
-    def ask(self, question: Callable[[Aggregator, Lookup], Awaitable[Answer]]) -> Answer:
+    def ask(self, question: Callable[[Aggregator, LookupRequest], Awaitable[LookupResult]]) -> LookupResult:
         """The answer to one question to the aggregator."""
 
-        async def asked(asking: _Asking) -> Answer:
+        async def asked(asking: _Asking) -> LookupResult:
             return await question(asking.aggregator, asking.lookup)
 
         return self.run(asked)
@@ -273,18 +273,18 @@ class _Question:
             return asyncio.run(self._run(job, progress))
 
     async def _run(self, job: Callable[[_Asking], Awaitable[_T]], progress: ProgressCallback) -> _T:
-        from recollect.aggregator.service import Aggregator, Lookup
-        from recollect.aggregator.world import World
+        from recollect.aggregator.archiveset import ArchiveSet
+        from recollect.aggregator.service import Aggregator, LookupRequest
         from recollect.archives.client import ArchiveClient
 
         options = self.options
         async with ArchiveClient(timeout=options.timeout) as client:
-            world = World(self.archives, self._maps())
-            aggregator = Aggregator(client, world, deadline=options.timeout, top_k=options.top_k)
+            archive_set = ArchiveSet(self.archives, self._maps())
+            aggregator = Aggregator(client, archive_set, deadline=options.timeout, top_k=options.top_k)
             total = sum(decision.ask for decision in aggregator.route(self.uri, self.chosen))
             answered: list[Outcome] = []
             named = any(not name.strip().startswith("!") for name in options.ask.split(",") if name.strip())
-            lookup = Lookup(self.uri, self.chosen, named, on_outcome=answered.append)
+            lookup = LookupRequest(self.uri, self.chosen, named, on_outcome=answered.append)
             ticking = asyncio.ensure_future(_tick(progress, answered, total))
             try:
                 return await job(_Asking(aggregator, client, lookup, {a.id: a for a in self.archives}))
@@ -304,7 +304,7 @@ class _Question:
             talk(f"warning: {problem}")
         return maps
 
-    def finish(self, answer: Answer, found: int) -> int:
+    def finish(self, answer: LookupResult, found: int) -> int:
         """Show the outcome of each archive, and choose the exit code."""
         if not self.options.quiet:
             rows = [_row(decision, outcome) for decision, outcome in _by_archive(answer)]
@@ -325,7 +325,7 @@ async def _tick(progress: ProgressCallback, answered: list[Outcome], total: int)
         await asyncio.sleep(0.2)
 
 
-def _by_archive(answer: Answer) -> list[tuple[Decision, Outcome | None]]:
+def _by_archive(answer: LookupResult) -> list[tuple[Decision, Outcome | None]]:
     outcomes = {outcome.archive: outcome for outcome in answer.outcomes}
     # Archives that the user excluded need no row.
     return [(d, outcomes.get(d.archive)) for d in answer.decisions if d.source != "choice"]
@@ -348,7 +348,7 @@ _TRIES = 5
 _MAX_BODY = 1 << 30
 
 
-async def _fetch(asking: _Asking, at: datetime) -> tuple[Answer, tuple[Memento, Replay, bytes] | None]:
+async def _fetch(asking: _Asking, at: datetime) -> tuple[LookupResult, tuple[Memento, Replay, bytes] | None]:
     """The closest memento that an archive can give, as captured; captured redirects are followed in the archives."""
     first, uri = None, asking.lookup.uri_r
     for _ in range(_HOPS):
@@ -366,7 +366,9 @@ async def _fetch(asking: _Asking, at: datetime) -> tuple[Answer, tuple[Memento, 
     return first, None
 
 
-async def _fetch_one(asking: _Asking, answer: Answer, uri: str, at: datetime) -> tuple[Memento, Replay, bytes] | None:
+async def _fetch_one(
+    asking: _Asking, answer: LookupResult, uri: str, at: datetime
+) -> tuple[Memento, Replay, bytes] | None:
     from recollect.archives.client import decode_body
     from recollect.archives.replay import Wanted, fetch
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from recollect.archives.client import ArchiveClient
     from recollect.archives.registry import Archive
     from recollect.model import ProgressCallback
-    from recollect.sampling.asking import Tally
+    from recollect.sampling.asking import ProbeCounts
     from recollect.sampling.journal import Journal
     from recollect.sampling.worth import Worth
 
@@ -33,7 +33,7 @@ Every answer is kept in RUN/journal.jsonl. The same command continues where it s
 """
 
 _SHOWN = 5
-_Job = Callable[["ArchiveClient", "Archive", "Journal", "ProgressCallback"], Awaitable["Tally"]]
+_Job = Callable[["ArchiveClient", "Archive", "Journal", "ProgressCallback"], Awaitable["ProbeCounts"]]
 
 
 @click.group(epilog=EPILOG)
@@ -91,7 +91,7 @@ def uris_command(
     if drawn.bad > len(reading.problems):
         talk(f"ignored {counted(drawn.bad, 'line')} of {source} in total")
 
-    async def job(client: ArchiveClient, asked: Archive, journal: Journal, progress: ProgressCallback) -> Tally:
+    async def job(client: ArchiveClient, asked: Archive, journal: Journal, progress: ProgressCallback) -> ProbeCounts:
         at_once = asked.concurrency or 4
         return await sample_uris(client, asked, drawn, journal, source=source, at_once=at_once, progress=progress)
 
@@ -139,7 +139,7 @@ def prefixes_command(archive: str, archives: str | None, run: str, as_json: bool
     if not prefixes:
         raise UsageError("no key to list", where=source, why="the file is empty")
 
-    async def job(client: ArchiveClient, asked: Archive, journal: Journal, progress: ProgressCallback) -> Tally:
+    async def job(client: ArchiveClient, asked: Archive, journal: Journal, progress: ProgressCallback) -> ProbeCounts:
         return await sample_prefixes(client, asked, prefixes, journal, progress=progress)
 
     return _run(archive, archives, run, as_json, job)
@@ -176,7 +176,7 @@ def search_command(
 
     terms = _terms(source)
 
-    async def job(client: ArchiveClient, asked: Archive, journal: Journal, progress: ProgressCallback) -> Tally:
+    async def job(client: ArchiveClient, asked: Archive, journal: Journal, progress: ProgressCallback) -> ProbeCounts:
         return await sample_search(
             client, asked, terms, queries, journal, results=results, learn=not fixed, seed=seed, progress=progress
         )
@@ -234,7 +234,7 @@ def _run(name: str, registry: str | None, run: str, as_json: bool, job: _Job) ->
         raise UsageError("no such archive", where=name, why=f"known are {', '.join(known)}")
     archive = known[name]
 
-    async def asked(journal: Journal, progress: ProgressCallback) -> Tally:
+    async def asked(journal: Journal, progress: ProgressCallback) -> ProbeCounts:
         async with ArchiveClient() as client:
             return await job(client, archive, journal, progress)
 
@@ -252,7 +252,7 @@ def _run(name: str, registry: str | None, run: str, as_json: bool, job: _Job) ->
     return 3 if tally.stopped or tally.errors else 0
 
 
-def _show_run(worth: Worth, tally: Tally, run: str) -> None:
+def _show_run(worth: Worth, tally: ProbeCounts, run: str) -> None:
     rows = [("asked now", f"{tally.asked:,}"), ("errors now", f"{tally.errors:,}")]
     if worth.probes:
         rows += [("URLs answered", f"{worth.probes:,}"), ("of them held", f"{worth.held:,}")]

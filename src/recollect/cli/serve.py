@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.aggregator.kinds import KindOf
-    from recollect.aggregator.replay import Tally
+    from recollect.aggregator.simulation import RoutingTotals
     from recollect.archives.registry import Archive
 
 _SERVE_EPILOG = """\b
@@ -174,11 +174,11 @@ def route(
 ) -> int:
     """Explain which archives a lookup of URI asks: the decision, the deciding key, and the probability that the archive
     holds the URI. Sends no requests."""
+    from recollect.aggregator.archiveset import ArchiveSet
     from recollect.aggregator.explain import decision_json, reason_words
     from recollect.aggregator.maps import Maps
     from recollect.aggregator.referer import page_holders, with_page
     from recollect.aggregator.routing import route as decide
-    from recollect.aggregator.world import World
     from recollect.archives.registry import load_archives
     from recollect.web.target import clean_uri, page_of
 
@@ -186,15 +186,15 @@ def route(
         raise UsageError("--near needs a datetime", hint="add --at 2005")
     archives = load_archives(archives_file)
     maps = Maps.open(maps_dir, archives)
-    world = World(archives, maps if maps.maps else None)
+    archive_set = ArchiveSet(archives, maps if maps.maps else None)
     for problem in maps.problems:
         talk(f"ignored map: {problem}")
     page = page_of(referer)
     holders = page_holders(maps.evidence(page)) if page else {}
     for one in lines_of("-") if uri == "-" else [uri]:
         uri_r = clean_uri(one)
-        evidence = with_page(world.evidence(uri_r, at=at), holders)
-        decisions = decide(world.usual_candidates, evidence, top_k=top_k, target_recall=target_recall, near=near)
+        evidence = with_page(archive_set.evidence(uri_r, at=at), holders)
+        decisions = decide(archive_set.usual_candidates, evidence, top_k=top_k, target_recall=target_recall, near=near)
         if as_json:
             told = [decision_json(decision) for decision in decisions]
             emit_json_line({"uri": uri_r, "ask": sum(d.ask for d in decisions), "archives": told})
@@ -288,8 +288,8 @@ def replay(
 ) -> int:
     """Simulate routing over the lookups of LOG: requests, recall and latency of each method."""
     from recollect.aggregator.maps import Maps
-    from recollect.aggregator.replay import WAYS, read_log
-    from recollect.aggregator.replay import replay as run
+    from recollect.aggregator.simulation import WAYS, read_log
+    from recollect.aggregator.simulation import simulate as run
     from recollect.archives.registry import choose, load_archives
     from recollect.model import Problem
     from recollect.web.target import page_of
@@ -365,7 +365,7 @@ def _kinds(by: str, top_k: int | None) -> tuple[KindOf, ...]:
     return tuple(dict.fromkeys(KindOf(name) for name in names))
 
 
-def _show_ways(ways: list[Tally], lookups: int, archives: int) -> None:
+def _show_ways(ways: list[RoutingTotals], lookups: int, archives: int) -> None:
     broadcast = ways[0].requests or 1
     timed = any(tally.timegates for tally in ways)
     rows = [
@@ -394,7 +394,7 @@ def _show_ways(ways: list[Tally], lookups: int, archives: int) -> None:
     )
 
 
-def _show_targets(promises: list[Tally], broadcast: Tally) -> None:
+def _show_targets(promises: list[RoutingTotals], broadcast: RoutingTotals) -> None:
     rows = []
     for tally in promises:
         told = _target_json(tally, broadcast)
@@ -408,7 +408,7 @@ def _show_targets(promises: list[Tally], broadcast: Tally) -> None:
     )
 
 
-def _show_archives(ids: list[str], promises: list[Tally]) -> None:
+def _show_archives(ids: list[str], promises: list[RoutingTotals]) -> None:
     held = promises[0].held_by
     rows = [
         (one, held[one], *(f"{tally.found_by[one] / held[one]:.1%}" for tally in promises))
@@ -424,7 +424,7 @@ def _show_archives(ids: list[str], promises: list[Tally]) -> None:
         )
 
 
-def _target_json(tally: Tally, broadcast: Tally) -> dict[str, Any]:
+def _target_json(tally: RoutingTotals, broadcast: RoutingTotals) -> dict[str, Any]:
     by_archive = {one: round(tally.found_by[one] / held, 6) for one, held in sorted(tally.held_by.items()) if held}
     return {
         "target": tally.target,
@@ -443,7 +443,7 @@ def _nameless(archive_id: str) -> Archive:
     return Archive(archive_id)
 
 
-def _tally_json(tally: Tally) -> dict[str, Any]:
+def _tally_json(tally: RoutingTotals) -> dict[str, Any]:
     return {
         "way": tally.way,
         "requests": tally.requests,

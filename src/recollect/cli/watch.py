@@ -280,7 +280,7 @@ def _show_check(report: Check) -> None:
 
 
 def _show_round(done: Round, as_json: bool) -> None:
-    from recollect.watch.states import Seen
+    from recollect.watch.states import VisitResult
 
     rows = [(uri, visit.seen.value, status.state.value, visit.why) for uri, visit, status in done.visited]
     if as_json:
@@ -296,7 +296,7 @@ def _show_round(done: Round, as_json: bool) -> None:
         talk(f"recovered: {uri}")
     for failure in done.failures:
         talk(f"failed: {shown(failure)}")
-    if any(visit.seen is Seen.OFFLINE for _, visit, _ in done.visited):
+    if any(visit.seen is VisitResult.OFFLINE for _, visit, _ in done.visited):
         talk("no site answered: taken for a failure of the local network (--canary URL makes it certain)")
 
 

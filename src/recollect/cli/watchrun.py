@@ -208,7 +208,7 @@ async def check_site(
     from recollect.watch.check import check_of
     from recollect.watch.identity import Portrait
     from recollect.watch.look import Look
-    from recollect.watch.states import Seen
+    from recollect.watch.states import VisitResult
     from recollect.watch.visit import judge_visit
 
     at = datetime.now(UTC)
@@ -220,10 +220,10 @@ async def check_site(
             hint = "--allow-private" if private else "recollect survey shows what archives have"
             raise UsageError("the site does not answer", where=uri, why=front.why, hint=hint)
         visit = judge_visit(front, Portrait())
-        if visit.seen in (Seen.FAILED, Seen.BLOCKED):
+        if visit.seen in (VisitResult.FAILED, VisitResult.BLOCKED):
             hint = "recollect survey shows what archives have"
             raise UsageError("the site shows no content of its own", where=uri, why=visit.why, hint=hint)
-        if visit.seen is not Seen.OWN:
+        if visit.seen is not VisitResult.OWN:
             talk(f"note: {visit.why}; this may not be the site's own content")
         look = Look(live, client, asked, uri, sample, progress=progress)
         looked = [one async for one in look.resources(front, {}, at)]

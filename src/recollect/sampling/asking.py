@@ -22,7 +22,7 @@ _Q = TypeVar("_Q")
 
 
 @dataclass(slots=True)
-class Tally:
+class ProbeCounts:
     """What came of a run so far."""
 
     asked: int = 0
@@ -41,10 +41,10 @@ async def ask_all(
     stage: str,
     at_once: int = AT_ONCE,
     progress: ProgressCallback | None = None,
-) -> Tally:
+) -> ProbeCounts:
     """Ask each question once; `ask` writes its answer down, `on_error` what failed."""
     waiting = iter(questions)
-    tally = Tally()
+    tally = ProbeCounts()
 
     async def worker() -> None:
         for question in waiting:

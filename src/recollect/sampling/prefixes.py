@@ -18,7 +18,7 @@ from recollect.archives.registry import Archive
 from recollect.archives.transport import Sender
 from recollect.errors import ArchiveError, BadURI, UsageError
 from recollect.model import ProgressCallback
-from recollect.sampling.asking import AT_ONCE, Tally, ask_all
+from recollect.sampling.asking import AT_ONCE, ProbeCounts, ask_all
 from recollect.sampling.journal import Journal, Kind, Outcome
 from recollect.uris import covers, is_surt, key_of_uri, segments, uri_key
 
@@ -94,7 +94,7 @@ async def sample_prefixes(
     *,
     at_once: int = AT_ONCE,
     progress: ProgressCallback | None = None,
-) -> Tally:
+) -> ProbeCounts:
     """List every prefix that was not listed before."""
     if not archive.cdx:
         raise UsageError("this archive has no CDX interface", where=archive.id, hint="recollect sample uris")

@@ -24,7 +24,7 @@ from recollect.archives.registry import Archive, SearchDialect
 from recollect.archives.transport import Request, Sender
 from recollect.errors import ArchiveError, BadAnswer, UsageError
 from recollect.model import ProgressCallback
-from recollect.sampling.asking import Tally, ask_all
+from recollect.sampling.asking import ProbeCounts, ask_all
 from recollect.sampling.journal import Journal, Kind, Outcome
 
 RESULTS = 50
@@ -128,7 +128,7 @@ async def sample_search(
     learn: bool = True,
     seed: int = 1,
     progress: ProgressCallback | None = None,
-) -> Tally:
+) -> ProbeCounts:
     """Ask queries until `queries` were answered, those of earlier runs included, or no word is left."""
     if not archive.search:
         raise UsageError(

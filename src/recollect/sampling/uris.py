@@ -22,7 +22,7 @@ from recollect.archives.registry import Archive
 from recollect.archives.transport import Sender
 from recollect.errors import ArchiveError, BadURI
 from recollect.model import ProgressCallback
-from recollect.sampling.asking import AT_ONCE, Tally, ask_all
+from recollect.sampling.asking import AT_ONCE, ProbeCounts, ask_all
 from recollect.sampling.journal import Journal, Kind, Outcome
 from recollect.uris import key_of_uri
 
@@ -93,7 +93,7 @@ async def sample_uris(
     source: str = "",
     at_once: int = AT_ONCE,
     progress: ProgressCallback | None = None,
-) -> Tally:
+) -> ProbeCounts:
     """Ask about every chosen URI that was not answered before."""
     answered = {e.data["key"] for e in journal.entries if e.kind is Kind.URI and e.outcome is not Outcome.ERROR}
     todo = [(key, uri) for key, uri in drawn.chosen.items() if key.decode() not in answered]

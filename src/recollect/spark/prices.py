@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from recollect.kernels import walk
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.budget import Case, TooSmall
-from recollect.profiles.compaction.optimum import Optimiser, Solution, Stakes
+from recollect.profiles.compaction.optimum import ExpectedLookups, Optimiser, Solution
 from recollect.profiles.compaction.prior import Shares, shares_of, spread
 from recollect.spark.gathered import Part, gathered
 
@@ -119,7 +119,9 @@ def optimiser_of(branches: Branches, deep: int, name: Callable[[int], bytes], ma
     shared[0] = True
     leave[shared | branches.is_open] = 0.0
     own[shared] = 0.0
-    return case, Optimiser(Stakes(case.up, branches.is_open, leave, own), case.costs("keys"), case.may_roll(deep))
+    return case, Optimiser(
+        ExpectedLookups(case.up, branches.is_open, leave, own), case.costs("keys"), case.may_roll(deep)
+    )
 
 
 def price_for(limit: int, costs_at: Callable[[Floats], dict[int, Floats]]) -> tuple[dict[int, float], Solution]:

@@ -23,7 +23,7 @@ from html import escape
 from recollect.archives.live import LiveAnswer
 from recollect.recovery.links import read_document
 from recollect.watch.identity import Portrait, page_of
-from recollect.watch.states import Seen
+from recollect.watch.states import VisitResult
 from recollect.watch.visit import judge_visit
 
 SEEN_BEFORE = 8
@@ -170,7 +170,9 @@ def judged_pages(sites: int, seed: int) -> Iterator[Judged]:
             visit = judge_visit(answer, portrait)
             found = visit.signals
             signals = (found.links, found.title, found.text) if found is not None else (None, None, None)
-            yield Judged(label, number % 2 == 1, visit.seen in (Seen.FOREIGN, Seen.FOREIGN_CONFIRMED), signals)
+            yield Judged(
+                label, number % 2 == 1, visit.seen in (VisitResult.FOREIGN, VisitResult.FOREIGN_CONFIRMED), signals
+            )
 
 
 def _shown(world: _World, site: _Site, number: int, sites: int) -> Iterator[tuple[Label, bytes]]:

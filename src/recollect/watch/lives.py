@@ -23,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from statistics import median, quantiles
 
-from recollect.watch.states import RULES, Rules, Seen, SiteState, SiteStatus, after, next_visit
+from recollect.watch.states import RULES, Rules, SiteState, SiteStatus, VisitResult, after, next_visit
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _YEAR = 365.0
@@ -99,25 +99,25 @@ class Life:
     nameless: bool
     foreign_visits: int
 
-    def seen(self, day: float, rng: random.Random, since_event: int) -> Seen:
+    def seen(self, day: float, rng: random.Random, since_event: int) -> VisitResult:
         """What a visit shows. `since_event` counts the visits since the event."""
         if rng.random() < _OFFLINE:
-            return Seen.OFFLINE
+            return VisitResult.OFFLINE
         happened = self.event <= day < self.back
         if happened and self.story in (Story.LOSS, Story.RETURN):
-            return Seen.NO_NAME if self.nameless else Seen.FAILED
+            return VisitResult.NO_NAME if self.nameless else VisitResult.FAILED
         place = bisect_right(self.outages, (day, _YEAR * 9)) - 1
         if (place >= 0 and day < self.outages[place][1]) or rng.random() < _NOISE:
-            return Seen.FAILED
+            return VisitResult.FAILED
         if happened and self.story is Story.MOVED:
-            return Seen.MOVED
+            return VisitResult.MOVED
         if happened and self.story is Story.PARKING:
-            return Seen.FOREIGN_CONFIRMED
+            return VisitResult.FOREIGN_CONFIRMED
         if happened and self.story is Story.TAKEOVER:
-            return Seen.FOREIGN_CONFIRMED if rng.random() < _CONFIRMED else Seen.FOREIGN
+            return VisitResult.FOREIGN_CONFIRMED if rng.random() < _CONFIRMED else VisitResult.FOREIGN
         if happened and self.story is Story.REDESIGN and since_event < self.foreign_visits:
-            return Seen.FOREIGN
-        return Seen.OWN
+            return VisitResult.FOREIGN
+        return VisitResult.OWN
 
 
 def make_life(story: Story, rng: random.Random) -> Life:

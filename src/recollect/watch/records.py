@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from recollect.watch.identity import Portrait
-from recollect.watch.states import Held, Live, Notice, ResourceState, Seen, SiteState, SiteStatus, resource_state
+from recollect.watch.states import Held, Live, Notice, ResourceState, SiteState, SiteStatus, VisitResult, resource_state
 
 
 class OnLoss(StrEnum):
@@ -88,7 +88,7 @@ class Past:
 
     site: str
     at: datetime
-    seen: Seen
+    seen: VisitResult
     state: SiteState
     why: str
 

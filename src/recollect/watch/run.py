@@ -34,9 +34,9 @@ from recollect.watch.states import (
     Live,
     Notice,
     Rules,
-    Seen,
     SiteState,
     SiteStatus,
+    VisitResult,
     after,
     next_visit,
     notice_of,
@@ -195,7 +195,7 @@ class _Visits:
             moved_to=visit.moved_to or site.moved_to,
         )
         archives = [archive for archive in tools.archives(site.archives) if not archive.ignore]
-        if visit.seen is Seen.OWN:
+        if visit.seen is VisitResult.OWN:
             portrait = site.known()
             look = Look(client, tools.client, archives, site.uri, site.sample, portrait, tools.progress)
             looked = [one async for one in look.resources(front, known, now)]
@@ -215,7 +215,7 @@ class _Visits:
     ) -> Visit:
         portrait = site.known()
         visit = judge_visit(front, portrait, offline=offline)
-        if visit.seen not in (Seen.FOREIGN, Seen.FOREIGN_CONFIRMED):
+        if visit.seen not in (VisitResult.FOREIGN, VisitResult.FOREIGN_CONFIRMED):
             return visit
         # Whether the addresses the site had are gone confirms it, or not.
         robots = await ask_robots(client, site.uri)

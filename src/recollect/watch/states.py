@@ -10,7 +10,7 @@ Resources (McCown 2007, section IV.1, Table 5) are judged by the last *confirmed
     gone              endangered    unrecoverable    unknown
     not confirmed     unknown       unknown          unknown
 
-Sites. One visit ends in one `Seen`. Failures count from the first one after the last answer:
+Sites. One visit ends in one `VisitResult`. Failures count from the first one after the last answer:
 
     fine --3 days of failures--> suspect --7 days, 4 failures--> lost    (3 days if the name does not resolve)
     fine --foreign content on two visits 3 days apart, confirmed--> taken over
@@ -76,7 +76,7 @@ def held_by(answers: dict[str, bool | None]) -> Held:
     return Held.NOT_HELD if answers and all(one is False for one in answers.values()) else Held.UNKNOWN
 
 
-class Seen(StrEnum):
+class VisitResult(StrEnum):
     """What one visit of a site showed."""
 
     OWN = "own"
@@ -109,7 +109,7 @@ class SiteState(StrEnum):
 
 
 _JUMP = timedelta(days=1)
-SILENT = frozenset({Seen.BLOCKED, Seen.OFFLINE})
+SILENT = frozenset({VisitResult.BLOCKED, VisitResult.OFFLINE})
 """Visits that say nothing about the site."""
 GONE = frozenset({SiteState.LOST, SiteState.TAKEN_OVER, SiteState.MOVED})
 """States from which a site comes back."""
@@ -157,7 +157,7 @@ class SiteStatus:
         return self.state in GONE
 
 
-def after(status: SiteStatus, seen: Seen, at: datetime, rules: Rules = RULES) -> SiteStatus:
+def after(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules = RULES) -> SiteStatus:
     """The status after one visit.
 
     Clocks may jump: a visit a little older than what is known changes nothing. Where what is known lies more than a
@@ -167,11 +167,11 @@ def after(status: SiteStatus, seen: Seen, at: datetime, rules: Rules = RULES) ->
         return status
     if _is_older(status, at):
         return _rebased(status, at) if _is_older(status, at + _JUMP) else status
-    if seen is Seen.OWN:
+    if seen is VisitResult.OWN:
         return _own(status, at, rules)
-    if seen is Seen.MOVED:
+    if seen is VisitResult.MOVED:
         return _enter(_quiet(status), SiteState.MOVED, at)
-    if seen in (Seen.FOREIGN, Seen.FOREIGN_CONFIRMED):
+    if seen in (VisitResult.FOREIGN, VisitResult.FOREIGN_CONFIRMED):
         return _foreign(status, seen, at, rules)
     return _failed(status, seen, at, rules)
 
@@ -208,16 +208,16 @@ def _own(status: SiteStatus, at: datetime, rules: Rules) -> SiteStatus:
     return _enter(quiet, SiteState.FINE, at)
 
 
-def _foreign(status: SiteStatus, seen: Seen, at: datetime, rules: Rules) -> SiteStatus:
+def _foreign(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules) -> SiteStatus:
     since = status.foreign_since or at
-    confirmed = status.confirmed or seen is Seen.FOREIGN_CONFIRMED
+    confirmed = status.confirmed or seen is VisitResult.FOREIGN_CONFIRMED
     noted = replace(_answered(status), foreign_since=since, confirmed=confirmed)
     if confirmed and at - since >= rules.takeover_apart:
         return _enter(noted, SiteState.TAKEN_OVER, since)
     return noted if status.is_gone else _enter(noted, SiteState.SUSPECT, since)
 
 
-def _failed(status: SiteStatus, seen: Seen, at: datetime, rules: Rules) -> SiteStatus:
+def _failed(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules) -> SiteStatus:
     if status.last_failed is not None and at - status.last_failed > rules.same_outage:
         status = _answered(status)
     since = status.failing_since or at
@@ -225,7 +225,7 @@ def _failed(status: SiteStatus, seen: Seen, at: datetime, rules: Rules) -> SiteS
         status,
         failing_since=since,
         failures=status.failures + 1,
-        nameless=status.nameless + (seen is Seen.NO_NAME),
+        nameless=status.nameless + (seen is VisitResult.NO_NAME),
         last_failed=at,
     )
     if status.is_gone:

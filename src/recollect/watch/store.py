@@ -44,7 +44,7 @@ from recollect.watch.records import (
     SaveState,
     Site,
 )
-from recollect.watch.states import Held, Live, Notice, ResourceState, Seen, SiteState, SiteStatus
+from recollect.watch.states import Held, Live, Notice, ResourceState, SiteState, SiteStatus, VisitResult
 
 NAME = "watch.sqlite3"
 LOCK = "watch.lock"
@@ -193,7 +193,7 @@ class Store:
     def visits(self, site: str = "") -> list[Past]:
         rows = self._db.execute("SELECT * FROM visit WHERE ? IN ('', site) ORDER BY at, number", (site,))
         return [
-            Past(row["site"], _read_time(row["at"]), Seen(row["seen"]), SiteState(row["state"]), row["why"])
+            Past(row["site"], _read_time(row["at"]), VisitResult(row["seen"]), SiteState(row["state"]), row["why"])
             for row in rows
         ]
 

@@ -1,4 +1,4 @@
-"""One visit of a site: from what the live web answered to one `Seen`.
+"""One visit of a site: from what the live web answered to one `VisitResult`.
 
 Hides: which answers mean what. Pure: answers come in as values. The order matters: the local network first, then a move
 (however the new host answers), then what says nothing (401, 403, 429, walls against robots whatever their status), then
@@ -16,7 +16,7 @@ from recollect.recovery.judge import Rejection, judge
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.verdicts import Verdict
 from recollect.watch.identity import EMPTY, Page, Portrait, Signals, page_of, same_site
-from recollect.watch.states import Seen
+from recollect.watch.states import VisitResult
 
 # Refusals of the client, not of the page; 405, 406, 418 and 999 are what walls against robots answer.
 _BLOCKED = frozenset((401, 402, 403, 405, 406, 407, 418, 429, 451, 999))
@@ -38,7 +38,7 @@ class Confirmation(StrEnum):
 class Visit:
     """What one visit showed, and why."""
 
-    seen: Seen
+    seen: VisitResult
     why: str = ""
     page: Page | None = None
     signals: Signals | None = None
@@ -58,20 +58,20 @@ def judge_visit(
     """What a visit showed. `impossible` is the answer for an address that cannot exist, `old` those for addresses the
     site is known to have had, `changes` what registries and name servers say."""
     if offline:
-        return Visit(Seen.OFFLINE, "canaries or other sites fail as well")
+        return Visit(VisitResult.OFFLINE, "canaries or other sites fail as well")
     moved = _moved(front)
     document = read_document(front.body, front.url, front.media_type) if front.failure is None else None
     rejected = judge(document, front.url, front.media_type, content=front.body) if document is not None else None
     if moved and (rejected is None or rejected.verdict not in _FOREIGN):
-        return Visit(Seen.MOVED, f"redirected to {moved}", moved_to=moved)
+        return Visit(VisitResult.MOVED, f"redirected to {moved}", moved_to=moved)
     if front.failure is not None:
         return _failure(front)
     if front.status in _BLOCKED:
-        return Visit(Seen.BLOCKED, f"status {front.status}")
+        return Visit(VisitResult.BLOCKED, f"status {front.status}")
     if rejected is not None and _is_wall(front.status, rejected.verdict):
-        return Visit(Seen.BLOCKED, rejected.detail)
+        return Visit(VisitResult.BLOCKED, rejected.detail)
     if front.status >= 400:
-        return Visit(Seen.FAILED, f"status {front.status}")
+        return Visit(VisitResult.FAILED, f"status {front.status}")
     return _content(front, document, rejected, portrait, impossible, old, changes)
 
 
@@ -85,10 +85,10 @@ def _is_wall(status: int, verdict: Verdict) -> bool:
 
 def _failure(front: LiveAnswer) -> Visit:
     if front.failure is Failure.NO_NAME:
-        return Visit(Seen.NO_NAME, front.why)
+        return Visit(VisitResult.NO_NAME, front.why)
     if front.failure is Failure.REFUSED:
-        return Visit(Seen.BLOCKED, front.why)
-    return Visit(Seen.FAILED, f"{front.failure}: {front.why}")
+        return Visit(VisitResult.BLOCKED, front.why)
+    return Visit(VisitResult.FAILED, f"{front.failure}: {front.why}")
 
 
 def _moved(front: LiveAnswer) -> str:
@@ -113,7 +113,7 @@ def _content(
     signals = portrait.compare(page)
     own = signals.alarms == 0 and signals.links is not None
     if verdict is Verdict.SOFT_404 and not own:
-        return Visit(Seen.FAILED, rejected.detail if rejected else "", page, signals)
+        return Visit(VisitResult.FAILED, rejected.detail if rejected else "", page, signals)
     confirmations = list(changes)
     if verdict in _FOREIGN and not own:
         confirmations.append(Confirmation.JUDGE)
@@ -121,8 +121,8 @@ def _content(
         confirmations.append(Confirmation.OLD_ADDRESSES_GONE)
     foreign = signals.foreign or (verdict in _FOREIGN and not own)
     if not foreign:
-        return Visit(Seen.OWN, "", page, signals)
-    seen = Seen.FOREIGN_CONFIRMED if confirmations else Seen.FOREIGN
+        return Visit(VisitResult.OWN, "", page, signals)
+    seen = VisitResult.FOREIGN_CONFIRMED if confirmations else VisitResult.FOREIGN
     why = rejected.detail if rejected is not None else "its links, title and text are not the site's"
     return Visit(seen, why, page, signals, tuple(confirmations))
 

@@ -18,7 +18,7 @@ from typing import Any
 from aiohttp import web
 
 from recollect.aggregator.outcomes import OutcomeKind
-from recollect.aggregator.service import Answer
+from recollect.aggregator.service import LookupResult
 
 log = logging.getLogger("recollect.web")
 
@@ -64,7 +64,7 @@ class AccessLog:
         uri_r: str,
         status: int,
         seconds: float,
-        answer: Answer | None,
+        answer: LookupResult | None,
         caller: Mapping[str, str] | None = None,
     ) -> None:
         record: dict[str, Any] = {

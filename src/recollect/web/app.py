@@ -19,7 +19,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from recollect.aggregator.service import Aggregator, Answer
+from recollect.aggregator.service import Aggregator, LookupResult
 from recollect.archives.client import ArchiveClient
 from recollect.config import Settings
 from recollect.errors import BadURI, UsageError
@@ -68,17 +68,17 @@ class Context:
 
 
 @dataclass(slots=True)
-class Seen:
+class RequestRecord:
     """What a request turned out to be, for the log and the counters."""
 
     endpoint: str = "other"
     uri_r: str = ""
-    answer: Answer | None = None
+    answer: LookupResult | None = None
     operator: bool = False
     """Whether it came from an operator: by the token, or through the operator's own port."""
 
 
-Endpoint = Callable[[Context, web.BaseRequest, str, Seen], Awaitable[web.StreamResponse]]
+Endpoint = Callable[[Context, web.BaseRequest, str, RequestRecord], Awaitable[web.StreamResponse]]
 
 
 class App:
@@ -95,7 +95,7 @@ class App:
         context = self.context
         loop = asyncio.get_running_loop()
         started = loop.time()
-        seen = Seen()
+        seen = RequestRecord()
         context.metrics.in_flight += 1
         status = 499
         try:
@@ -129,7 +129,7 @@ class App:
             response.headers["Connection"] = "close"
         return without_cors(response) if self._operator and not response.prepared else response
 
-    async def _answer(self, request: web.BaseRequest, seen: Seen) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest, seen: RequestRecord) -> web.StreamResponse:
         request[OPERATOR] = self._operator
         if self._operator and not _from_here(request):
             return error_reply(

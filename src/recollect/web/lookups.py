@@ -25,12 +25,12 @@ from aiohttp import web
 from recollect.aggregator.explain import decision_json, outcome_json
 from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
 from recollect.aggregator.routing import Decision, Reason
-from recollect.aggregator.service import LARGE, USUAL_POLICY, Answer, CachePolicy, Lookup
+from recollect.aggregator.service import LARGE, USUAL_POLICY, CachePolicy, LookupRequest, LookupResult
 from recollect.archives.registry import choose
 from recollect.datetimes import format_iso, parse_http_date
 from recollect.errors import FormatError, RecollectError, UsageError
 from recollect.formats.timemap import MEDIA_TYPES, Mementos, Paging, Place, link_header, write_memento, write_timemap
-from recollect.web.app import Context, Seen, via
+from recollect.web.app import Context, RequestRecord, via
 from recollect.web.monitor import to_event
 from recollect.web.replay import raw_location, raw_preferences, replay
 from recollect.web.replies import (
@@ -52,7 +52,7 @@ _WAIT = re.compile(r"(?:^|,)\s*wait\s*=\s*\"?(\d{1,4}(?:\.\d+)?)\"?\s*(?:$|[,;])
 _DIRECTIVE = re.compile(r'([a-z-]+)(?:\s*=\s*"?([^",\s]*)"?)?')
 
 
-async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: RequestRecord) -> web.StreamResponse:
     target = _target(context, "timemap", rest, seen)
     answer = seen.answer = await context.aggregator.timemaps(_lookup(context, request, target))
     place = Place(context.base(request), target.uri_r)
@@ -104,7 +104,7 @@ async def _aside(mementos: Mementos, make: Callable[[], _Made]) -> _Made:
     return make() if len(mementos) < LARGE else await asyncio.to_thread(make)
 
 
-def _caching(answer: Answer, etag: str) -> dict[str, str]:
+def _caching(answer: LookupResult, etag: str) -> dict[str, str]:
     """A complete answer may be kept for a while; one that lacks archives must be asked for again."""
     complete = not answer.failed and not answer.unheard
     kept = f"public, max-age={_CLIENT_SECONDS}" if complete else "no-cache"
@@ -126,7 +126,7 @@ def _packed(response: web.Response) -> web.Response:
     return response
 
 
-async def timegate(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+async def timegate(context: Context, request: web.BaseRequest, rest: str, seen: RequestRecord) -> web.StreamResponse:
     target = _target(context, "timegate", rest, seen)
     place = Place(context.base(request), target.uri_r)
     headers = {"Vary": "accept-datetime, prefer", "Link": link_header(place, None)}
@@ -142,7 +142,7 @@ async def timegate(context: Context, request: web.BaseRequest, rest: str, seen: 
     return redirect(choice.closest.uri, headers)
 
 
-async def memento(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+async def memento(context: Context, request: web.BaseRequest, rest: str, seen: RequestRecord) -> web.StreamResponse:
     target = _target(context, "memento", rest, seen)
     assert target.at is not None
     place = Place(context.base(request), target.uri_r)
@@ -170,7 +170,7 @@ async def memento(context: Context, request: web.BaseRequest, rest: str, seen: S
     return redirect(location, fields)
 
 
-async def summary(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+async def summary(context: Context, request: web.BaseRequest, rest: str, seen: RequestRecord) -> web.StreamResponse:
     target = _target(context, "summary", rest, seen)
     answer = seen.answer = await context.aggregator.timemaps(_lookup(context, request, target))
     mementos = answer.mementos.between(target.since, target.until)
@@ -196,7 +196,7 @@ async def summary(context: Context, request: web.BaseRequest, rest: str, seen: S
     return json_reply(document, headers={"X-Memento-Count": str(len(mementos)), **describe(answer)})
 
 
-async def route(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+async def route(context: Context, request: web.BaseRequest, rest: str, seen: RequestRecord) -> web.StreamResponse:
     """How a lookup would be routed; with Accept-Datetime, how a TimeGate would be."""
     target = _target(context, "route", rest, seen)
     decisions = context.aggregator.route(
@@ -211,7 +211,7 @@ async def route(context: Context, request: web.BaseRequest, rest: str, seen: See
     return json_reply({"uri": target.uri_r, "ask": asked, "skip": len(decisions) - asked, "archives": told})
 
 
-async def stream(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+async def stream(context: Context, request: web.BaseRequest, rest: str, seen: RequestRecord) -> web.StreamResponse:
     """Server-sent events: how the lookup is routed, each archive's outcome as it comes with its mementos, the end."""
     target = _target(context, "stream", rest, seen)
     lookup = _lookup(context, request, target)
@@ -233,13 +233,13 @@ async def stream(context: Context, request: web.BaseRequest, rest: str, seen: Se
     return response
 
 
-def _routed(context: Context, lookup: Lookup) -> tuple[Decision, ...]:
+def _routed(context: Context, lookup: LookupRequest) -> tuple[Decision, ...]:
     return context.aggregator.route(lookup.uri_r, lookup.chosen, named=lookup.named, page=lookup.page)
 
 
 async def _tell(
-    context: Context, response: web.StreamResponse, lookup: Lookup, decisions: dict[str, Decision]
-) -> Answer:
+    context: Context, response: web.StreamResponse, lookup: LookupRequest, decisions: dict[str, Decision]
+) -> LookupResult:
     queue: asyncio.Queue[Outcome | None] = asyncio.Queue()
     task = asyncio.get_running_loop().create_task(
         context.aggregator.timemaps(replace(lookup, on_outcome=queue.put_nowait))
@@ -280,15 +280,15 @@ def _archive_event(said: dict[str, Any], outcome: Outcome) -> bytes:
 # What a request means
 
 
-def _target(context: Context, endpoint: str, rest: str, seen: Seen) -> Target:
-    target = parse_target(endpoint, rest, context.aggregator.world.by_id)
+def _target(context: Context, endpoint: str, rest: str, seen: RequestRecord) -> Target:
+    target = parse_target(endpoint, rest, context.aggregator.archive_set.by_id)
     seen.uri_r = target.uri_r
     return target
 
 
-def _lookup(context: Context, request: web.BaseRequest, target: Target) -> Lookup:
+def _lookup(context: Context, request: web.BaseRequest, target: Target) -> LookupRequest:
     wait = _WAIT.search(",".join(request.headers.getall("Prefer"))) if "Prefer" in request.headers else None
-    return Lookup(
+    return LookupRequest(
         target.uri_r,
         _chosen(context, target),
         _named(target),
@@ -310,7 +310,7 @@ def _chosen(context: Context, target: Target) -> frozenset[str] | None:
     if not target.archives:
         return None
     try:
-        return frozenset(archive.id for archive in choose(context.aggregator.world.archives, target.archives))
+        return frozenset(archive.id for archive in choose(context.aggregator.archive_set.archives, target.archives))
     except FormatError as error:
         raise UsageError(error.what, where=error.where, why=error.why, hint="/archives lists them") from error
 
@@ -350,7 +350,7 @@ def _accept_datetime(request: web.BaseRequest) -> datetime | None:
 # Replies
 
 
-def _nothing(context: Context, target: Target, answer: Answer, headers: dict[str, str]) -> web.StreamResponse:
+def _nothing(context: Context, target: Target, answer: LookupResult, headers: dict[str, str]) -> web.StreamResponse:
     """No mementos: no archive holds any, or none could answer."""
     fields = {**headers, **describe(answer)}
     asked = [outcome for outcome in answer.outcomes if outcome.kind is OutcomeKind.ERROR]

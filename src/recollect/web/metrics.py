@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from recollect import __version__
-from recollect.aggregator.service import Answer
+from recollect.aggregator.service import LookupResult
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _STATES = {"closed": 0, "half open": 1, "open": 2}
@@ -48,7 +48,7 @@ class Metrics:
         """An answer given wholly from the cache."""
         self._cache["hit"] += 1
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: LookupResult) -> None:
         """An answer for which archives were asked, or the cache was read in part."""
         self._cache[answer.cache] += 1
         if answer.cache == "hit":

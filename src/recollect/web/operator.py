@@ -15,61 +15,61 @@ from recollect import __version__
 from recollect.aggregator.breaker import BreakerState, State
 from recollect.archives.registry import Archive
 from recollect.errors import RecollectError
-from recollect.web.app import Context, Seen
+from recollect.web.app import Context, RequestRecord
 from recollect.web.metrics import together
 from recollect.web.monitor import MAX_WATCHERS
 from recollect.web.openapi import description
 from recollect.web.replies import error_reply, json_reply, reply, stream_reply
 
 
-async def health(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+async def health(context: Context, _request: web.BaseRequest, _rest: str, _seen: RequestRecord) -> web.StreamResponse:
     if context.draining:
         return json_reply({"status": "stopping"}, 503, {"Cache-Control": "no-store"})
-    document = {"status": "ok", "version": __version__, "archives": len(context.aggregator.world.usual)}
+    document = {"status": "ok", "version": __version__, "archives": len(context.aggregator.archive_set.usual)}
     return json_reply(document, headers={"Cache-Control": "no-store"})
 
 
-async def ready(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+async def ready(context: Context, _request: web.BaseRequest, _rest: str, _seen: RequestRecord) -> web.StreamResponse:
     """Whether lookups can be answered now: not while stopping, nor while every archive rests."""
     states = context.aggregator.states()
     resting = [
         archive
-        for archive in sorted(context.aggregator.world.usual)
+        for archive in sorted(context.aggregator.archive_set.usual)
         if archive in context.aggregator.switched_off
         or states[archive][1]
         or states[archive][0].name is not State.CLOSED
     ]
-    usual = len(context.aggregator.world.usual)
+    usual = len(context.aggregator.archive_set.usual)
     status = "stopping" if context.draining else "archives-resting" if resting and len(resting) == usual else "ready"
     document = {"status": status, "archives": usual, "resting": resting}
     return json_reply(document, 200 if status == "ready" else 503, {"Cache-Control": "no-store"})
 
 
-async def rest(context: Context, _request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
+async def rest(context: Context, _request: web.BaseRequest, rest: str, _seen: RequestRecord) -> web.StreamResponse:
     """Do not ask an archive, in any process, until it is woken."""
     return _switch(context, rest, on=False)
 
 
-async def wake(context: Context, _request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
+async def wake(context: Context, _request: web.BaseRequest, rest: str, _seen: RequestRecord) -> web.StreamResponse:
     """Ask an archive again: ends an operator's rest, the breaker's and a pause."""
     return _switch(context, rest, on=True)
 
 
 def _switch(context: Context, rest: str, *, on: bool) -> web.Response:
     archive = rest.partition("?")[0].strip("/")
-    if archive not in context.aggregator.world.by_id:
+    if archive not in context.aggregator.archive_set.by_id:
         return error_reply(404, f"no such archive: {archive[:100]}", hint="/archives lists them")
     (context.aggregator.wake if on else context.aggregator.let_rest)(archive)
     return json_reply({"archive": archive, "state": "awake" if on else "resting"})
 
 
-async def archives(context: Context, _request: web.BaseRequest, _rest: str, seen: Seen) -> web.StreamResponse:
+async def archives(context: Context, _request: web.BaseRequest, _rest: str, seen: RequestRecord) -> web.StreamResponse:
     """Readable for MemGator, too: an array of objects with its keys, and ours."""
     states = context.aggregator.states()
-    known = context.aggregator.world.maps
+    known = context.aggregator.archive_set.maps
     mapped = known.describe() if known is not None else {}
     told = []
-    for archive in context.aggregator.world.archives:
+    for archive in context.aggregator.archive_set.archives:
         breaker, pause, busy = states[archive.id]
         entry = _public(archive) | {
             "state": _state(context, archive.id, breaker, pause),
@@ -100,7 +100,7 @@ def _public(archive: Archive) -> dict[str, Any]:
     return shown
 
 
-async def metrics(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+async def metrics(context: Context, _request: web.BaseRequest, _rest: str, _seen: RequestRecord) -> web.StreamResponse:
     body = together(exposition(context), context.shared, context.metrics.worker).encode()
     return reply(200, body, "text/plain; version=0.0.4; charset=utf-8")
 
@@ -115,7 +115,7 @@ def exposition(context: Context) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-async def reload(context: Context, _request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+async def reload(context: Context, _request: web.BaseRequest, _rest: str, _seen: RequestRecord) -> web.StreamResponse:
     assert context.reload is not None
     try:
         words = await context.reload()
@@ -124,7 +124,7 @@ async def reload(context: Context, _request: web.BaseRequest, _rest: str, _seen:
     return json_reply({"reloaded": words})
 
 
-async def monitor(context: Context, request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+async def monitor(context: Context, request: web.BaseRequest, _rest: str, _seen: RequestRecord) -> web.StreamResponse:
     if not context.settings.monitor:
         return error_reply(501, "monitoring is not enabled", hint="serve --monitor")
     if context.monitor.watchers >= MAX_WATCHERS:
@@ -143,17 +143,17 @@ async def monitor(context: Context, request: web.BaseRequest, _rest: str, _seen:
     return response
 
 
-async def openapi(context: Context, request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
-    known = [archive.id for archive in context.aggregator.world.archives]
+async def openapi(context: Context, request: web.BaseRequest, _rest: str, _seen: RequestRecord) -> web.StreamResponse:
+    known = [archive.id for archive in context.aggregator.archive_set.archives]
     return reply(
         200, json.dumps(description(context.base(request), known), indent=2).encode() + b"\n", "application/json"
     )
 
 
-async def about(context: Context, request: web.BaseRequest, _rest: str, _seen: Seen) -> web.StreamResponse:
+async def about(context: Context, request: web.BaseRequest, _rest: str, _seen: RequestRecord) -> web.StreamResponse:
     base = context.base(request)
-    world = context.aggregator.world
-    names = [f"{n}. {a.name} ({a.id})" for n, a in enumerate((a for a in world.archives if not a.ignore), 1)]
+    archive_set = context.aggregator.archive_set
+    names = [f"{n}. {a.name} ({a.id})" for n, a in enumerate((a for a in archive_set.archives if not a.ignore), 1)]
     lines = [
         f"Recollect {__version__}, a Memento aggregator that asks only the archives that can answer",
         "",

@@ -17,7 +17,7 @@ from recollect import __version__
 from recollect.aggregator.explain import reason_words
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.aggregator.routing import Decision
-from recollect.aggregator.service import Aggregator, Answer, Lookup
+from recollect.aggregator.service import Aggregator, LookupRequest, LookupResult
 from recollect.archives.registry import Archive
 from recollect.errors import RecollectError
 from recollect.formats.timemap import MEDIA_TYPES, Mementos, Place
@@ -61,12 +61,14 @@ def onward_page(address: str, root: str = "") -> str:
     return _head("Going to the capture", root, extra=go) + f'<p><a href="{place}">To the capture</a></p>' + _foot(root)
 
 
-async def captures_page(aggregator: Aggregator, lookup: Lookup, place: Place, desk: str = "") -> AsyncIterator[str]:
+async def captures_page(
+    aggregator: Aggregator, lookup: LookupRequest, place: Place, desk: str = ""
+) -> AsyncIterator[str]:
     """The page of one resource, in pieces: the form, the archives as they answer, then everything.
 
     `desk` is the address of a recovery desk, if there is one.
     """
-    names = {archive.id: archive.name for archive in aggregator.world.archives}
+    names = {archive.id: archive.name for archive in aggregator.archive_set.archives}
     arrived: asyncio.Queue[Outcome] = asyncio.Queue()
     root = escape(urlsplit(place.base).path)
     yield _head(f"Captures of {lookup.uri_r}", root, _form(lookup.uri_r, root))
@@ -99,7 +101,7 @@ def _answered(outcome: Outcome, names: dict[str, str]) -> str:
     return f"<b>{escape(names.get(outcome.archive, outcome.archive))}</b> {escape(said)}"
 
 
-def _result(answer: Answer, place: Place, names: dict[str, str], desk: str) -> Iterator[str]:
+def _result(answer: LookupResult, place: Place, names: dict[str, str], desk: str) -> Iterator[str]:
     mementos = answer.mementos
     yield '<main class="result">'
     yield _summary(answer, place)
@@ -118,7 +120,7 @@ def _result(answer: Answer, place: Place, names: dict[str, str], desk: str) -> I
     yield "</main>"
 
 
-def _summary(answer: Answer, place: Place) -> str:
+def _summary(answer: LookupResult, place: Place) -> str:
     mementos = answer.mementos
     shown = f'<b class="uri">{escape(answer.uri_r)}</b>'
     if not mementos.rows:
@@ -155,7 +157,7 @@ def _go_to(uri_r: str, mementos: Mementos, root: str) -> str:
     )
 
 
-def _archives(answer: Answer, names: dict[str, str]) -> str:
+def _archives(answer: LookupResult, names: dict[str, str]) -> str:
     """Who was asked, skipped and failed, and why: a routing decision is never silent."""
     outcomes = {outcome.archive: outcome for outcome in answer.outcomes}
     rows = []

@@ -11,10 +11,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from aiohttp import web
 
-from recollect.aggregator.service import Lookup
+from recollect.aggregator.service import LookupRequest
 from recollect.errors import RecollectError
 from recollect.formats.timemap import Place
-from recollect.web.app import Context, Seen, via
+from recollect.web.app import Context, RequestRecord, via
 from recollect.web.look import ASSET_TYPES, HEADERS, asset
 from recollect.web.pages import captures_page, home_page, onward_page, problem_page
 from recollect.web.published import LINK
@@ -24,13 +24,13 @@ from recollect.web.target import clean_uri
 _DATE = re.compile(r"\d{4}(?:-?\d\d){0,2}")
 
 
-async def page(context: Context, request: web.BaseRequest, rest: str, seen: Seen) -> web.StreamResponse:
+async def page(context: Context, request: web.BaseRequest, rest: str, seen: RequestRecord) -> web.StreamResponse:
     base = context.base(request)
     root = urlsplit(base).path
     options = dict(parse_qsl(rest.removeprefix("?"), errors="surrogateescape"))
     typed = options.get("uri") or options.get("url") or ""
     if not typed.strip():
-        home = _page(200, home_page(context.aggregator.world.archives, root))
+        home = _page(200, home_page(context.aggregator.archive_set.archives, root))
         if context.settings.publish:
             home.headers["Link"] = LINK
         return home
@@ -49,14 +49,14 @@ async def page(context: Context, request: web.BaseRequest, rest: str, seen: Seen
     response = web.StreamResponse(headers={"Server": SERVER, **HEADERS, "Cache-Control": "no-store"})
     await response.prepare(request)
     if request.method != "HEAD":
-        lookup = Lookup(uri_r, via=via(context, request))
+        lookup = LookupRequest(uri_r, via=via(context, request))
         async for piece in captures_page(context.aggregator, lookup, place, context.settings.desk):
             await response.write(piece.encode("utf-8", "replace"))
     await response.write_eof()
     return response
 
 
-async def assets(_context: Context, _request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
+async def assets(_context: Context, _request: web.BaseRequest, rest: str, _seen: RequestRecord) -> web.StreamResponse:
     name = rest.partition("?")[0]
     if name not in ASSET_TYPES:
         return error_reply(404, "no such file")

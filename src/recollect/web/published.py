@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 from recollect.formats.ukvs.header import MEDIA_TYPE
-from recollect.web.app import Context, Seen
+from recollect.web.app import Context, RequestRecord
 from recollect.web.replies import COMMON, OPERATOR, error_reply, without_cors
 
 LINK = f'</.well-known/mementomap>; rel="mementomap"; type="{MEDIA_TYPE}"'
@@ -25,12 +25,12 @@ _PUBLIC = re.compile(
 _TYPES = {".json": "application/json", ".txt": "text/plain; charset=utf-8", ".gz": "application/gzip"}
 
 
-async def well_known(context: Context, request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
+async def well_known(context: Context, request: web.BaseRequest, rest: str, _seen: RequestRecord) -> web.StreamResponse:
     """`/.well-known/mementomap`."""
     return _file(context, request, f".well-known/{rest}")
 
 
-async def folder(context: Context, request: web.BaseRequest, rest: str, _seen: Seen) -> web.StreamResponse:
+async def folder(context: Context, request: web.BaseRequest, rest: str, _seen: RequestRecord) -> web.StreamResponse:
     """`/mementomap/…`: index, pages, the whole map."""
     return _file(context, request, f"mementomap/{rest}")
 

@@ -18,7 +18,7 @@ from datetime import datetime
 
 from aiohttp import web
 
-from recollect.aggregator.service import Answer
+from recollect.aggregator.service import LookupResult
 from recollect.archives.http1 import Headers
 from recollect.archives.registry import Archive
 from recollect.archives.replay import Wanted, address_of, open_capture, original_location
@@ -62,7 +62,7 @@ def raw_preferences(request: web.BaseRequest) -> list[str]:
 
 def raw_location(context: Context, memento: Memento, uri_r: str) -> str:
     """Where the archive serves this memento unchanged."""
-    return address_of(context.aggregator.world.by_id[memento.archive], _wanted(memento, uri_r))[0]
+    return address_of(context.aggregator.archive_set.by_id[memento.archive], _wanted(memento, uri_r))[0]
 
 
 def _wanted(memento: Memento, uri_r: str) -> Wanted:
@@ -70,12 +70,12 @@ def _wanted(memento: Memento, uri_r: str) -> Wanted:
 
 
 async def replay(
-    context: Context, request: web.BaseRequest, target: Target, answer: Answer, links: dict[str, str]
+    context: Context, request: web.BaseRequest, target: Target, answer: LookupResult, links: dict[str, str]
 ) -> web.StreamResponse:
     assert target.at is not None
     failures: list[str] = []
     for memento in _by_distance(answer, target.at):
-        archive = context.aggregator.world.by_id[memento.archive]
+        archive = context.aggregator.archive_set.by_id[memento.archive]
         response = web.StreamResponse()
         try:
             await _pass_on(context, request, target, answer, memento, archive, response)
@@ -94,7 +94,7 @@ async def replay(
     return error_reply(502, "no archive could replay it", hint=hint, uri_r=target.uri_r, answer=answer, headers=links)
 
 
-def _by_distance(answer: Answer, at: datetime) -> Iterator[Memento]:
+def _by_distance(answer: LookupResult, at: datetime) -> Iterator[Memento]:
     """The closest memento, then others by distance; at most a few, and each archive once."""
     choice = answer.negotiated(at)
     assert choice is not None
@@ -111,7 +111,7 @@ async def _pass_on(
     context: Context,
     request: web.BaseRequest,
     target: Target,
-    answer: Answer,
+    answer: LookupResult,
     memento: Memento,
     archive: Archive,
     response: web.StreamResponse,
@@ -129,7 +129,7 @@ async def _write(
     context: Context,
     request: web.BaseRequest,
     target: Target,
-    answer: Answer,
+    answer: LookupResult,
     memento: Memento,
     archive: Archive,
     response: web.StreamResponse,
@@ -234,7 +234,7 @@ def _head(
     context: Context,
     request: web.BaseRequest,
     target: Target,
-    answer: Answer,
+    answer: LookupResult,
     memento: Memento,
     upstream: StreamedResponse,
     response: web.StreamResponse,

@@ -17,7 +17,7 @@ from recollect import __version__
 from recollect.aggregator.explain import outcomes_json, words
 from recollect.aggregator.outcomes import Outcome
 from recollect.aggregator.routing import Decision
-from recollect.aggregator.service import Answer
+from recollect.aggregator.service import LookupResult
 from recollect.errors import RecollectError
 from recollect.formats.timemap import safe_uri
 from recollect.web.target import TooLong
@@ -87,7 +87,7 @@ def error_reply(
     kind: str = "",
     hint: str = "",
     uri_r: str = "",
-    answer: Answer | None = None,
+    answer: LookupResult | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> web.Response:
     error: dict[str, Any] = {"status": status, "kind": kind or _KINDS.get(status, "error"), "message": message}
@@ -117,7 +117,7 @@ def redirect(location: str, headers: Mapping[str, str]) -> web.Response:
 # What an answer says about its archives
 
 
-def describe(answer: Answer) -> dict[str, str]:
+def describe(answer: LookupResult) -> dict[str, str]:
     """Headers: how each archive was decided on, what is missing, and where the answer came from."""
     fields = {"X-Recollect-Route": route_header(answer.decisions), "X-Recollect-Cache": answer.cache}
     if answer.age >= 1:
@@ -144,6 +144,6 @@ def _short(outcome: Outcome) -> str:
     return outcome.error or "incomplete"
 
 
-def archives_of(answer: Answer) -> list[dict[str, Any]]:
+def archives_of(answer: LookupResult) -> list[dict[str, Any]]:
     """Per archive: asked, skipped or failed, and why; for JSON."""
     return outcomes_json(answer.decisions, answer.outcomes)

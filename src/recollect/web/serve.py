@@ -22,7 +22,7 @@ from types import FrameType
 from recollect.aggregator.switches import Switches
 from recollect.config import Settings
 from recollect.errors import ResourceError
-from recollect.web.worker import Worker, load_world, open_learned
+from recollect.web.worker import Worker, load_archive_set, open_learned
 
 log = logging.getLogger("recollect.web")
 
@@ -33,7 +33,7 @@ _RunWorker = Callable[[int, Callable[[], None]], None]
 def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     """Serve until told to stop; returns the exit code. `on_ready` hears our address and the operator's token."""
     _allow_more_files()
-    world = load_world(settings)  # what cannot work must fail here, before the server accepts connections
+    archive_set = load_archive_set(settings)  # what cannot work must fail here, before the server accepts connections
     if settings.publish and not Path(settings.publish).is_dir():
         raise ResourceError("no folder of published maps", where=settings.publish, hint="recollect publish makes one")
     listener = bind(settings.host, settings.port)
@@ -42,14 +42,14 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     instance = secrets.token_hex(6)
     parent_id = os.getpid()
     address = address_of(listener)
-    learned = open_learned(settings, world)  # before any fork, so that all workers share it
+    learned = open_learned(settings, archive_set)  # before any fork, so that all workers share it
 
     switches = Switches()
 
     def worker(number: int, ready: Callable[[], None], shared: Path | None = None) -> None:
         serving = Worker(
             settings,
-            world,
+            archive_set,
             learned,
             token=token,
             instance=instance,

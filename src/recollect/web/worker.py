@@ -22,15 +22,15 @@ from pathlib import Path
 
 from aiohttp import web
 
+from recollect.aggregator.archiveset import ArchiveSet
 from recollect.aggregator.ask import Limits
 from recollect.aggregator.cache import Cache, Lifetimes
 from recollect.aggregator.learn import TARGET_RECALL, Learned
 from recollect.aggregator.learn import open_learned as load_learned
 from recollect.aggregator.maps import Maps, stamp_of
-from recollect.aggregator.service import Aggregator, Answer
+from recollect.aggregator.service import Aggregator, LookupResult
 from recollect.aggregator.stores import open_store
 from recollect.aggregator.switches import Switches
-from recollect.aggregator.world import World
 from recollect.archives.client import USER_AGENT, ArchiveClient
 from recollect.archives.registry import is_web_address, load_archives
 from recollect.config import Settings
@@ -51,13 +51,13 @@ _SAVE_SECONDS = 60.0
 _IDLE_SECONDS = 1.0
 
 
-def load_world(settings: Settings) -> World:
+def load_archive_set(settings: Settings) -> ArchiveSet:
     """The archives and their maps as the settings name them; problems with single maps are logged."""
     archives = load_archives(settings.archives)
     maps = Maps.open(settings.maps, archives)
     for problem in maps.problems:
         log.warning("map left out: %s", problem)
-    return World(archives, maps if maps.maps else None)
+    return ArchiveSet(archives, maps if maps.maps else None)
 
 
 class Worker:
@@ -66,7 +66,7 @@ class Worker:
     def __init__(
         self,
         settings: Settings,
-        world: World,
+        archive_set: ArchiveSet,
         learned: Learned | None,
         *,
         token: str,
@@ -77,7 +77,7 @@ class Worker:
         switches: Switches | None = None,
     ) -> None:
         self._settings = settings
-        self._world = world
+        self._archive_set = archive_set
         self._learned = learned
         self._token = token
         self._instance = instance
@@ -140,14 +140,14 @@ class Worker:
         metrics = Metrics(self._number)
         context: Context
 
-        def on_answer(answer: Answer) -> None:
+        def on_answer(answer: LookupResult) -> None:
             metrics.answer(answer)
             if context.monitor.watchers:
                 context.monitor.publish("lookup", {"uri": answer.uri_r, "archives": archives_of(answer)})
 
         aggregator = Aggregator(
             client,
-            self._world,
+            self._archive_set,
             deadline=settings.deadline,
             top_k=settings.top_k,
             target_recall=settings.target_recall,
@@ -276,15 +276,15 @@ class Worker:
             context.access.reopen()
         try:
             stamp = self._stamp()
-            world = await asyncio.to_thread(load_world, self._settings)
-            if self._learned is not None and not self._learned.use(_learned_ids(world)):
+            archive_set = await asyncio.to_thread(load_archive_set, self._settings)
+            if self._learned is not None and not self._learned.use(_learned_ids(archive_set)):
                 log.warning("more new archives than the learned model has room for: it starts again, in this process")
-                self._learned = context.aggregator.learner = open_learned(self._settings, world)
-            context.aggregator.world = self._world = world
+                self._learned = context.aggregator.learner = open_learned(self._settings, archive_set)
+            context.aggregator.archive_set = self._archive_set = archive_set
             self._stamps = stamp
         except OSError as error:
             raise RecollectError("cannot read", where=str(error.filename), why=error.strerror or str(error)) from error
-        words = f"{len(world.usual)} archives, {len(world.maps.maps) if world.maps else 0} maps"
+        words = f"{len(archive_set.usual)} archives, {len(archive_set.maps.maps) if archive_set.maps else 0} maps"
         log.info("reloaded: %s", words)
         return words
 
@@ -311,19 +311,19 @@ class Worker:
         settings = self._settings
         local = settings.archives and not is_web_address(settings.archives)
         listed = Path(settings.archives).stat() if local and settings.archives else None
-        maps = stamp_of(settings.maps, self._world.archives)
+        maps = stamp_of(settings.maps, self._archive_set.archives)
         return (listed.st_ino, listed.st_size, listed.st_mtime_ns) if listed else (), maps
 
 
-def open_learned(settings: Settings, world: World) -> Learned | None:
+def open_learned(settings: Settings, archive_set: ArchiveSet) -> Learned | None:
     """The learned model, shared by all processes that are forked after this."""
     if not settings.learn:
         return None
     target = TARGET_RECALL if settings.target_recall is None else settings.target_recall
-    model = Learned(_learned_ids(world), explore=settings.explore, target_recall=target)
+    model = Learned(_learned_ids(archive_set), explore=settings.explore, target_recall=target)
     if settings.state:
         load_learned(model, _learned_file(settings.state), log.warning)
-    for archive, probes in world.maps.probes() if world.maps is not None else ():
+    for archive, probes in archive_set.maps.probes() if archive_set.maps is not None else ():
         model.start_from(archive, probes)
     return model
 
@@ -332,8 +332,8 @@ def _learned_file(state: str) -> Path:
     return Path(state) / "learned"
 
 
-def _learned_ids(world: World) -> tuple[str, ...]:
-    return tuple(archive.id for archive in world.archives)
+def _learned_ids(archive_set: ArchiveSet) -> tuple[str, ...]:
+    return tuple(archive.id for archive in archive_set.archives)
 
 
 def _user_agent(settings: Settings) -> str:

@@ -14,9 +14,9 @@ from recollect.watch.states import (
     Live,
     Notice,
     ResourceState,
-    Seen,
     SiteState,
     SiteStatus,
+    VisitResult,
     after,
     held_by,
     next_visit,
@@ -31,7 +31,7 @@ def day(number: float) -> datetime:
     return T0 + timedelta(days=number)
 
 
-def life(*visits: tuple[float, Seen]) -> SiteStatus:
+def life(*visits: tuple[float, VisitResult]) -> SiteStatus:
     status = SiteStatus()
     for number, seen in visits:
         status = after(status, seen, day(number))
@@ -52,84 +52,96 @@ def test_an_archive_that_failed_is_not_one_that_holds_nothing() -> None:
 
 
 def test_short_outages_are_not_losses() -> None:
-    assert life((0, Seen.OWN), (1, Seen.FAILED), (1.1, Seen.FAILED), (2, Seen.OWN)).state is SiteState.FINE
-    suspect = life((0, Seen.OWN), *((number, Seen.FAILED) for number in (1, 2, 3, 4)))
+    assert (
+        life((0, VisitResult.OWN), (1, VisitResult.FAILED), (1.1, VisitResult.FAILED), (2, VisitResult.OWN)).state
+        is SiteState.FINE
+    )
+    suspect = life((0, VisitResult.OWN), *((number, VisitResult.FAILED) for number in (1, 2, 3, 4)))
     assert suspect.state is SiteState.SUSPECT
-    assert after(suspect, Seen.OWN, day(5)).state is SiteState.FINE
+    assert after(suspect, VisitResult.OWN, day(5)).state is SiteState.FINE
 
 
 def test_a_week_of_failures_is_a_loss_that_began_with_the_first() -> None:
-    lost = life((0, Seen.OWN), *((number, Seen.FAILED) for number in range(1, 9)))
+    lost = life((0, VisitResult.OWN), *((number, VisitResult.FAILED) for number in range(1, 9)))
     assert lost.state is SiteState.LOST
     assert lost.since == day(1)
     assert lost.last_own == day(0)
 
 
 def test_two_visits_a_week_apart_are_too_few_failures() -> None:
-    assert life((0, Seen.OWN), (1, Seen.FAILED), (9, Seen.FAILED)).state is SiteState.SUSPECT
+    assert life((0, VisitResult.OWN), (1, VisitResult.FAILED), (9, VisitResult.FAILED)).state is SiteState.SUSPECT
 
 
 def test_a_name_that_does_not_resolve_is_lost_after_three_days() -> None:
-    assert life((0, Seen.OWN), *((number, Seen.NO_NAME) for number in (1, 2, 3, 4))).state is SiteState.LOST
-    mixed = life((0, Seen.OWN), (1, Seen.FAILED), *((number, Seen.NO_NAME) for number in (2, 3, 4)))
+    assert (
+        life((0, VisitResult.OWN), *((number, VisitResult.NO_NAME) for number in (1, 2, 3, 4))).state is SiteState.LOST
+    )
+    mixed = life(
+        (0, VisitResult.OWN), (1, VisitResult.FAILED), *((number, VisitResult.NO_NAME) for number in (2, 3, 4))
+    )
     assert mixed.state is SiteState.SUSPECT
 
 
 @pytest.mark.parametrize("seen", sorted(SILENT))
-@pytest.mark.parametrize("before", [(), ((0, Seen.OWN),), ((0, Seen.OWN), (1, Seen.FAILED))])
-def test_a_visit_that_says_nothing_changes_nothing(seen: Seen, before: tuple[tuple[float, Seen], ...]) -> None:
+@pytest.mark.parametrize("before", [(), ((0, VisitResult.OWN),), ((0, VisitResult.OWN), (1, VisitResult.FAILED))])
+def test_a_visit_that_says_nothing_changes_nothing(
+    seen: VisitResult, before: tuple[tuple[float, VisitResult], ...]
+) -> None:
     status = life(*before)
     for number in range(2, 30):
         assert after(status, seen, day(number)) == status
 
 
 def test_foreign_content_is_a_takeover_when_confirmed_and_seen_twice_three_days_apart() -> None:
-    assert life((0, Seen.OWN), (1, Seen.FOREIGN_CONFIRMED)).state is SiteState.SUSPECT
-    assert life((0, Seen.OWN), (1, Seen.FOREIGN), (9, Seen.FOREIGN)).state is SiteState.SUSPECT
-    taken = life((0, Seen.OWN), (1, Seen.FOREIGN), (4, Seen.FOREIGN_CONFIRMED))
+    assert life((0, VisitResult.OWN), (1, VisitResult.FOREIGN_CONFIRMED)).state is SiteState.SUSPECT
+    assert life((0, VisitResult.OWN), (1, VisitResult.FOREIGN), (9, VisitResult.FOREIGN)).state is SiteState.SUSPECT
+    taken = life((0, VisitResult.OWN), (1, VisitResult.FOREIGN), (4, VisitResult.FOREIGN_CONFIRMED))
     assert taken.state is SiteState.TAKEN_OVER
     assert taken.since == day(1)
-    assert life((0, Seen.OWN), (1, Seen.FOREIGN_CONFIRMED), (2, Seen.OWN), (5, Seen.FOREIGN_CONFIRMED)).state is (
-        SiteState.SUSPECT
-    )
+    assert life(
+        (0, VisitResult.OWN),
+        (1, VisitResult.FOREIGN_CONFIRMED),
+        (2, VisitResult.OWN),
+        (5, VisitResult.FOREIGN_CONFIRMED),
+    ).state is (SiteState.SUSPECT)
 
 
 def test_failures_between_do_not_refute_foreign_content() -> None:
-    flapping = [(float(day), Seen.FOREIGN_CONFIRMED if day % 2 else Seen.FAILED) for day in range(1, 6)]
-    assert life((0, Seen.OWN), *flapping).state is SiteState.TAKEN_OVER
+    flapping = [(float(day), VisitResult.FOREIGN_CONFIRMED if day % 2 else VisitResult.FAILED) for day in range(1, 6)]
+    assert life((0, VisitResult.OWN), *flapping).state is SiteState.TAKEN_OVER
 
 
 def test_failures_months_apart_are_not_one_outage() -> None:
-    run = ((0, Seen.OWN), (1, Seen.FAILED), (1.1, Seen.FAILED), (1.4, Seen.FAILED))
-    assert life(*run, (400, Seen.FAILED)).state is SiteState.FINE, "the clock jumped, or the watch did not run"
-    assert life(*run, *((400 + n, Seen.FAILED) for n in range(8))).state is SiteState.LOST
-    assert life((0, Seen.OWN), *((30 * n, Seen.FAILED) for n in range(1, 5))).state is SiteState.LOST
+    run = ((0, VisitResult.OWN), (1, VisitResult.FAILED), (1.1, VisitResult.FAILED), (1.4, VisitResult.FAILED))
+    assert life(*run, (400, VisitResult.FAILED)).state is SiteState.FINE, "the clock jumped, or the watch did not run"
+    assert life(*run, *((400 + n, VisitResult.FAILED) for n in range(8))).state is SiteState.LOST
+    assert life((0, VisitResult.OWN), *((30 * n, VisitResult.FAILED) for n in range(1, 5))).state is SiteState.LOST
 
 
 def test_a_lost_name_that_comes_back_with_foreign_content_is_taken_over() -> None:
-    lost = ((0, Seen.OWN), *((number, Seen.FAILED) for number in range(1, 9)))
-    assert life(*lost, (20, Seen.FOREIGN), (24, Seen.FOREIGN_CONFIRMED)).state is SiteState.TAKEN_OVER
+    lost = ((0, VisitResult.OWN), *((number, VisitResult.FAILED) for number in range(1, 9)))
+    assert life(*lost, (20, VisitResult.FOREIGN), (24, VisitResult.FOREIGN_CONFIRMED)).state is SiteState.TAKEN_OVER
 
 
 @pytest.mark.parametrize("gone", sorted(GONE))
 def test_a_site_that_is_gone_comes_back_and_is_fine_after_a_week(gone: SiteState) -> None:
-    back = after(SiteStatus(gone, day(0), last_own=day(0)), Seen.OWN, day(30))
+    back = after(SiteStatus(gone, day(0), last_own=day(0)), VisitResult.OWN, day(30))
     assert (back.state, back.since) == (SiteState.BACK, day(30))
-    assert after(back, Seen.OWN, day(31)).state is SiteState.BACK
-    assert after(back, Seen.OWN, day(37)).state is SiteState.FINE
+    assert after(back, VisitResult.OWN, day(31)).state is SiteState.BACK
+    assert after(back, VisitResult.OWN, day(37)).state is SiteState.FINE
 
 
 def test_a_permanent_redirect_to_another_host_is_a_move() -> None:
-    assert life((0, Seen.OWN), (1, Seen.MOVED)).state is SiteState.MOVED
+    assert life((0, VisitResult.OWN), (1, VisitResult.MOVED)).state is SiteState.MOVED
 
 
 def test_a_visit_from_before_what_is_known_changes_nothing() -> None:
-    status = life((10, Seen.OWN))
-    assert after(status, Seen.FAILED, day(9)) == status
+    status = life((10, VisitResult.OWN))
+    assert after(status, VisitResult.FAILED, day(9)) == status
 
 
-@pytest.mark.parametrize(("state", "seen"), list(product(SiteState, Seen)))
-def test_every_state_has_an_answer_to_every_visit(state: SiteState, seen: Seen) -> None:
+@pytest.mark.parametrize(("state", "seen"), list(product(SiteState, VisitResult)))
+def test_every_state_has_an_answer_to_every_visit(state: SiteState, seen: VisitResult) -> None:
     status = SiteStatus(state, day(0) if state is not SiteState.NEW else None)
     later = after(status, seen, day(1))
     if seen in SILENT:
@@ -140,7 +152,11 @@ def test_every_state_has_an_answer_to_every_visit(state: SiteState, seen: Seen) 
 
 
 def test_each_change_is_noticed_once_and_a_suspicion_alarms_no_one() -> None:
-    visits = [(0.0, Seen.OWN), *((float(number), Seen.FAILED) for number in range(1, 12)), (13.0, Seen.OWN)]
+    visits = [
+        (0.0, VisitResult.OWN),
+        *((float(number), VisitResult.FAILED) for number in range(1, 12)),
+        (13.0, VisitResult.OWN),
+    ]
     notices = []
     status = SiteStatus()
     for number, seen in visits:
@@ -154,7 +170,7 @@ def test_failures_are_looked_at_again_soon_and_then_daily() -> None:
     status = SiteStatus()
     waits = []
     for number in range(5):
-        status = after(status, Seen.FAILED, day(number))
+        status = after(status, VisitResult.FAILED, day(number))
         waits.append((next_visit(status, day(number)) - day(number)) / timedelta(hours=1))
     assert waits == [1, 6, 24, 24, 24]
-    assert next_visit(life((0, Seen.OWN)), day(0)) == day(1)
+    assert next_visit(life((0, VisitResult.OWN)), day(0)) == day(1)

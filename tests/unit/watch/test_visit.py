@@ -7,7 +7,7 @@ import pytest
 from recollect.archives.live import Failure, Hop, LiveAnswer
 from recollect.recovery.links import read_document
 from recollect.watch.identity import Portrait, page_of
-from recollect.watch.states import Seen
+from recollect.watch.states import VisitResult
 from recollect.watch.visit import Confirmation, judge_visit
 
 URI = "http://club.example/"
@@ -52,11 +52,11 @@ def portrait() -> Portrait:
 
 
 def test_the_sites_own_page_is_its_own(portrait: Portrait) -> None:
-    assert judge_visit(answer(), portrait).seen is Seen.OWN
+    assert judge_visit(answer(), portrait).seen is VisitResult.OWN
 
 
 def test_without_a_past_a_page_is_taken_for_the_sites_own() -> None:
-    assert judge_visit(answer(), Portrait()).seen is Seen.OWN
+    assert judge_visit(answer(), Portrait()).seen is VisitResult.OWN
 
 
 def test_a_redesign_is_not_a_takeover(portrait: Portrait) -> None:
@@ -67,114 +67,118 @@ def test_a_redesign_is_not_a_takeover(portrait: Portrait) -> None:
         "/races",
         "/shop",
     )
-    assert judge_visit(answer(new), portrait).seen is Seen.OWN
+    assert judge_visit(answer(new), portrait).seen is VisitResult.OWN
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 451])
 def test_refusals_say_nothing(portrait: Portrait, status: int) -> None:
-    assert judge_visit(answer(b"no", status), portrait).seen is Seen.BLOCKED
+    assert judge_visit(answer(b"no", status), portrait).seen is VisitResult.BLOCKED
 
 
 def test_a_wall_against_robots_says_nothing(portrait: Portrait) -> None:
     wall = html("Just a moment...", "Checking your browser before accessing the site. DDoS protection by Someone.")
-    assert judge_visit(answer(wall), portrait).seen is Seen.BLOCKED
+    assert judge_visit(answer(wall), portrait).seen is VisitResult.BLOCKED
 
 
 @pytest.mark.parametrize("status", [403, 405, 406, 429, 503])
 def test_a_wall_against_robots_says_nothing_whatever_its_status(portrait: Portrait, status: int) -> None:
     wall = html("Just a moment...", "Checking your browser before accessing the site. DDoS protection by Someone.")
-    assert judge_visit(answer(wall, status), portrait).seen is Seen.BLOCKED
+    assert judge_visit(answer(wall, status), portrait).seen is VisitResult.BLOCKED
 
 
 @pytest.mark.parametrize("status", [502, 504, 521, 522, 530])
 def test_a_proxy_whose_server_is_gone_is_a_failure_in_whatever_dress(portrait: Portrait, status: int) -> None:
     page = html("club.example | Connection timed out", "Error 522. Performance & security by Cloudflare")
-    assert judge_visit(answer(page, status), portrait).seen is Seen.FAILED
+    assert judge_visit(answer(page, status), portrait).seen is VisitResult.FAILED
 
 
 def test_a_page_without_links_title_and_text_is_not_the_sites_own(portrait: Portrait) -> None:
     for body in (b"", b"<html></html>", html("", "Coming soon"), html("Index of /", "")):
-        assert judge_visit(answer(body), portrait).seen is Seen.FOREIGN, body
+        assert judge_visit(answer(body), portrait).seen is VisitResult.FOREIGN, body
         gone = [LiveAnswer(f"{URI}races", f"{URI}races", 404)]
-        assert judge_visit(answer(body), portrait, old=gone).seen is Seen.FOREIGN_CONFIRMED
-        assert judge_visit(answer(body), Portrait()).seen is Seen.OWN, "unless nothing is known"
+        assert judge_visit(answer(body), portrait, old=gone).seen is VisitResult.FOREIGN_CONFIRMED
+        assert judge_visit(answer(body), Portrait()).seen is VisitResult.OWN, "unless nothing is known"
     file = LiveAnswer(URI, URI, 200, {"content-type": "application/octet-stream"}, bytes(100))
-    assert judge_visit(file, portrait).seen is Seen.FOREIGN
-    assert judge_visit(answer(html("River Rowing Club", "")), portrait).seen is Seen.OWN
+    assert judge_visit(file, portrait).seen is VisitResult.FOREIGN
+    assert judge_visit(answer(html("River Rowing Club", "")), portrait).seen is VisitResult.OWN
 
 
 @pytest.mark.parametrize("status", [404, 410, 500, 503])
 def test_errors_of_the_front_page_are_failures(portrait: Portrait, status: int) -> None:
-    assert judge_visit(answer(b"", status), portrait).seen is Seen.FAILED
+    assert judge_visit(answer(b"", status), portrait).seen is VisitResult.FAILED
 
 
 @pytest.mark.parametrize(
     ("failure", "seen"),
     [
-        (Failure.NO_NAME, Seen.NO_NAME),
-        (Failure.TIMEOUT, Seen.FAILED),
-        (Failure.UNREACHABLE, Seen.FAILED),
-        (Failure.TLS, Seen.FAILED),
-        (Failure.REFUSED, Seen.BLOCKED),
+        (Failure.NO_NAME, VisitResult.NO_NAME),
+        (Failure.TIMEOUT, VisitResult.FAILED),
+        (Failure.UNREACHABLE, VisitResult.FAILED),
+        (Failure.TLS, VisitResult.FAILED),
+        (Failure.REFUSED, VisitResult.BLOCKED),
     ],
 )
-def test_failures_are_told_apart(portrait: Portrait, failure: Failure, seen: Seen) -> None:
+def test_failures_are_told_apart(portrait: Portrait, failure: Failure, seen: VisitResult) -> None:
     assert judge_visit(LiveAnswer(URI, URI, failure=failure), portrait).seen is seen
 
 
 def test_when_our_own_network_fails_nothing_is_said(portrait: Portrait) -> None:
-    assert judge_visit(LiveAnswer(URI, URI, failure=Failure.TIMEOUT), portrait, offline=True).seen is Seen.OFFLINE
+    assert (
+        judge_visit(LiveAnswer(URI, URI, failure=Failure.TIMEOUT), portrait, offline=True).seen is VisitResult.OFFLINE
+    )
 
 
 def test_a_page_that_says_not_found_is_a_failure(portrait: Portrait) -> None:
-    assert judge_visit(answer(html("404 Not Found", "The page could not be found.")), portrait).seen is Seen.FAILED
+    assert (
+        judge_visit(answer(html("404 Not Found", "The page could not be found.")), portrait).seen is VisitResult.FAILED
+    )
 
 
 def test_a_permanent_redirect_to_another_host_is_a_move_and_a_temporary_one_is_not(portrait: Portrait) -> None:
     there = "http://newclub.example/"
     moved = judge_visit(answer(url=there, hops=(Hop(301, URI),)), portrait)
-    assert (moved.seen, moved.moved_to) == (Seen.MOVED, there)
-    assert judge_visit(answer(url=there, hops=(Hop(302, URI),)), portrait).seen is Seen.OWN
-    assert judge_visit(answer(url="http://www.club.example/", hops=(Hop(301, URI),)), portrait).seen is Seen.OWN
+    assert (moved.seen, moved.moved_to) == (VisitResult.MOVED, there)
+    assert judge_visit(answer(url=there, hops=(Hop(302, URI),)), portrait).seen is VisitResult.OWN
+    assert judge_visit(answer(url="http://www.club.example/", hops=(Hop(301, URI),)), portrait).seen is VisitResult.OWN
 
 
 def test_a_permanent_redirect_is_a_move_however_the_new_host_answers(portrait: Portrait) -> None:
     there, hops = "http://newclub.example/", (Hop(301, URI),)
-    assert judge_visit(answer(b"", 404, url=there, hops=hops), portrait).seen is Seen.MOVED
+    assert judge_visit(answer(b"", 404, url=there, hops=hops), portrait).seen is VisitResult.MOVED
     gone = LiveAnswer(URI, there, hops=hops, failure=Failure.NO_NAME)
-    assert judge_visit(gone, portrait).seen is Seen.MOVED
+    assert judge_visit(gone, portrait).seen is VisitResult.MOVED
     refused = LiveAnswer(URI, "http://10.0.0.1/", hops=hops, failure=Failure.REFUSED)
-    assert judge_visit(refused, portrait).seen is Seen.BLOCKED
+    assert judge_visit(refused, portrait).seen is VisitResult.BLOCKED
 
 
 def test_a_permanent_redirect_to_a_domain_seller_is_no_move(portrait: Portrait) -> None:
     page = html("club.example is for sale", "This domain is for sale. Buy this domain.")
     seen = judge_visit(answer(page, url="http://seller.example/?d=club", hops=(Hop(301, URI),)), portrait)
-    assert (seen.seen, seen.confirmations) == (Seen.FOREIGN_CONFIRMED, (Confirmation.JUDGE,))
+    assert (seen.seen, seen.confirmations) == (VisitResult.FOREIGN_CONFIRMED, (Confirmation.JUDGE,))
 
 
 def test_another_sites_content_is_foreign_and_confirmed_by_old_addresses_that_are_gone(portrait: Portrait) -> None:
-    assert judge_visit(answer(SHOP), portrait).seen is Seen.FOREIGN
+    assert judge_visit(answer(SHOP), portrait).seen is VisitResult.FOREIGN
     gone = [LiveAnswer(f"{URI}races", f"{URI}races", 404)]
     seen = judge_visit(answer(SHOP), portrait, old=gone)
-    assert (seen.seen, seen.confirmations) == (Seen.FOREIGN_CONFIRMED, (Confirmation.OLD_ADDRESSES_GONE,))
+    assert (seen.seen, seen.confirmations) == (VisitResult.FOREIGN_CONFIRMED, (Confirmation.OLD_ADDRESSES_GONE,))
     still = [LiveAnswer(f"{URI}races", f"{URI}races", 200, body=PAST[1])]
-    assert judge_visit(answer(SHOP), portrait, old=still).seen is Seen.FOREIGN
+    assert judge_visit(answer(SHOP), portrait, old=still).seen is VisitResult.FOREIGN
 
 
 def test_a_catch_all_page_for_old_addresses_counts_as_gone(portrait: Portrait) -> None:
     front = answer(SHOP)
-    assert judge_visit(front, portrait, old=[front], impossible=front).seen is Seen.FOREIGN_CONFIRMED
+    assert judge_visit(front, portrait, old=[front], impossible=front).seen is VisitResult.FOREIGN_CONFIRMED
 
 
 def test_a_parked_or_hijacked_page_is_confirmed_by_the_judge(portrait: Portrait) -> None:
     parked = html("club.example", "This domain is for sale. Buy this domain.")
     for body in (parked, CASINO):
         seen = judge_visit(answer(body), portrait)
-        assert (seen.seen, seen.confirmations) == (Seen.FOREIGN_CONFIRMED, (Confirmation.JUDGE,))
+        assert (seen.seen, seen.confirmations) == (VisitResult.FOREIGN_CONFIRMED, (Confirmation.JUDGE,))
 
 
 def test_a_change_of_registration_confirms(portrait: Portrait) -> None:
     seen = judge_visit(answer(SHOP), portrait, changes=[Confirmation.REGISTRATION])
-    assert seen.seen is Seen.FOREIGN_CONFIRMED
-    assert judge_visit(answer(), portrait, changes=[Confirmation.REGISTRATION]).seen is Seen.OWN
+    assert seen.seen is VisitResult.FOREIGN_CONFIRMED
+    assert judge_visit(answer(), portrait, changes=[Confirmation.REGISTRATION]).seen is VisitResult.OWN

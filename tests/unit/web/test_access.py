@@ -10,11 +10,11 @@ import pytest
 
 from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
 from recollect.aggregator.routing import Decision, Source
-from recollect.aggregator.service import Answer
+from recollect.aggregator.service import LookupResult
 from recollect.formats.timemap import TimeMap
 from recollect.web.access import AccessLog
 
-ANSWER = Answer(
+ANSWER = LookupResult(
     "http://a.example/",
     (
         Decision("one", True, Source.NOTHING),

@@ -33,7 +33,7 @@ from recollect.profiles.compaction.branches import Branches, branches_of
 from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.demand import Demand, asked_in, demand_over
 from recollect.profiles.compaction.forecast import Fit, Forecaster, Smoothing
-from recollect.profiles.compaction.optimum import FREE, Costs, Optimiser, Solution, Stakes
+from recollect.profiles.compaction.optimum import FREE, Costs, ExpectedLookups, Optimiser, Solution
 from recollect.profiles.compaction.prior import shares_of, spread
 from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
 from recollect.profiles.maps.samplescope import refuse_sample
@@ -115,15 +115,15 @@ class Case:
         demand = demand_over(branches, asked_in(lookups, policy))
         return cls(demand.branches, demand)
 
-    def stakes(self, smoothing: Smoothing) -> Stakes:
+    def expected(self, smoothing: Smoothing) -> ExpectedLookups:
         """What can be lost at each branch."""
         if self.demand is not None:
             self._forecaster = self._forecaster or Forecaster(self.demand, self.demand.tally())
-            return self._forecaster.stakes(smoothing)
+            return self._forecaster.expected(smoothing)
         leave, own = spread(self.branches, shares_of(self.branches, smoothing.temper))
         # Below a wildcard of the input it is unknown what is absent, so no answer there is certainly wrong.
         leave[self.branches.is_open] = 0.0
-        return Stakes(self.up, self.branches.is_open, leave, own)
+        return ExpectedLookups(self.up, self.branches.is_open, leave, own)
 
     def costs(self, unit: str) -> Costs:
         """Of every line: 1 (`keys`), its bytes (`bytes`), or those it does not share with its parent (`novel`),
@@ -235,8 +235,8 @@ def choose(case: Case, budget: Budget, unit: str, limit: int, known: Fit | None 
     """The best decisions within the budget; `known` is a fit to take instead of a new one."""
     costs = case.costs(unit)
     accuracy = budget.min_accuracy
-    stakes = case.stakes(Smoothing())
-    optimiser = Optimiser(stakes, costs, case.may_roll(1 if budget.rollup_tlds else 2))
+    expected = case.expected(Smoothing())
+    optimiser = Optimiser(expected, costs, case.may_roll(1 if budget.rollup_tlds else 2))
     rolled_up = ""
     if accuracy is not None:
         # How large it gets is known only in the end, so the smoothing is fitted at the size of a first attempt.
@@ -249,13 +249,13 @@ def choose(case: Case, budget: Budget, unit: str, limit: int, known: Fit | None 
         by_log = fit.tlds and not rolled_up
         rolled_up = "tlds" if by_log else rolled_up
         may_roll = case.may_roll(1) if by_log else optimiser.may_roll
-        optimiser = Optimiser(case.stakes(fit.smoothing), costs, may_roll, optimiser)
+        optimiser = Optimiser(case.expected(fit.smoothing), costs, may_roll, optimiser)
     if accuracy is not None:
         return Choice(_reaching(case, optimiser, accuracy, fit.factor), fit, rolled_up)
     solutions = [optimiser.within(limit)]
     if fit.tlds or budget.rollup_tlds:
         # A wildcard over a top-level domain is a large step, and beside it a budget may be met better without any.
-        solutions.append(Optimiser(optimiser.stakes, costs, case.may_roll(2), optimiser).within(limit))
+        solutions.append(Optimiser(optimiser.expected, costs, case.may_roll(2), optimiser).within(limit))
     return Choice(min(filter(None, solutions), key=lambda one: one.loss), fit, rolled_up)
 
 
@@ -265,12 +265,12 @@ def _fitted(case: Case, optimiser: Optimiser, limit: int, *, free: bool) -> Fit:
     assert case.demand is not None
     tests = forecast.CrossValidation(case.demand)
 
-    def solver(may_roll: NDArray[np.bool_]) -> Callable[[Stakes], Solution]:
+    def solver(may_roll: NDArray[np.bool_]) -> Callable[[ExpectedLookups], Solution]:
         price = 0.0
 
-        def solve(stakes: Stakes) -> Solution:
+        def solve(expected: ExpectedLookups) -> Solution:
             nonlocal price
-            found = Optimiser(stakes, optimiser.costs, may_roll, optimiser).within(limit, near=price, spend=False)
+            found = Optimiser(expected, optimiser.costs, may_roll, optimiser).within(limit, near=price, spend=False)
             assert found is not None
             price = found.price
             return found
@@ -289,7 +289,7 @@ def _room_to_roll(case: Case, optimiser: Optimiser, limit: int) -> tuple[str, Op
     needed = 0
     for top, name in ((2, ""), (1, "tlds"), (0, "root")):
         if top < 2:
-            optimiser = Optimiser(optimiser.stakes, optimiser.costs, case.may_roll(top), optimiser)
+            optimiser = Optimiser(optimiser.expected, optimiser.costs, case.may_roll(top), optimiser)
         needed = optimiser.cheapest.cost
         if needed <= limit:
             return name, optimiser

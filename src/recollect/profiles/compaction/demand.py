@@ -93,7 +93,7 @@ def asked_in(entries: Iterable[LogEntry], policy: str = "HxPx") -> Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class LookupCounts:
     """Lookups by where they end: per branch those that pass it and those that stop there, per leaf, per absence; and
     those that were looked up in a second spelling (`Also`)."""
 
@@ -134,7 +134,7 @@ class Demand:
         """The key that covers an absence."""
         return self.log.wildcard(int(self.absence_node[absence]))
 
-    def tally(self, halves: tuple[int, ...] = (0, 1)) -> Tally:
+    def tally(self, halves: tuple[int, ...] = (0, 1)) -> LookupCounts:
         """The lookups of these halves of the log."""
         stop = np.zeros(len(self.log), np.int64)
         np.add.at(stop, self.log.node_of, self.counts[list(halves)].sum(axis=0))
@@ -145,7 +145,7 @@ class Demand:
         by_branch[0, self.branch[nodes]] = passing[nodes]
         by_branch[1, self.branch[nodes]] = stop[nodes]
         also = self.also.counts[list(halves)].sum(axis=0)
-        return Tally(by_branch[0], by_branch[1], passing[self.leaf_node], passing[self.absence_node], also)
+        return LookupCounts(by_branch[0], by_branch[1], passing[self.leaf_node], passing[self.absence_node], also)
 
 
 def demand_over(branches: Branches, asked: Asked) -> Demand:

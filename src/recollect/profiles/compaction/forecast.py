@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from recollect.kernels.branches import ABSENT, GROWN, HELD, OPEN
 from recollect.kernels.budget import PUT_ZERO, pass_on
 from recollect.profiles.compaction.branches import Branches
-from recollect.profiles.compaction.demand import Demand, Tally
-from recollect.profiles.compaction.optimum import Costs, Solution, Stakes
+from recollect.profiles.compaction.demand import Demand, LookupCounts
+from recollect.profiles.compaction.optimum import Costs, ExpectedLookups, Solution
 from recollect.profiles.compaction.prior import Shares, shares_of, spread
 
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
 class Forecaster:
     """Forecasts from one tally. What does not depend on the smoothing is computed once."""
 
-    def __init__(self, demand: Demand, tally: Tally) -> None:
+    def __init__(self, demand: Demand, tally: LookupCounts) -> None:
         self.demand, self.tally = demand, tally
         branches = demand.branches
         count, leaves, absences = len(branches), len(demand.leaf_at), len(demand.absence_at)
@@ -78,7 +78,7 @@ class Forecaster:
         self._stop, self._onward, _, self._absent = np.split(kept, np.cumsum([count, count - 1, leaves]))
         self._by_temper: dict[float, tuple[Floats, ...]] = {}
 
-    def stakes(self, smoothing: Smoothing) -> Stakes:
+    def expected(self, smoothing: Smoothing) -> ExpectedLookups:
         """What can be lost at each branch and, after the branches, at each absence."""
         branches, at = self.demand.branches, self.demand.absence_at
         if smoothing.temper not in self._by_temper:
@@ -88,7 +88,7 @@ class Forecaster:
         doubt, spill = smoothing.doubt, smoothing.spill
         leave = (1 - doubt) * (leave + spill * _sums(at, absence, len(branches))) + doubt * blind_leave
         leave[branches.is_open] = 0.0
-        return Stakes(
+        return ExpectedLookups(
             np.concatenate((branches.up, at)),
             np.concatenate((branches.is_open, np.zeros(len(at), np.bool_))),
             np.concatenate((leave, (1 - doubt) * (1 - spill) * absence)),
@@ -161,7 +161,7 @@ def _discounts(level: NDArray[np.int64], seen: NDArray[np.int64]) -> Floats:
     return result
 
 
-def wrong_answers(demand: Demand, tally: Tally, solution: Solution, up: NDArray[np.int32]) -> int:
+def wrong_answers(demand: Demand, tally: LookupCounts, solution: Solution, up: NDArray[np.int32]) -> int:
     """How many of these lookups a solution answers yes although nothing is held."""
     state = solution.states(up)
     count = len(demand.branches)
@@ -204,17 +204,17 @@ class CrossValidation:
         self._demand = demand
         self._halves = [Forecaster(demand, demand.tally((half,))) for half in (0, 1)]
 
-    def judge(self, smoothing: Smoothing, solve: Callable[[Stakes], Solution]) -> Fit:
+    def judge(self, smoothing: Smoothing, solve: Callable[[ExpectedLookups], Solution]) -> Fit:
         """How a smoothing fares."""
         wrong, expected = 0, 0.0
         for known, unknown in (self._halves, self._halves[::-1]):
-            stakes = known.stakes(smoothing)
-            solution = solve(stakes)
-            wrong += wrong_answers(self._demand, unknown.tally, solution, stakes.up)
+            lookups = known.expected(smoothing)
+            solution = solve(lookups)
+            wrong += wrong_answers(self._demand, unknown.tally, solution, lookups.up)
             expected += solution.loss * float(unknown.tally.passing[0])
         return Fit(smoothing, wrong, expected)
 
-    def fit(self, solve: Callable[[Stakes], Solution]) -> Fit:
+    def fit(self, solve: Callable[[ExpectedLookups], Solution]) -> Fit:
         """The smoothing with the fewest wrong answers."""
         best = self.judge(Smoothing(), solve)
         for name, values in CANDIDATES.items():

@@ -31,7 +31,7 @@ FINER = (0.7, 0.4, 0.1, 0.01, 1e-4)
 
 
 @dataclass(frozen=True, slots=True)
-class Stakes:
+class ExpectedLookups:
     """What can be won and lost at each branch: expected lookups of absent URIs, as shares of all lookups."""
 
     up: NDArray[np.int32]
@@ -70,28 +70,32 @@ class Optimiser:
     """Optima over one tree. `work` is another one over the same tree whose arrays may be used again."""
 
     def __init__(
-        self, stakes: Stakes, costs: Costs, may_roll: NDArray[np.bool_], work: Optimiser | None = None
+        self,
+        expected: ExpectedLookups,
+        costs: Costs,
+        may_roll: NDArray[np.bool_],
+        work: Optimiser | None = None,
     ) -> None:
-        self.stakes, self.costs, self.may_roll = stakes, costs, may_roll
-        self._sums: Floats = work._sums if work else np.zeros((len(stakes.up), 4))
-        self._cost: Ints = work._cost if work else np.empty((len(stakes.up), 2), np.int64)
-        self._loss: Floats = work._loss if work else np.empty((len(stakes.up), 2))
+        self.expected, self.costs, self.may_roll = expected, costs, may_roll
+        self._sums: Floats = work._sums if work else np.zeros((len(expected.up), 4))
+        self._cost: Ints = work._cost if work else np.empty((len(expected.up), 2), np.int64)
+        self._loss: Floats = work._loss if work else np.empty((len(expected.up), 2))
 
     def at_price(self, price: float, *, keep: bool = False) -> Solution:
         """The exact optimum for a price per unit of cost; `keep` what every subtree costs and loses."""
-        stakes, costs = self.stakes, self.costs
+        expected, costs = self.expected, self.costs
         kept = slice(None if keep else 0)
-        decide = np.zeros(len(stakes.up), np.uint8)
+        decide = np.zeros(len(expected.up), np.uint8)
         cost, loss = kernels.optimum(
-            stakes.up,
-            stakes.is_open.view(np.uint8),
+            expected.up,
+            expected.is_open.view(np.uint8),
             self.may_roll.view(np.uint8),
             costs.listed,
             costs.wild,
             costs.void,
             costs.zero,
-            stakes.leave,
-            stakes.own,
+            expected.leave,
+            expected.own,
             max(price, FREE),
             self._sums,
             self._cost[kept],
@@ -107,7 +111,7 @@ class Optimiser:
 
     @cached_property
     def _stake(self) -> float:
-        return float(self.stakes.leave.sum() + self.stakes.own.sum())
+        return float(self.expected.leave.sum() + self.expected.own.sum())
 
     def within(self, budget: int, *, near: float = 0.0, spend: bool = True) -> Solution | None:
         """The best map of at most this cost; None if there is none. `near` is a price that may be about right; without
@@ -170,7 +174,7 @@ class Optimiser:
 
     def _mixed(self, solution: Solution, better: Solution, budget: int) -> Solution:
         """The solution with those subtrees of the better one that fit, the most gain per cost first."""
-        up = self.stakes.up
+        up = self.expected.up
         decide = solution.decide.copy()
         state = solution.states(up)
         at = np.empty(len(up), np.int32)
@@ -187,15 +191,15 @@ class Optimiser:
 
     def weigh(self, decide: NDArray[np.uint8]) -> tuple[int, float]:
         """What given decisions cost and lose."""
-        stakes, costs = self.stakes, self.costs
+        expected, costs = self.expected, self.costs
         return kernels.weigh(
-            stakes.up,
+            expected.up,
             costs.listed,
             costs.wild,
             costs.void,
             costs.zero,
-            stakes.leave,
-            stakes.own,
+            expected.leave,
+            expected.own,
             decide,
             self._cost,
             self._loss,

@@ -29,7 +29,7 @@ from recollect.kernels.budget import keep_rows
 from recollect.kernels.sets import BITS, PART_EQUATIONS, STOP, VALUE_BITS, encode_set
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.budgetlines import merged_lines, wildcard_lines
-from recollect.profiles.compaction.optimum import Costs, Stakes
+from recollect.profiles.compaction.optimum import Costs, ExpectedLookups
 from recollect.profiles.maps.sets import block_of
 
 Ints = NDArray[np.int64]
@@ -71,10 +71,16 @@ class SetOptimiser:
     """Optima with sets over one tree."""
 
     def __init__(
-        self, branches: Branches, stakes: Stakes, costs: Costs, may_roll: NDArray[np.bool_], *, unit: str
+        self,
+        branches: Branches,
+        expected: ExpectedLookups,
+        costs: Costs,
+        may_roll: NDArray[np.bool_],
+        *,
+        unit: str,
     ) -> None:
-        self.branches, self.stakes = branches, stakes
-        count = len(stakes.up)
+        self.branches, self.expected = branches, expected
+        count = len(expected.up)
         self._listed, self._wild, self._void, self._zero = (
             np.ascontiguousarray(np.broadcast_to(one, count), np.int64)
             for one in (costs.listed, costs.wild, costs.void, costs.zero)
@@ -91,23 +97,32 @@ class SetOptimiser:
 
     def at_price(self, price: float) -> SetSolution:
         """The exact optimum for a price per unit."""
-        stakes, count = self.stakes, len(self.stakes.up)
+        expected, count = self.expected, len(self.expected.up)
         value = kernels.choose(
-            stakes.up, len(self.branches), self._flags, self._may_roll, self._leaves,
+            expected.up, len(self.branches), self._flags, self._may_roll, self._leaves,
             self._listed, self._wild, self._void, self._zero,
-            stakes.leave, stakes.own, price, price * self._bit, price * self._anchor, MOST_BITS,
+            expected.leave, expected.own, price, price * self._bit, price * self._anchor, MOST_BITS,
             self._sums, self._bits, self._ways,
         )  # fmt: skip
         state, put, bits_in, bits_out = (np.zeros(count, np.uint8) for _ in range(4))
         anchor = np.empty(count, np.int32)
         loss = kernels.settle(
-            stakes.up, len(self.branches), self._ways, stakes.leave, stakes.own, state, put, bits_in, bits_out, anchor
+            expected.up,
+            len(self.branches),
+            self._ways,
+            expected.leave,
+            expected.own,
+            state,
+            put,
+            bits_in,
+            bits_out,
+            anchor,
         )
         return SetSolution(price, max(0.0, (value - loss) / price), loss, state, put, bits_in, bits_out, anchor)
 
     def within(self, limit: float, near: float = 0.0) -> SetSolution | None:
         """The best optimum that costs at most this much; None if none does."""
-        stake = float(self.stakes.leave.sum() + self.stakes.own.sum()) or 1.0
+        stake = float(self.expected.leave.sum() + self.expected.own.sum()) or 1.0
         high = low = None
         price = near or 0.03 * stake / max(1.0, limit)
         step = 4.0
@@ -133,7 +148,7 @@ class SetOptimiser:
     def prices_between(self, least: float, most: float, count: int) -> Floats:
         """Prices of maps from one that costs about `least` to one that costs about `most`, in rising size."""
         ends = [self.within(least * 1.02), self.within(max(most, least * 1.1))]
-        stake = float(self.stakes.leave.sum() + self.stakes.own.sum()) or 1.0
+        stake = float(self.expected.leave.sum() + self.expected.own.sum()) or 1.0
         high = ends[0].price if ends[0] else stake
         low = min(ends[1].price if ends[1] else high, high)
         return np.geomspace(high, max(low, stake * 1e-15), count)

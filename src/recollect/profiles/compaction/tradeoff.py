@@ -34,9 +34,9 @@ from recollect.profiles.compaction import forecast
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.budget import Case, opened
 from recollect.profiles.compaction.budgetlines import lines_of
-from recollect.profiles.compaction.demand import Tally
+from recollect.profiles.compaction.demand import LookupCounts
 from recollect.profiles.compaction.forecast import Forecaster, Smoothing
-from recollect.profiles.compaction.optimum import Optimiser, Solution, Stakes
+from recollect.profiles.compaction.optimum import ExpectedLookups, Optimiser, Solution
 from recollect.profiles.compaction.setbudget import SetOptimiser, SetSolution, lines_with_sets
 from recollect.profiles.compaction.weights import Weights
 from recollect.profiles.compaction.withsets import wrong_in_log
@@ -154,8 +154,8 @@ def _judge_of_all(case: Case) -> Judge:
     """Judges by the whole log or, without one, by the prior."""
     demand = case.demand
     if demand is None:
-        stakes = case.stakes(Smoothing())
-        return lambda solution: float(_weigh(case, stakes, solution)[1])
+        expected = case.expected(Smoothing())
+        return lambda solution: float(_weigh(case, expected, solution)[1])
     tally = demand.tally()
     return lambda solution: _share(forecast.wrong_answers(demand, tally, solution, case.up), int(tally.passing[0]))
 
@@ -169,8 +169,8 @@ class _Trial:
     """What maps by budget are made from, and the part of the log that judges them; None: the prior does."""
 
     case: Case
-    stakes: Stakes
-    unseen: Tally | None
+    expected: ExpectedLookups
+    unseen: LookupCounts | None
 
     def wrong(self, solution: Solution | SetSolution) -> float:
         """The share of lookups that a solution answers wrongly."""
@@ -188,19 +188,19 @@ def _trials(case: Case) -> list[_Trial]:
     """Each half of the log with the other half as its judge; without a log the prior."""
     demand = case.demand
     if demand is None:
-        return [_Trial(case, case.stakes(Smoothing()), None)]
-    optimiser = Optimiser(case.stakes(Smoothing()), case.costs("keys"), case.may_roll(2))
+        return [_Trial(case, case.expected(Smoothing()), None)]
+    optimiser = Optimiser(case.expected(Smoothing()), case.costs("keys"), case.may_roll(2))
     limit = max(optimiser.cheapest.cost, int(FIT_AT * case.branches.uri_rs))
 
-    def solve(stakes: Stakes) -> Solution:
-        found = Optimiser(stakes, optimiser.costs, optimiser.may_roll, optimiser).within(limit, spend=False)
+    def solve(expected: ExpectedLookups) -> Solution:
+        found = Optimiser(expected, optimiser.costs, optimiser.may_roll, optimiser).within(limit, spend=False)
         assert found is not None
         return found
 
     smoothing = forecast.CrossValidation(demand).fit(solve).smoothing
     halves = [demand.tally((0,)), demand.tally((1,))]
     return [
-        _Trial(case, Forecaster(demand, known).stakes(smoothing), unseen) for known, unseen in (halves, halves[::-1])
+        _Trial(case, Forecaster(demand, known).expected(smoothing), unseen) for known, unseen in (halves, halves[::-1])
     ]
 
 
@@ -211,8 +211,8 @@ def _by_budget(
     costs, uri_rs = case.costs("keys"), case.branches.uri_rs
     curves = []
     for trial in trials:
-        spared = Optimiser(trial.stakes, costs, case.may_roll(2))
-        rolled = Optimiser(trial.stakes, costs, case.may_roll(1), spared)
+        spared = Optimiser(trial.expected, costs, case.may_roll(2))
+        rolled = Optimiser(trial.expected, costs, case.may_roll(1), spared)
         # Where nearly every domain holds one page, maps get small only by rolling up top-level domains.
         smallest = min(spared.cheapest.cost, max(rolled.cheapest.cost, int(SMALLEST * uri_rs)))
         largest = max(1, int(case.branches.keys.sum()))
@@ -243,12 +243,12 @@ def _with_sets(
     """Points of maps with hashed sets, at prices spread evenly over the orders of magnitude."""
     costs, uri_rs = case.costs("novel"), case.branches.uri_rs
     whole = max(1, int(costs.listed.sum()))
-    plain = Optimiser(trials[0].stakes, costs, case.may_roll(2))
+    plain = Optimiser(trials[0].expected, costs, case.may_roll(2))
     top = 2 if plain.cheapest.cost <= _SPARED * whole else 1
     absent = case.demand.absent if case.demand is not None else None
     curves, prices = [], np.empty(0)
     for trial in trials:
-        optimiser = SetOptimiser(case.branches, trial.stakes, costs, case.may_roll(top), unit="novel")
+        optimiser = SetOptimiser(case.branches, trial.expected, costs, case.may_roll(top), unit="novel")
         if not len(prices):
             prices = optimiser.prices_between(plain.cheapest.cost, whole * _LARGEST_WITH_SETS, sizes)
         curve = []
@@ -287,7 +287,7 @@ def by_weights(case: Case, judge: Judge, weights: Weights, scale: _FileScale | N
     # Compaction by weights keeps voids where nothing covers them, too.
     kept = ((branches.flags & VOID) != 0) & (above == 0)
     zero = ((branches.flags & ABSENT) != 0) & (state == 0)
-    keys = int(_weigh(case, Stakes(case.up, *_nothing(len(case.up))), solution)[0] + kept.sum() + zero.sum())
+    keys = int(_weigh(case, ExpectedLookups(case.up, *_nothing(len(case.up))), solution)[0] + kept.sum() + zero.sum())
     cost = keys / branches.uri_rs
     size = scale.bytes_of(case, solution) if scale is not None else None
     return Point(keys, cost, 1 - judge(solution), weights.host_weight, weights.path_weight, size)
@@ -320,9 +320,9 @@ def _at(cutoffs: NDArray[np.float64], depth: NDArray[np.int64]) -> NDArray[np.fl
     return np.where(depth < len(cutoffs), cutoffs[np.minimum(depth, len(cutoffs) - 1)], np.inf)
 
 
-def _weigh(case: Case, stakes: Stakes, solution: Solution) -> tuple[int, float]:
+def _weigh(case: Case, expected: ExpectedLookups, solution: Solution) -> tuple[int, float]:
     costs = case.costs("keys")
-    return Optimiser(stakes, costs, np.ones(len(case.up), np.bool_)).weigh(solution.decide)
+    return Optimiser(expected, costs, np.ones(len(case.up), np.bool_)).weigh(solution.decide)
 
 
 # How far a curve must bend away from the straight line between its ends, as a part of its whole rise, to have a knee.

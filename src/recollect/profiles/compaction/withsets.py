@@ -24,7 +24,7 @@ from recollect.profiles.compaction.budget import (
     key_limit,
     set_header,
 )
-from recollect.profiles.compaction.demand import Demand, Tally
+from recollect.profiles.compaction.demand import Demand, LookupCounts
 from recollect.profiles.compaction.forecast import perhaps_held
 from recollect.profiles.compaction.setbudget import (
     SetOptimiser,
@@ -51,7 +51,7 @@ def compact_with_sets(
     clear = choose(case, budget, unit, limit)
     top = 1 if budget.rollup_tlds else _TOPS[clear.rolled_up]
     optimiser = SetOptimiser(
-        case.branches, case.stakes(clear.fit.smoothing), case.costs(unit), case.may_roll(top), unit=unit
+        case.branches, case.expected(clear.fit.smoothing), case.costs(unit), case.may_roll(top), unit=unit
     )
 
     def draft(solution: SetSolution, path: Path) -> None:
@@ -93,7 +93,7 @@ def _reaching(case: Case, optimiser: SetOptimiser, accuracy: float, clear: Choic
         wrong = max(solution.loss * clear.fit.factor, wrong_in_log(demand, solution) / max(1, lookups))
         return wrong <= 1 - accuracy
 
-    stake = float(optimiser.stakes.leave.sum() + optimiser.stakes.own.sum()) or 1.0
+    stake = float(optimiser.expected.leave.sum() + optimiser.expected.own.sum()) or 1.0
     low, high = np.log(stake * 1e-15), np.log(2 * stake)
     best = optimiser.at_price(float(np.exp(low)))
     for _ in range(_STEPS):
@@ -108,7 +108,7 @@ def _reaching(case: Case, optimiser: SetOptimiser, accuracy: float, clear: Choic
     return best
 
 
-def wrong_in_log(demand: Demand, solution: SetSolution, tally: Tally | None = None) -> float:
+def wrong_in_log(demand: Demand, solution: SetSolution, tally: LookupCounts | None = None) -> float:
     """How many lookups of a log, or of a part of it, are expected to be answered yes although nothing is held; in sets
     chance decides."""
     tally = tally or demand.tally()

@@ -153,7 +153,7 @@ def read_batch(
         columns.surt_at[:runs], columns.surt_length[:runs], columns.surt_at[:runs], columns.key_length[:runs],
         names, lambda line: parser(line_text(line)), starts=starts,
     )  # fmt: skip
-    _Mender(batch, line_text, all_schemes).mend()
+    _LineRepair(batch, line_text, all_schemes).run()
     return batch, begin + stop
 
 
@@ -167,18 +167,18 @@ def batch_of(captures: Sequence[Capture], all_schemes: bool = False) -> Batch:
         np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32),
         [], captures.__getitem__, np.array([capture.count for capture in captures], np.int64),
     )  # fmt: skip
-    mender = _Mender(batch, lambda line: captures[line].surt.decode("utf-8", "replace"), all_schemes)
+    repair = _LineRepair(batch, lambda line: captures[line].surt.decode("utf-8", "replace"), all_schemes)
     for line, capture in enumerate(captures):
         batch.times[line] = int(capture.timestamp or 0)
         batch.statuses[line] = capture.status or 0
         batch.media[line] = names.setdefault(capture.media_type, len(names))
-        mender.place(line, capture.surt)
+        repair.place(line, capture.surt)
     batch.media_types = list(names)
-    mender.finish()
+    repair.finish()
     return batch
 
 
-class _Mender:
+class _LineRepair:
     """Gives to a batch what the kernel could not: odd keys, odd lines, and runs for SURTs that stand in no line."""
 
     def __init__(self, batch: Batch, line_text: Callable[[int], str], all_schemes: bool) -> None:
@@ -191,7 +191,7 @@ class _Mender:
         self._runs: dict[bytes, int] = {}
         self._new: list[tuple[int, int, int, int]] = []
 
-    def mend(self) -> None:
+    def run(self) -> None:
         """Make keys of irregular runs, then read irregular lines, then leave out what is not a capture."""
         batch = self._batch
         too_long = batch.surt_length > MAX_KEY

@@ -55,7 +55,7 @@ class Logged:
 
 
 @dataclass(slots=True)
-class Tally:
+class RoutingTotals:
     """What one way of routing came to."""
 
     way: str
@@ -123,7 +123,7 @@ def read_log(
                 yield lookup
 
 
-def replay(
+def simulate(
     lookups: Sequence[Logged],
     archives: Sequence[str],
     *,
@@ -139,7 +139,7 @@ def replay(
     latency: float = 0.5,
     seed: int = 1,
     on_progress: ProgressCallback | None = None,
-) -> list[Tally]:
+) -> list[RoutingTotals]:
     """Route every lookup in each way; ways that need maps are left out if there are none. With `targets`, the learned
     way is replayed for each of these promises as well. What other archives than `archives` hold does not count."""
     typical = _typical_times(lookups, archives, latency)
@@ -154,7 +154,7 @@ def replay(
             continue
         chance = random.Random(seed)
         learned = None
-        tally = Tally(way)
+        tally = RoutingTotals(way)
         if way not in ("broadcast", "maps", "near", "kinds"):
             learned = Learned(archives, explore=explore, target_recall=target, chance=chance.random)
             tally.target = target
@@ -241,7 +241,7 @@ def _kind_profiles(
 def _one(
     lookup: Logged,
     routing: _Routing,
-    tally: Tally,
+    tally: RoutingTotals,
     counts: Mapping[str, float],
     typical: Mapping[str, float],
     truth: Maps | None,

@@ -33,7 +33,7 @@ def has_mementos(archive: Archive) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class ArchiveSet:
     """The archives that are asked, and what their maps say."""
 
     archives: tuple[Archive, ...]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect.aggregator.maps import Maps
-from recollect.aggregator.replay import Logged, read_log, replay
+from recollect.aggregator.simulation import Logged, read_log, simulate
 from recollect.archives.registry import Archive
 from recollect.cli.main import run
 from recollect.errors import FormatError
@@ -55,7 +55,7 @@ def maps(tmp_path: Path) -> Path:
 def test_ways_are_compared_on_the_same_lookups(log: Path, maps: Path) -> None:
     lookups = list(read_log(log, _raise))
     opened = Maps.open(maps, [Archive(name) for name in IDS])
-    broadcast, by_maps, learned, both = replay(lookups, IDS, maps=opened)
+    broadcast, by_maps, learned, both = simulate(lookups, IDS, maps=opened)
     assert (broadcast.requests, broadcast.recall, broadcast.lookups) == (6000, 1.0, 3000)
     assert (by_maps.requests, by_maps.recall) == (3750, 1.0)
     assert broadcast.wasted == pytest.approx(2250 / 6000)
@@ -64,24 +64,24 @@ def test_ways_are_compared_on_the_same_lookups(log: Path, maps: Path) -> None:
     assert learned.recall > 0.97
     assert both.recall == 1.0
     assert broadcast.latency(0.5) == 0.9
-    again = replay(lookups, IDS, maps=opened)
+    again = simulate(lookups, IDS, maps=opened)
     assert [tally.requests for tally in again] == [t.requests for t in (broadcast, by_maps, learned, both)]
 
 
 def test_only_asked_archives_take_time() -> None:
     lookups = [Logged("http://a.pt/", {"national": 1, "general": 0}, {"national": 0.1, "general": 0.9})]
-    (broadcast,) = replay(lookups, IDS, ways=["broadcast"])
+    (broadcast,) = simulate(lookups, IDS, ways=["broadcast"])
     assert broadcast.latency(0.5) == 0.9
-    (top,) = replay(lookups, IDS, ways=["broadcast"], top_k=1)
+    (top,) = simulate(lookups, IDS, ways=["broadcast"], top_k=1)
     assert (top.requests, top.latency(0.5)) == (1, 0.1)
 
 
 def test_a_log_without_hits_needs_the_truth(maps: Path) -> None:
     lookups = [Logged("http://a.pt/"), Logged("http://a.com/")]
     with pytest.raises(FormatError, match="does not tell"):
-        replay(lookups, IDS)
+        simulate(lookups, IDS)
     truth = Maps.open(maps, [Archive(name) for name in IDS])
-    (broadcast,) = replay(lookups, IDS, truth=truth, ways=["broadcast"])
+    (broadcast,) = simulate(lookups, IDS, truth=truth, ways=["broadcast"])
     assert (broadcast.found, broadcast.missed, broadcast.requests) == (3, 0, 4)
 
 
