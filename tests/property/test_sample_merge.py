@@ -137,12 +137,18 @@ def test_commands_that_take_what_a_map_lacks_for_absent_refuse_a_sample(
     for command in (
         ["compact", sample, "-o", out],
         ["compact", sample, "--max-keys", "2", "-o", out],
+        ["compact", sample, "--max-bytes", "500", "-o", out],
         ["filter", sample, "-o", out],
         ["stats", sample],
         ["voids", str(tmp_path / "urls.txt"), "--map", sample, "-o", out],
+        ["overlap", "--holdings", sample, "--accesses", str(tmp_path / "urls.txt")],
+        ["tradeoff", sample, "-o", f"{out}.svg"],
+        ["report", sample, "-o", out],
+        ["profile", sample, "-o", out],
     ):
         assert run(command) == 2, command
-        assert "map of a sample cannot be" in capsys.readouterr().err
+        told = capsys.readouterr().err
+        assert "map of a sample cannot be" in told or "its scope is sample" in told
         assert not Path(out).exists()
 
 
@@ -158,3 +164,22 @@ def test_publishing_keeps_the_scope_and_an_evaluation_asks_what_is_unknown(
     capsys.readouterr()
     how = ["--holdings", str(tmp_path / "held.ukvs"), "--lookups", str(tmp_path / "urls.txt"), "--json"]
     assert run(["evaluate", sample, *how]) == 0  # 1 if anything held were missed
+
+
+def test_verifying_a_sample_finds_what_it_denies_and_not_what_it_does_not_know(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "index.cdxj").write_text(
+        "".join(f'com,{name})/ 20150101000000 {{"url": "http://{name}.com/"}}\n' for name in "abcd")
+    )
+    sample = written(tmp_path / "s.ukvs", Observed({b"com,a)/": True, b"com,b)/": False}))
+    assert run(["verify", sample, str(tmp_path / "index.cdxj"), "--no-counts"]) == 0
+    denying = written(tmp_path / "d.ukvs", Observed({b"com,a)/": True}, listings={b"com,c,*": Listed()}))
+    assert run(["verify", denying, str(tmp_path / "index.cdxj"), "--no-counts"]) == 1
+    assert "com,c)/" in capsys.readouterr().out
+
+
+def test_profiling_a_map_of_voids_does_not_make_the_unknown_absent(tmp_path: Path) -> None:
+    voids = index(tmp_path / "v.ukvs", {b"com,a,*": "0"}, Header(meta={"scope": "voids"}))
+    assert run(["profile", voids, "-o", str(tmp_path / "no.ukvs")]) == 2
+    assert not (tmp_path / "no.ukvs").exists()

@@ -17,7 +17,7 @@ from itertools import groupby
 from recollect.errors import BadURI, UsageError
 from recollect.formats.containers import OnProblem
 from recollect.formats.frequency import Frequency, merge
-from recollect.formats.ukvs import open_map
+from recollect.formats.ukvs import Header, open_map
 from recollect.model import Problem
 from recollect.profiles.indexes.policykeys import key_under
 from recollect.profiles.indexes.sinks import Spool, Totals
@@ -46,7 +46,7 @@ class MapKeys:
         with LineSorter(self._temp_dir) as sorter:
             for number, path in enumerate(paths):
                 with open_map(path, on_problem) as opened:
-                    self._check(path, opened.header.policy)
+                    self._check(path, opened.header)
                     for record in opened:
                         self.records += 1
                         if any(part not in _WHOLE for part in record.more_keys):
@@ -59,7 +59,15 @@ class MapKeys:
                         sorter.add(b"%b\0%06d %b" % (key, number, str(record.frequency).encode()))
             return self._add_up(sorter)
 
-    def _check(self, path: str, policy: str) -> None:
+    def _check(self, path: str, header: Header) -> None:
+        if not header.is_complete:
+            raise UsageError(
+                "a map that is not of all holdings cannot be profiled",
+                where=path,
+                why=f"its scope is {header.meta['scope']}: what it lacks is unknown, and would become absent",
+                hint="profile the indexes, then: recollect merge MAP... -o OUT",
+            )
+        policy = header.policy
         if policy not in ("HxPx", self._policy):
             raise UsageError(
                 "cannot change the policy",

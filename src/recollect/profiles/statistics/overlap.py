@@ -29,6 +29,7 @@ from recollect.model import Problem
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.linesort import LineSorter
 from recollect.profiles.maps.lookup import Holdings, open_map
+from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.uris import is_surt, policy_key, surt
 
 BUCKETS = (
@@ -131,6 +132,7 @@ def overlap(
                 result.note(problem)
         opened = open_map(path)
         try:
+            refuse_sample(opened.header, path, "compared with accesses")
             result.policy = opened.header.policy
             with LineSorter(temp_dir) as sorter:
                 log = read_lookups([os.fspath(path) for path in accesses], result.note, asked)

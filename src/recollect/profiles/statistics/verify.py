@@ -45,6 +45,7 @@ from recollect.profiles.indexes.select import Filter, Selection
 from recollect.profiles.maps.lookup import Holdings, MementoMap, open_for_many, open_map
 from recollect.profiles.maps.maptext import MappedText
 from recollect.profiles.maps.plainmap import PlainMap, open_plain
+from recollect.profiles.maps.samplescope import is_sample
 from recollect.uris import ancestors, is_surt
 
 MAX_EXAMPLES = 100
@@ -183,6 +184,8 @@ def _look_up(
     result: VerifyResult,
     progress: ProgressCallback | None,
 ) -> None:
+    sampled = is_sample(holdings.header)  # it may be silent about what is held, and must not say no
+
     def work(batch: Batch) -> _Looked:
         keep, _ = chosen.apply(batch)
         lines = np.flatnonzero(keep)
@@ -196,7 +199,7 @@ def _look_up(
         misses = [
             (batch.offset + line, text, f"the map says {answer.answer}")
             for (line, text), answer in zip(asked, found, strict=True)
-            if answer.answer != "yes"
+            if answer.answer == "no" or (answer.answer == "unknown" and not sampled)
         ]
         # The map was made of keys: a URL that has another key than its line is not what was profiled.
         kept = [miss for miss in misses if not _has_another_key(batch, miss)]
