@@ -52,7 +52,8 @@ def compact_with_sets_on(
     (made,) = found
     if isinstance(made, RecollectError):
         raise made
-    result, text = made
+    result: BudgetCompaction = made[0]
+    text: bytes = made[1]
     head = set_header(one.header, budget, result.expected_wrong).encode()
     place = target_of(spark, output, as_parts=as_parts)
     try:

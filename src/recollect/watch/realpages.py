@@ -21,7 +21,7 @@ from recollect.errors import FormatError
 from recollect.recovery.links import read_document
 from recollect.watch.identity import Portrait, page_of
 from recollect.watch.labelled import Label, Pages
-from recollect.watch.states import Seen
+from recollect.watch.states import VisitResult
 from recollect.watch.visit import judge_visit
 
 TABLE = "labels.csv"
@@ -96,7 +96,7 @@ def judge_pages(folder: Path) -> RealPages:
         if row.label is None:
             continue
         answer = LiveAnswer(row.uri, row.uri, 200, {"content-type": "text/html"}, row.file.read_bytes())
-        called = judge_visit(answer, portraits[row.site]).seen in (Seen.FOREIGN, Seen.FOREIGN_CONFIRMED)
+        called = judge_visit(answer, portraits[row.site]).seen in (VisitResult.FOREIGN, VisitResult.FOREIGN_CONFIRMED)
         shown[row.label] += 1
         foreign[row.label] += called
         if called != row.label.foreign:
