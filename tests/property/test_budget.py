@@ -17,7 +17,7 @@ from recollect.formats.logs import LogEntry
 from recollect.profiles.compaction import branches as module
 from recollect.profiles.compaction.branches import branches_of
 from recollect.profiles.compaction.budget import Budget, Case, compact_by_budget
-from recollect.profiles.compaction.demand import Asked, demand_over, is_numeric_name
+from recollect.profiles.compaction.demand import Asked, demand_over
 from recollect.profiles.compaction.forecast import Forecaster, Smoothing
 from recollect.profiles.compaction.optimum import Optimiser
 from recollect.profiles.compaction.prior import shares_of, spread
@@ -72,9 +72,8 @@ def test_what_a_map_affirms_stays_affirmed_within_the_budget(
     for key, frequency in result.items():
         if key.endswith(b"*") and not frequency.is_void:
             assert frequency == total(key, {one: records[one] for one in records if key in above(one)})
-    # What the program says of the log is what the written map answers; names of numbers are not counted (design.md).
-    counted = {key: count for key, count in log.items() if not is_numeric_name(key)}
-    wrong = sum(count for key, count in counted.items() if yes(result, key) and not yes(records, key))
+    # What the program says of the log is what the written map answers.
+    wrong = sum(count for key, count in log.items() if yes(result, key) and not yes(records, key))
     assert (done.wrong_in_log or 0.0) * done.lookups == pytest.approx(wrong)
 
 
@@ -144,3 +143,13 @@ def test_a_larger_price_never_buys_more(records: Records, most: int) -> None:
 def read(records: Records) -> module.Branches:
     with TemporaryDirectory() as folder, open_plain(write_map(Path(folder) / "map.ukvs", records)) as plain:
         return branches_of(plain)
+
+
+def test_a_name_of_numbers_is_found_among_addresses() -> None:
+    held = [b"4,3,2,1)/", b"4,3,2,10)/a", b"4,3,2,999)/", b"4,3,2,99a,x)/b"]
+    branches = read({key: Frequency.parse("1/1") for key in held})
+    demand = demand_over(
+        branches, Asked(counts={b"4,3,2,999)/": 3, b"4,3,2,99a,x)/b": 2, b"4,3,2,1)/": 1, b"4,3)/": 1})
+    )
+    assert len(demand.leaf_at) == 3
+    assert [demand.absent(absence) for absence in range(len(demand.absence_at))] == [b"4,3)/*"]

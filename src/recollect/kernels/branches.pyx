@@ -16,9 +16,9 @@ from recollect.kernels.branches cimport (
 from recollect.kernels.counts cimport Total, add_totals, is_void, stated_total, total_of
 from recollect.kernels.lines cimport Line, ODD, RECORD, m_bound, pack_bounds, r_bound, read_line, token_end
 from recollect.kernels.walk cimport (
-    Key, NO_WILDCARD, PATH, Walk, end_walk, goes_on, make_room, nearest, start_walk, step_down, take_key,
+    HOST, Key, NO_WILDCARD, PATH, Walk, end_walk, goes_on, make_room, nearest, start_walk, step_down, take_key,
 )
-from recollect.kernels.words cimport Bytes, common_bytes
+from recollect.kernels.words cimport Bytes, common_bytes, is_digit
 
 # Why `run` came back: all is done, a fault (or ODD) at the line at `at`, or the branches need more room.
 cpdef enum:
@@ -309,8 +309,15 @@ def match(
     int32_t[::1] branch,
     int64_t[::1] leaf,
 ):
-    """For each node of the log (name in `text`) the branch of that name and kind, or the row of a plain leaf."""
+    """For each node of the log (name in `text`) the branch of that name and kind, or the row of a plain leaf.
+
+    The rows that begin with a name are of its node, with one exception: between the rows of a host of numbers (`4,3`)
+    lie those of addresses (`4,3,2,1`), which are no part of it. They are passed over, each of them once for every
+    depth of the log's tree at most.
+    """
     cdef Py_ssize_t i, row, at, end
+    cdef Bytes name
+    cdef bint among_addresses
     cdef unsigned char separator
     cdef unsigned char *separators = [0, c")", c",", c"/", c":"]
     cdef int which
@@ -319,24 +326,32 @@ def match(
         for i in range(1, starts.shape[0]):
             if branch[ups[i]] < 0:
                 continue
+            name = &text[starts[i]]
+            among_addresses = kinds[i] == HOST and is_digit(name[0])
             # What may follow a name, in the order of bytes: nothing, then a separator. Only `/` follows in paths.
             for which in range(5):
                 separator = separators[which]
                 if separator and (separator == c"/") != (kinds[i] == PATH):
                     continue
-                row = _find(&text[starts[i]], lengths[i], separator, data, offsets, first[ups[i]])
-                if row < 0:
-                    continue
-                end = token_end(&data[0], offsets[row], data.shape[0])
-                if role[row] & ~JSON == LEAF and end - offsets[row] - (data[end - 1] == c"/") <= lengths[i]:
-                    leaf[i] = row
-                    break
-                at = row_branch[row]
-                while at > 0 and name_length[at] > lengths[i]:
-                    at = up[at]
-                if name_length[at] == lengths[i] and kind[at] == kinds[i]:
-                    branch[i] = <int32_t>at
-                    first[i] = row
+                row = _find(name, lengths[i], separator, data, offsets, first[ups[i]])
+                while row >= 0:
+                    end = token_end(&data[0], offsets[row], data.shape[0])
+                    if role[row] & ~JSON == LEAF and end - offsets[row] - (data[end - 1] == c"/") <= lengths[i]:
+                        leaf[i] = row
+                        break
+                    at = row_branch[row]
+                    while at > 0 and name_length[at] > lengths[i]:
+                        at = up[at]
+                    if name_length[at] == lengths[i] and kind[at] == kinds[i]:
+                        branch[i] = <int32_t>at
+                        first[i] = row
+                        break
+                    row += 1
+                    if not among_addresses or row == offsets.shape[0]:
+                        row = -1
+                    elif _order(name, lengths[i], separator, data, offsets[row]) != 0:
+                        row = -1
+                if row >= 0:
                     break
 
 

@@ -30,7 +30,7 @@ from recollect.kernels.branches import HELD, match
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.maps.lookup import keys_of
-from recollect.uris import is_surt, key_of_uri, segments, uri_key
+from recollect.uris import is_surt, key_of_uri, uri_key
 
 Ints = NDArray[np.int64]
 Nodes = NDArray[np.int32]
@@ -43,15 +43,6 @@ def _key(uri: str) -> bytes:
     """The normal key of a URI or SURT; raises BadURI."""
     plainly_uri = uri.startswith(("http://", "https://")) and "://(" not in uri
     return key_of_uri(uri) if plainly_uri or not is_surt(uri) else uri_key(uri.encode("utf-8", "surrogateescape"))
-
-
-def is_numeric_name(key: bytes) -> bool:
-    """Whether a host begins with a digit and is not an address. Addresses lie between the keys of such names, so that
-    the tree of a log does not meet them in the tree of a map; no top-level domain begins so."""
-    if not key[:1].isdigit():
-        return False
-    first = segments(key)[0][0]
-    return b"," not in first
 
 
 @dataclass(slots=True)
@@ -71,9 +62,6 @@ class Asked:
         try:
             key = _key(entry.uri) if self.policy == "HxPx" else keys_of(entry.uri, self.policy)[0]
         except BadURI:
-            self.unusable += 1
-            return
-        if is_numeric_name(key):
             self.unusable += 1
             return
         self.requests += entry.count
