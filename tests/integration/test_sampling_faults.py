@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -311,3 +312,59 @@ def test_a_bad_file_is_an_error_with_its_line_before_anything_is_asked(
         assert "in.txt" in result.stderr and place in result.stderr
         assert not server.paths
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("way", ["timemap", "timegate", "cdx"])
+def test_odd_urls_are_asked_about_or_reported_with_their_line(tmp_path: Path, way: str) -> None:
+    odd = "http://exämple.com/ü\n\thttp://tab.example/ \nhttp://a.example/?q=a b\nhttp://a.example:99999/\nmailto:a@b\n"
+    (tmp_path / "urls.txt").write_bytes(
+        odd.encode() + b"http://a.example/\xff\xfe\n" + b"http://b.example/" + b"x" * 5000
+    )
+    with serving(lambda _path, _number: Reply(b"", 200 if way == "cdx" else 404)) as server:
+        address = f"{server.address}/{way}" + "/" * (way != "cdx")
+        result = sampled(tmp_path, "uris", registry(tmp_path, **{way: address}), "--list", tmp_path / "urls.txt")
+        assert (result.exit_code, result.json["probes"], result.json["errors"]) == (0, 4, 0)
+        assert not any("%09" in path for path in server.paths)
+    for number in (3, 4, 5):
+        assert f"urls.txt:{number}:" in result.stderr
+    assert run("sample", "map", tmp_path / "run", "-o", tmp_path / "mine.ukvs").exit_code == 0
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_an_archive_that_holds_all_or_nothing_gives_a_sound_map(tmp_path: Path, holds: bool) -> None:
+    memento = b'<http://x.test/2015/http://a/>; rel="memento"; datetime="Thu, 01 Jan 2015 00:00:00 GMT"'
+    (tmp_path / "urls.txt").write_text("\n".join(f"http://site{number}.example/" for number in range(120)))
+    with serving(lambda _path, _number: Reply(memento) if holds else Reply(b"", 404)) as server:
+        listed = registry(tmp_path, timemap=f"{server.address}/t/")
+        result = sampled(tmp_path, "uris", listed, "--list", tmp_path / "urls.txt", "--probes", 110)
+    assert (result.json["probes"], result.json["held"]) == (110, 110 * holds)
+    made = run("sample", "map", tmp_path / "run", "-o", tmp_path / "mine.ukvs", "--target-recall", "99%", "--json")
+    promises = {one["target_recall"]: one["enough_probes"] for one in made.json["promises"]}
+    assert promises == {0.9: holds, 0.95: holds, 0.99: holds}
+    assert answer_of(tmp_path, "http://other.example/") == "unknown"
+    (tmp_path / "maps").mkdir()
+    (tmp_path / "mine.ukvs").rename(tmp_path / "maps" / "mine.ukvs")
+    maps = Maps.open(tmp_path / "maps", load_archives(listed))
+    assert maps.may_hold("mine", "http://other.example/"), "it is as likely as the URLs of the sample"
+    maps.close()
+
+
+def test_solrwayback_is_asked_and_read_in_its_own_dialect(tmp_path: Path) -> None:
+    pages = {"lisboa": ["http://a.pt/", "http://b.pt/"], "porto": ["http://c.pt/"]}
+
+    def reply(path: str, _number: int) -> Reply:
+        asked = parse_qs(urlsplit(path).query)
+        assert asked["rows"] == ["50"]
+        found = [{"url": uri, "title": "porto antigo", "content": ["rio"]} for uri in pages.get(asked["query"][0], [])]
+        return Reply(json.dumps({"response": {"numFound": len(found), "docs": found}}).encode())
+
+    (tmp_path / "seed.txt").write_text("lisboa\n")
+    with serving(reply) as server:
+        search = {
+            "url": f"{server.address}/solrwayback/services/frontend/solr/search/results/",
+            "dialect": "solrwayback",
+        }
+        listed = registry(tmp_path, search=search)
+        result = sampled(tmp_path, "search", listed, "--terms", tmp_path / "seed.txt", "--queries", 3)
+    assert (result.json["queries"], result.json["seen"]) == (3, 3)
+    assert answer_of(tmp_path, "http://c.pt/") == "yes"

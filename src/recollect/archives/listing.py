@@ -144,7 +144,7 @@ def listing_url(address: str, query: Query, cursor: str = "", *, limit: int | No
 
 
 def _encoded(text: str) -> str:
-    return quote(text, safe=":/~,")
+    return quote(text.encode("utf-8", "surrogateescape"), safe=":/~,")
 
 
 # Reading -------------------------------------------------------------------------------------------------------------

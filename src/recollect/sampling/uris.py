@@ -53,7 +53,8 @@ def draw(
     sizes: dict[bytes, int] = {}
     kept: dict[bytes, set[bytes]] = {}
     bad = 0
-    for uri in uris:
+    for line in uris:
+        uri = line.strip()
         try:
             if len(uri.split()) != 1:
                 raise BadURI("not a URI", where=uri[:80])
