@@ -1,8 +1,8 @@
 """Settings of the server: one frozen `Settings`, merged once from a TOML file, then the environment, then flags.
 
-Hides: where a value came from (`load_settings` tells), and how text becomes a value (`10m`, `256 MB`, `yes`). Unknown
-keys, in the file or in the environment (`RECOLLECT_*`), are errors: a misspelt setting must not be a setting that does
-nothing. Every setting is listed in docs/aggregator.md.
+Hides: the source of a value (`load_settings` returns it), and how text becomes a value (`10m`, `256 MB`, `yes`).
+Unknown keys, in the file or in the environment (`RECOLLECT_*`), are errors: a misspelt setting must not be a setting
+that does nothing. Every setting is listed in docs/aggregator.md.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class ArchiveSet:
 
     def evidence(self, uri_r: str, learner: Learner | None = None, at: datetime | None = None) -> dict[str, Evidence]:
         """What is known of a resource, by archive: rules before maps, maps before what was learned. With `at`, maps
-        that tell times say how far from it the captures lie."""
+        with times give the distance of the captures from it."""
         found: dict[str, Evidence] = {}
         if learner is not None:
             found.update(learner.evidence(uri_r))

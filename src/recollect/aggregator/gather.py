@@ -111,7 +111,7 @@ def merged(outcomes: Sequence[Outcome]) -> Mementos:
 def negotiated(outcomes: Sequence[Outcome], mementos: Mementos, at: datetime | None) -> Negotiated | None:
     """The closest of all mementos (`outcomes`, merged), with those neighbours that are certain.
 
-    A TimeGate tells its choice and perhaps some neighbours of it. If its choice lies before the closest of all, it has
+    A TimeGate names its choice and perhaps some neighbours of it. If its choice lies before the closest of all, it has
     nothing between the two; so `prev` is certain if every archive chose something earlier, or named its own `prev`, or
     chose its first. The same holds for `next`; `first` and `last` need every archive to name them.
     """

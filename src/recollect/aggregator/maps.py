@@ -287,7 +287,7 @@ def _bits(holdings: Holdings) -> int:
 
 
 def _gap(one: ArchiveMap, keys: Sequence[bytes], at: datetime) -> float:
-    """Seconds from a datetime to the nearest period in which the map has captures; 0 if it does not tell."""
+    """Seconds from a datetime to the nearest period in which the map has captures; 0 if the map has no times."""
     from recollect.profiles.maps.times import seconds_away
 
     assert one.text is not None

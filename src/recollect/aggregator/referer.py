@@ -16,7 +16,7 @@ NOT_HELD = 0.25
 
 
 def page_holders(evidence: Mapping[str, Evidence]) -> dict[str, bool]:
-    """By archive whether it holds a page, where its map tells for certain."""
+    """By archive whether it holds a page, where its map is certain."""
     return {
         archive: said.exact
         for archive, said in evidence.items()

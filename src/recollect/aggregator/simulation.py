@@ -1,13 +1,14 @@
 """Replaying a log: how many requests, how much recall and what latency each way of routing would have had.
 
-Hides: where the truth comes from. A log of ours tells per lookup what each archive held (`archives`) and how long it
-took (`times`); for any other log, maps of everything the archives hold (`truth`) tell. Lookups are taken in their
-order, and the learned model sees only the answers of archives it chose to ask, as it would while serving. Where those
-hold nothing, the archives that were skipped for what was learned are asked as well, as the server does before a 404.
+Hides: where the truth comes from. An access log of this server has per lookup what each archive held (`archives`) and
+how long it took (`times`); for any other log, it comes from maps of everything the archives hold (`truth`). Lookups are
+taken in their order, and the learned model sees only the answers of archives it chose to ask, as it would while
+serving. Where those hold nothing, the archives that were skipped for what was learned are asked as well, as the server
+does before a 404.
 
 Four ways are replayed on demand. `estimate` asks by `target_recall` (see `routing`). `referer` does too, and knows of
 the page that embeds a resource what the archives answered about it earlier. `near` routes lookups with a datetime as a
-TimeGate does; whether the closest memento is still found is judged by maps that tell times. `kinds` (see `kinds`) asks
+TimeGate does; whether the closest memento is still found is judged by maps with times. `kinds` (see `kinds`) asks
 the `top_k` archives that hold most of the URI's top-level domain and language: of the two halves of the URIs, each is
 judged by the profile of the other.
 
@@ -49,9 +50,9 @@ class Logged:
     at: datetime | None = None
     """The datetime a TimeGate was asked for."""
     page: str = ""
-    """The URI-R of the page that embeds the resource, if the log tells a referer."""
+    """The URI-R of the page that embeds the resource, if the log has a referer."""
     language: str = ""
-    """The language of the resource, if the log tells it."""
+    """The language of the resource, if the log has it."""
 
 
 @dataclass(slots=True)
@@ -78,7 +79,7 @@ class RoutingTotals:
     timemap_recall: float = 0.0
     """Summed over these lookups: the share of the mementos that the asked archives hold (Recall_TM of AlSum et al.)."""
     timegates: int = 0
-    """Lookups with a datetime of which the truth tells when something was captured."""
+    """Lookups with a datetime for which the truth has capture times."""
     closest: int = 0
     """Those of them for which an archive with the closest memento was asked."""
 
@@ -288,7 +289,7 @@ def _held(lookup: Logged, truth: Maps | None) -> dict[str, float]:
 
 
 def _typical_times(lookups: Sequence[Logged], archives: Sequence[str], latency: float) -> dict[str, float]:
-    """Mean seconds by archive where the log tells, else the latency given."""
+    """Mean seconds by archive where the log has them, else the latency given."""
     sums: dict[str, tuple[float, int]] = {}
     for lookup in lookups:
         for archive, seconds in (lookup.times or {}).items():

@@ -1,4 +1,4 @@
-"""Stores behind the cache: a SQLite file, or a Redis server shared between machines.
+"""Stores of the cache: a SQLite file, or a Redis server shared between machines.
 
 Hides: their drivers, transactions, and how they stay bounded. The file holds one table and evicts what was written
 longest ago; Redis lets entries expire, and its own `maxmemory` bounds it. Several processes may use one file at once.

@@ -9,7 +9,7 @@ Invariants:
   redirect; the archive's credentials go to its own hosts only.
 - `deadline` is a moment of the running loop's clock and covers everything: queueing, connecting, TLS, redirects, body.
 - Nothing of a URL or header value can become another header.
-- A caller that is cancelled leaves no request behind: its connection is closed, its pass given on.
+- A caller that is cancelled leaves no open request: its connection is closed, its pass given on.
 """
 
 from __future__ import annotations
@@ -492,7 +492,7 @@ def decode_body(body: bytes, coding: str, limit: int, cut: str = "") -> tuple[by
 
 
 def _inflate(body: bytes, name: str, limit: int) -> tuple[bytes, str]:
-    """(the body, why it is cut). A gzip body may be several, one behind another (RFC 1952, section 2.2)."""
+    """(the body, why it is cut). A gzip body may have several members (RFC 1952, section 2.2)."""
     raw_deflate = name == "deflate" and (body[:1] or b"x")[0] & 0x0F != 8
     parts: list[bytes] = []
     room = limit

@@ -363,7 +363,7 @@ async def _page_count(client: Sender, archive: Archive, index: str, query: Query
 
 
 async def list_timemap(client: Sender, archive: Archive, uri: str, cursor: str = "") -> Page:
-    """One page of the TimeMap of one URI: all an archive without a listing can tell. The cursor lists pages to come."""
+    """One page of the TimeMap of one URI: all that such an archive offers. The cursor lists pages to come."""
     seen: list[str] = json.loads(cursor) if cursor else []
     address = seen[0] if seen else archive.timemap_uri(uri)
     accept = {"Accept": "application/link-format"}

@@ -1,7 +1,7 @@
 """Proxies between us and archives, as the environment names them: HTTP_PROXY, HTTPS_PROXY, NO_PROXY.
 
-Hides: who goes through a proxy, its credentials, and the tunnel for https (CONNECT). Hosts on loopback are never asked
-through a proxy. A proxy sees plain requests, and of https only the host's name.
+Hides: which requests use a proxy, its credentials, and the tunnel for https (CONNECT). Hosts on loopback are never
+asked through a proxy. A proxy sees plain requests, and of https only the host's name.
 """
 
 from __future__ import annotations

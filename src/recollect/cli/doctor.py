@@ -126,7 +126,7 @@ def _settings(loaded: Loaded, config: str | None) -> Iterator[Finding]:
                 )
     if not loaded.settings.contact:
         todo = "set contact to a mail or web address, so that archives can reach you"
-        yield Finding(Level.WARNING, "contact", "not set: archives cannot tell who asks", todo)
+        yield Finding(Level.WARNING, "contact", "not set: archives do not know who sends the requests", todo)
 
 
 def _port(host: str, port: int) -> Finding:

@@ -113,7 +113,7 @@ def _sorted_out(arguments: tuple[str, ...]) -> tuple[list[str], list[str]]:
 
 
 def _named(paths: list[str]) -> dict[str, str]:
-    """Short names for maps: the file's name without endings, longer where that is not enough to tell them apart."""
+    """Short names for maps: the file's name without endings, longer where that is not unique."""
     short = {path: Path(path).name.split(".")[0] or Path(path).name for path in paths}
     counts = Counter(short.values())
     return {(name if counts[name] == 1 else path): path for path, name in short.items()}

@@ -135,7 +135,7 @@ class BlockFile:
         last = self._last_below(key)
         if last is None:
             return iter(())
-        # Every line starts behind a newline, but for the first of the file.
+        # Every line starts after a newline, except the first of the file.
         place = (last, 0) if last.start == 0 else self._line_start(last)
         if place is None:
             return iter(())
@@ -186,7 +186,7 @@ class BlockFile:
         return best
 
     def _line_start(self, block: Block) -> tuple[Block, int] | None:
-        """Where the first line begins behind a newline in this block or a later one."""
+        """Where the first line after a newline begins, in this block or a later one."""
         current: Block | None = block
         while current is not None:
             newline = current.text.find(b"\n")

@@ -33,7 +33,7 @@ def read_captures(
     detect: Detector | None = None,
     on_note: Callable[[str], None] = lambda _note: None,
 ) -> Iterator[Capture]:
-    """The captures of one source; `detect` tells the language of texts in WARC and ARC files."""
+    """The captures of one source; `detect` detects the language of texts in WARC and ARC files."""
     if source.kind not in _KINDS:
         raise UsageError("no captures are in it", where=source.label, why=f"it is a {source.kind}")
     if source.kind is Kind.WACZ:

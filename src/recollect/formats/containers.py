@@ -448,7 +448,7 @@ def _parts(name: str) -> Any:
 def whole_lines(stream: InputStream, on_problem: OnProblem | None = None, *, size: int = BUFFER) -> Iterator[bytes]:
     """The stream in pieces of about `size` bytes, each of whole lines; only the last may lack its newline.
 
-    What stands before damage without its newline is withheld, and told to `on_problem`. A line longer than
+    What stands before damage without its newline is withheld, and reported to `on_problem`. A line longer than
     `LONGEST_LINE` becomes an empty line, so that line numbers stay correct, and is reported; it raises without
     `on_problem`.
     """

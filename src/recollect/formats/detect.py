@@ -110,7 +110,7 @@ def find_sources(
     asked: Asked | None = None,
     on_ignored: Callable[[Problem], None] | None = None,
 ) -> list[Source]:
-    """The files behind these names, each with its kind, or the kind that was `asked` for.
+    """The files of these names, each with its kind, or the kind that was `asked` for.
 
     Shards that a ZipNum index names but that are not there go to `on_problem`, or raise. Files that are of no known
     kind (what lies beside indexes: a README, checksums) go to `on_ignored`, or else to `on_problem`.
@@ -153,7 +153,7 @@ def _in_folder(folder: str) -> Iterator[str]:
 
 
 def _has_index(files: list[str]) -> bool:
-    """Whether a folder has a ZipNum index, whose `.loc` files tell places and no URLs."""
+    """Whether a folder has a ZipNum index, whose `.loc` files contain places and no URLs."""
     return any(file.endswith(".idx") for file in files)
 
 
@@ -324,7 +324,7 @@ def _sample(head: bytes) -> list[str]:
 
 
 def _kind_of_document(text: str) -> Kind | None:
-    """Kinds that are one document: TimeMaps; and those whose headers tell."""
+    """Kinds that are one document: TimeMaps; and those with a distinct header."""
     start = text.lstrip()[:4000]
     if re.match(r"<[^<>]*>\s*;", start) and re.search(r"\brel\s*=", start):
         return Kind.TIMEMAP
@@ -369,7 +369,7 @@ def _kind_of_line(line: str) -> tuple[Kind, Layout | None]:
             return Kind.CDX, layout
     if len(words) == 2 and _FREQUENCY.fullmatch(words[1]) and re.search(r"[),*]", words[0]):
         return Kind.MAP, None
-    return Kind.URLS, None  # or any list, log or table, or none; all lines together tell
+    return Kind.URLS, None  # or any list, log or table, or none; all lines together decide
 
 
 def _layout_of(fields: list[str], delimiter: str) -> Layout | None:

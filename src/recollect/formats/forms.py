@@ -119,7 +119,7 @@ LOOKUP_FORMATS = ("list", "log", "table", "tsv", "csv", "words")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person says of the form of files: `--format` and `--columns`; empty where the file is to tell."""
+    """What a person says of the form of files: `--format` and `--columns`; empty where it is to be detected."""
 
     format: str = ""
     columns: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ in lower case (`pt` of `pt-BR, en`). Detectors are optional packages and name la
 - `py3langid` (extra `language`): 4 MB, quick;
 - `lingua` (extra `lingua`): 96 MB, slower, better with short texts.
 
-Only the first bytes of a payload are read, which is enough to tell a language.
+Only the first bytes of a payload are read, which is enough to detect a language.
 """
 
 from __future__ import annotations

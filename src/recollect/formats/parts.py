@@ -77,7 +77,7 @@ class JoinedParts(io.RawIOBase):
                 return b"\n"
 
     def _open(self) -> None:
-        """Open the next part, behind its headers if it is not the first that has any text."""
+        """Open the next part, after its headers if it is not the first that has any text."""
         from recollect.formats.containers import open_input
 
         self._part = open_input(self._waiting.pop(0))

@@ -1,6 +1,6 @@
 """Summaries of other tools, read: cdx-summary (JSON), cdx-summarize (`.summary`) and archive_profiler (JSON).
 
-Hides: their layouts. `kind_of_summary` tells them by their beginning; `holdings_of` gives what they say of hosts as
+Hides: their layouts. `kind_of_summary` detects them by their beginning; `holdings_of` gives what they say of hosts as
 keys of a map. What they carry:
 
     cdx-summary       {"captures": 9, ..., "tophosts": {"example.com": 9}}        hosts, if all are listed

@@ -352,7 +352,7 @@ def surts_of_list(const unsigned char[::1] text not None, unsigned char[::1] out
 cdef Py_ssize_t find_url(Bytes line, Py_ssize_t length, Py_ssize_t *url) noexcept nogil:
     """Where the original URL is in an index line: the third field, or `url` in its JSON; returns its length.
 
-    0 for a line of one field, which has none; NOT_ORDINARY where it takes a parser to tell.
+    0 for a line of one field, which has none; NOT_ORDINARY where a parser has to decide.
     """
     cdef Py_ssize_t at = find_byte(line, c" ", 0, length), end
     if at == length:

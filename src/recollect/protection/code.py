@@ -1,8 +1,8 @@
 """Erasure codes: an object becomes any number of blocks, and about as many of them as it is long bring it back.
 
-Hides: two codes behind one door. Both are systematic: blocks 0 to need - 1 are the object itself, cut into equal parts
-and padded with zeros; any later number is a combination of them. Numbers go on without end, so that pages can be added
-and rotated without coding the object again.
+Hides: two codes with one interface. Both are systematic: blocks 0 to need - 1 are the object itself, cut into equal
+parts and padded with zeros; any later number is a combination of them. Numbers go on without end, so that pages can be
+added and rotated without coding the object again.
 
 - `raptorq`: RFC 6330, by the package raptorq (Apache-2.0, Rust). `need` blocks suffice in 99.3% of the cases or more,
   need + 1 in all of thousands measured; need + 2 is what is promised. At most 56,403 source blocks.

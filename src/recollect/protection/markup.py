@@ -1,6 +1,6 @@
 """Where a page carries its blocks, and the page without them.
 
-Hides: enough of HTML's tokens to tell a real `</body>` from one in a comment, a script, a style, a title or an
+Hides: enough of HTML's tokens to distinguish a real `</body>` from one in a comment, a script, a style, a title or an
 attribute; charsets in which `<` can be part of another character; XML; framesets. `Scanner` takes a page in pieces, so
 that responses can be changed while they pass. Pure.
 
@@ -142,7 +142,7 @@ class Scanner:
     def _markup(self, text: bytes, at: int, found: list[tuple[Tag, int]], final: bool) -> int:
         """Read what begins with `<` at `at`; where to go on, or -1 when more bytes are needed."""
         if not final and len(text) - at < 9:
-            return -1  # not enough to tell `<![CDATA[` from `<!-`
+            return -1  # not enough to distinguish `<![CDATA[` from `<!-`
         if text.startswith(b"<!--", at):
             return self._enter(_COMMENT_END, at + 2, takes_end=True)
         if text.startswith(b"<![CDATA[", at) and (self._is_xml or self._foreign):

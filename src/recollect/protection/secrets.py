@@ -27,7 +27,7 @@ class Secret(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One kind of secret in one file; `line` is the first place, 0 when the name alone tells."""
+    """One kind of secret in one file; `line` is the first place, 0 when it is known by the file name."""
 
     file: str
     kind: Secret

@@ -215,7 +215,7 @@ class Acquirer:
 
     async def _whole(self, candidate: Candidate, known: Sequence[Candidate], incoming: PayloadWriter) -> Replay:
         """The answer for a capture. Bytes that are not those of the index are asked for once more: a body may have
-        been cut short where nothing but the digest tells it."""
+        been cut short where only the digest shows it."""
         archive = self._archives[candidate.archive]
         source = _source(archive, candidate, known)
         replay = await self._meter.patiently(archive, lambda: self._receive(archive, source, incoming))
@@ -372,7 +372,7 @@ class Acquirer:
     async def _always_was(
         self, item: Queued, suspect: Suspect, candidates: Sequence[Candidate], site: SiteKnowledge
     ) -> bool:
-        """Was the page always what it is now? Its oldest capture tells; a domain that changed hands looks different."""
+        """Whether the page always looked like this: compares its oldest capture; after a new owner it differs."""
         if suspect.rejection.verdict not in _REFUTABLE:
             return False
         own = suspect.candidate

@@ -6,7 +6,7 @@ Hides: the rules by which two spellings are one resource. Three levels, from cer
   `index.html`, `index.htm` or `default.htm` at the end, `/./`, `/../` and `//` collapsed, %20-%7E before the query
   decoded (a space becomes `+`), the remaining hex in capitals, session ids removed, `&amp;` read as `&`.
 - `visit_key(uri)`: `canonical` under one scheme and one host (V.3.2, "www prefix"): what a crawler keeps as visited.
-- `UrlVariants`: what only the listings can tell (V.3.2: missing slash, root level, case): keys seen there stand in for
+- `UrlVariants`: what only the listings show (V.3.2: missing slash, root level, case): keys seen there stand in for
   keys that are linked but not held.
 
 Invariants: `canonical` and `visit_key` are idempotent; a key is for comparing, never for asking an archive (the archive

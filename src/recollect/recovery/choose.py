@@ -86,7 +86,7 @@ def in_order(
 
 
 def resolve_revisits(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Revisits with the status and type of the capture whose bytes they repeat, where the listing tells it."""
+    """Revisits with the status and type of the capture whose bytes they repeat, where the listing has it."""
     known = list(candidates)
     twins = {c.digest: c for c in known if c.digest and not c.revisit and c.status is not None}
     return [

@@ -233,7 +233,7 @@ class Crawl:
     # Fetching ------------------------------------------------------------------------------------------------------
 
     async def _start_pages(self) -> None:
-        """The start pages first: they tell when the site ended."""
+        """The start pages first: they show when the site ended."""
         start = {visit_key(uri, self.options.rules) for uri in self.options.scope.start}
         start |= {target for key, target, _ in self.store.aliases() if key in start}
         first = [item for item in self._queue if item.key in start]

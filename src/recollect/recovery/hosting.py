@@ -3,7 +3,7 @@
 Hides: each server's syntax, escaping and surprises. Tested by running the servers.
 
 - nginx compares the strings of a `map` without case, and does not start when two are the same then: those become
-  regular expressions, which do tell case. `$uri` is decoded, `$args` is not. `$` in a value would be a variable.
+  regular expressions, which are case-sensitive. `$uri` is decoded, `$args` is not. `$` in a value would be a variable.
 - Apache matches a decoded path without its first slash, and what a rule puts in its place is decoded once more.
 - Both know few media types of today, and not the same ones: the types that are needed are written out.
 - A query is matched by its parameters, in any order and with others beside them; more parameters go first.

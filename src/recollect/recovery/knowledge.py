@@ -15,7 +15,7 @@ from recollect.recovery.lister import SiteQuery
 
 @dataclass(frozen=True, slots=True)
 class SiteKnowledge:
-    """The site as far as listings, start pages and reviews tell."""
+    """What listings, start pages and reviews say about the site."""
 
     complete: tuple[tuple[str, SiteQuery], ...] = ()  # (archive, listing that is complete)
     empty: frozenset[str] = frozenset()  # archives known to hold nothing of the site

@@ -1,8 +1,8 @@
 """Files below an output folder: ours are replaced, a person's never.
 
-Hides: telling the two apart. What we wrote is recorded with its SHA-256; a file with other bytes, a link or a folder in
-its place, or one without a record, belongs to the user. It stays, and the new version is written next to it
-(`index.recollect-new.html`). Invariants: files appear whole or not at all; no symbolic link is followed out of the
+Hides: how they are distinguished. What a recovery wrote is recorded with its SHA-256; a file with other bytes, a link
+or a folder in its place, or one without a record, belongs to the user. It stays, and the new version is written next to
+it (`index.recollect-new.html`). Invariants: files appear whole or not at all; no symbolic link is followed out of the
 folder; what an earlier run wrote and this one did not is taken away, unless it was changed since.
 """
 

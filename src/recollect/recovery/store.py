@@ -143,7 +143,7 @@ class Store:
 
     @classmethod
     def in_memory(cls) -> Store:
-        """A store that leaves nothing behind: for surveys, which fetch no payload."""
+        """A temporary store: for surveys, which fetch no payload."""
         store = cls(Path(), sqlite3.connect(":memory:"), writable=True)
         store._upgrade()
         return store

@@ -150,7 +150,7 @@ class _Tally:
             self.last = max(self.last or c.captured_at, c.captured_at)
             if is_content(c.status):
                 fetchable = True
-                # A front page goes on being captured when the domain is parked; the pages below tell when it ended.
+                # A front page goes on being captured when the domain is parked; the pages below show when it ended.
                 if not is_home and c.digest not in shared:
                     self.last_good = max(self.last_good or c.captured_at, c.captured_at)
         self.resources += fetchable

@@ -1,4 +1,4 @@
-"""The two databases of the desk behind one door: SQLite for one machine, PostgreSQL for many.
+"""The two databases of the desk with one interface: SQLite for one machine, PostgreSQL for many.
 
 Hides: placeholders, row types, transactions, locking and reconnecting. `transact(work)` runs a function in one
 transaction and runs it again when the database went away in between, so `work` must do nothing but ask its connection.

@@ -35,7 +35,7 @@ def is_url(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file behind a URL."""
+    """A file at a URL."""
 
     url: str
     name: str
@@ -52,7 +52,7 @@ class HadoopFiles:
         self._conf = spark.sparkContext._jsc.hadoopConfiguration()
 
     def files(self, url: str) -> list[Listed]:
-        """The files behind a URL: itself, those in a folder, or all that a glob matches; hidden ones left out."""
+        """The files at a URL: itself, those in a folder, or all that a glob matches; hidden ones left out."""
         try:
             system = self._system(url)
             found = system.globStatus(self._path(url))

@@ -4,7 +4,7 @@ Hides: two ways of reading. A path without a scheme is read by the tasks themsel
 reader, every kind of input as there. A URL is read by Spark: lines with its text reader (cut into splits, decompressed
 by suffix), Parquet with its Parquet reader, whole archives (WARC, WACZ, ...) file by file; the lines then go through
 the same scanner. Both give pieces of (source, start of the split), in order within a split, so that the driver can
-number lines and tell problems as the embedded engine does.
+number lines and report problems as the embedded engine does.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _absolute(source: Source) -> Source:
 
 
 def _files_behind(files: HadoopFiles, urls: Iterable[str], found: list[tuple[Source, bool]]) -> Iterator[Listed]:
-    """The files behind URLs; a folder that is a map in parts goes to `found` as one source."""
+    """The files at URLs; a folder that is a map in parts goes to `found` as one source."""
     for url in urls:
         parts = files.parts(url)
         listed = files.files(url) if parts is None else []

@@ -53,7 +53,7 @@ class MapOnSpark:
 
 
 def find_map(spark: Any, name: str) -> MapOnSpark:
-    """The map behind a path or URL: a file, or a folder of parts."""
+    """The map at a path or URL: a file, or a folder of parts."""
     if is_url(name):
         hadoop = HadoopFiles(spark)
         listed = hadoop.parts(name) or hadoop.files(name)
@@ -70,7 +70,7 @@ def find_map(spark: Any, name: str) -> MapOnSpark:
 
 
 def find_maps(spark: Any, names: Sequence[str]) -> list[MapOnSpark]:
-    """Maps behind paths or URLs; raises if a worker does not see one."""
+    """Maps at paths or URLs; raises if a worker does not see one."""
     maps = list(at_once(partial(find_map, spark), names))
     check_seen(spark, [path for one in maps if not one.remote for path, _ in one.files])
     return maps
@@ -83,7 +83,7 @@ def _header(path: str) -> Header:
 
 @dataclass(slots=True)
 class MapNote:
-    """What a task tells of a piece of a map: its size and that of the header in it, keys to make borders of, and the
+    """What a task reports of a piece of a map: its size, that of its header, keys to make borders of, and the
     widest wildcard in it."""
 
     size: int = 0

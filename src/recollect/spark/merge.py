@@ -44,7 +44,7 @@ def merge(
     on_problem: OnProblem | None = None,
     progress: ProgressCallback | None = None,
 ) -> MergeResult:
-    """Merge maps into one on Spark. Each task tells of its first problems only."""
+    """Merge maps into one on Spark. Each task reports its first problems only."""
     from recollect.spark.notes import notes
 
     options, target = options or MergeOptions(), os.fspath(output)

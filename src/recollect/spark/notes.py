@@ -1,4 +1,4 @@
-"""What tasks tell the driver beside their data: totals, problems, samples.
+"""What tasks report to the driver in addition to their data: totals, problems, samples.
 
 Hides that Spark may run a task twice. A note has a name (which split, which range), and the same task writes the same
 note again, so nothing is counted double; plain accumulators would. Notes of ranges can be kept in a file: see `resume`.

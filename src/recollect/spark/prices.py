@@ -156,7 +156,7 @@ def price_for(limit: int, costs_at: Callable[[Floats], dict[int, Floats]]) -> tu
 
 @dataclass(slots=True)
 class Survey:
-    """What ranges tell before prices: their shared nodes, records and URI-Rs."""
+    """What ranges report before prices: their shared nodes, records and URI-Rs."""
 
     crossings: dict[bytes, Crossing]
     records: int
@@ -175,7 +175,7 @@ def _opened(part: Part) -> tuple[Branches, Callable[[int], bytes]]:
 
 
 def survey_of(part: Part, deep: int) -> Survey:
-    """What a range tells."""
+    """What a range reports."""
     branches, name = _opened(part)
     return Survey(crossings_of(branches, deep, name), part.records, branches.uri_rs if part.records else 0)
 

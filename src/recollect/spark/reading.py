@@ -1,7 +1,7 @@
 """Indexes read on Spark: records of each split, sorted and summed by its task, in blocks on the disks of workers.
 
-Hides: splits, and what tasks tell of them. Totals and problems come to the driver by the name of the split, so that
-lines are numbered as if one process had read all; samples say where the records lie, so that ranges get alike.
+Hides: splits, and what tasks report about them. Totals and problems come to the driver by the name of the split, so
+that lines are numbered as if one process had read all; samples say where the records lie, so that ranges get alike.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def task_store(temp_dir: str | None, block: int) -> tuple[RunStore, str | None]:
 
 @dataclass(slots=True)
 class SplitNote:
-    """What a task tells of a split; `counts` is what its sink counted beside the records, packed."""
+    """What a task reports about a split; `counts` is what its sink counted beside the records, packed."""
 
     sample: Sample
     size: int = 0

@@ -49,7 +49,7 @@ def identity_of(work: str, options: Mapping[str, object], inputs: Sequence[Stamp
 
 
 def stamps_of(spark: Any, names: Sequence[str]) -> list[Stamp]:
-    """The stamps of files on this machine and behind URLs."""
+    """The stamps of files on this machine and at URLs."""
     here = [name for name in names if not is_url(name)]
     there = [name for name in names if is_url(name)]
     found = [(name, (stat := Path(name).stat()).st_size, stat.st_mtime_ns) for name in here]
@@ -90,7 +90,7 @@ class LocalStore:
 
 @dataclass(frozen=True, slots=True)
 class UrlStore:
-    """A folder behind a URL."""
+    """A folder at a URL."""
 
     files: HadoopFiles
     url: str
@@ -150,7 +150,7 @@ RunNamer = Callable[[Mapping[int, Range]], str]
 
 @contextmanager
 def journalled(journal: Journal | None, told: Any, run_of: RunNamer) -> Iterator[None]:
-    """Keep a journal of the ranges that tasks tell of while they work in the body."""
+    """Keep a journal of the ranges that tasks report while the body runs."""
     if journal is None:
         yield
         return

@@ -139,7 +139,7 @@ def _start(builder: Any, cluster: Cluster) -> Any:
     settings = {**_QUIET, **(_LOCAL if local else {}), **cluster.conf}
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        # The number behind the comma is how often a task may fail, which a plain local master sets to one.
+        # The number after the comma is how often a task may fail, which a plain local master sets to one.
         found = master or "local[*]"
         master = "local[1,4]" if found == "local" else found.replace("]", ",4]") if "," not in found else found
     builder = builder.builder.master(master)

@@ -1,4 +1,4 @@
-"""Maps behind URLs: tasks write, and the driver joins a single file or writes the manifest of many."""
+"""Maps at URLs: tasks write, and the driver joins a single file or writes the manifest of many."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RUN = re.compile(r"part-(\d+)-([0-9a-f-]{36})-c\d+.*")
 
 
 class FileByUrl(Staging):
-    """A plain file behind a URL, joined from what tasks wrote beside it."""
+    """A plain file at a URL, joined from what tasks wrote beside it."""
 
     def __init__(self, files: HadoopFiles, output: str, identity: str) -> None:
         self._files, self._output = files, output
@@ -66,7 +66,7 @@ class FileByUrl(Staging):
 
 
 class CompressedByUrl(FileByUrl):
-    """A compressed file behind a URL: made on the driver, whose writer makes blocks that can be searched."""
+    """A compressed file at a URL: made on the driver, whose writer makes blocks that can be searched."""
 
     def _join(self, names: Sequence[str]) -> None:
         with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
@@ -81,7 +81,7 @@ class CompressedByUrl(FileByUrl):
 
 
 class PartsByUrl(Staging):
-    """A folder of parts behind a URL, written once, in place. Names keep the order of the map: what the driver writes
+    """A folder of parts at a URL, written once, in place. Names keep the order of the map: what the driver writes
     before range N is part-N--..., and Spark calls the lines of the range part-N-RUN-..."""
 
     def __init__(self, files: HadoopFiles, output: str, before: Iterable[str], identity: str) -> None:

@@ -20,7 +20,7 @@ _PUNCTUATION = re.compile(r"[(),/:?]")
 
 
 class BadHost(ValueError):
-    """Why an authority has no host; the caller knows the URI and tells the user."""
+    """Why an authority has no host; the caller knows the URI and reports it."""
 
 
 def host_key(scheme: str, authority: str, *, keep_www: bool = False) -> str:

@@ -30,7 +30,8 @@ _QUERY = re.compile(rb"[?#].*", re.DOTALL)
 def spellings(text: str) -> list[bytes]:
     """The keys to try for a URI or a SURT: the normal one first, then others only as far as they differ.
 
-    Keys with a trailing slash (but the root's) come last, and each is the key of another spelling with a slash behind.
+    Keys with a trailing slash (but the root's) come last, and each is the key of another spelling with a slash at its
+    end.
     """
     if plain := _PLAIN(text):
         keys = _of_plain(text, *plain.groups())

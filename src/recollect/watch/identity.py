@@ -72,7 +72,7 @@ def page_of(document: Document, uri: str) -> Page:
 
 
 def _is_generic(path: str) -> bool:
-    """Whether an address is one that sites of all kinds have: it does not tell one from another."""
+    """Whether an address is one that sites of all kinds have: it does not distinguish one from another."""
     name = path.strip("/").lower()
     return name.rpartition(".")[0] in _GENERIC if "." in name else name in _GENERIC
 

@@ -168,7 +168,7 @@ def resource_of(site: str, answer: LiveAnswer, at: datetime, before: Resource | 
 def is_soft_404(answer: LiveAnswer, impossible: LiveAnswer, front: LiveAnswer) -> bool:
     """Whether an answer is the page that the site gives for an address that cannot exist.
 
-    A site that answers everything with its front page (an application in the browser) tells nothing this way.
+    A site that answers everything with its front page (an application in the browser) gives no information this way.
     """
     both = (answer, impossible)
     if any(one.failure is not None or one.status != 200 or not one.body for one in both) or answer is front:

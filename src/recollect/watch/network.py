@@ -1,9 +1,9 @@
 """Whether failures are those of the local network.
 
-Hides: who is asked. If any site that was due answered, the local network works. Otherwise the canaries decide; without
-canaries, several watched sites that were well until now and fail at the same time mean that the local network fails.
-Sites that are not due are asked, too, so that this works however visits are spread over the day. Sites that failed
-before are not evidence: a watch whose sites are all lost must not take itself for offline.
+Hides: which sites are asked. If any site that was due answered, the local network works. Otherwise the canaries decide;
+without canaries, several watched sites that were well until now and fail at the same time mean that the local network
+fails. Sites that are not due are asked, too, so that this works however visits are spread over the day. Sites that
+failed before are not evidence: a watch whose sites are all lost must not take itself for offline.
 """
 
 from __future__ import annotations

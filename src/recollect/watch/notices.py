@@ -1,6 +1,6 @@
 """Notices about changes of watched sites, by mail, webhook and feed.
 
-Hides: words, retries and the order of things. Each change is one row of the store, written with the visit that caused
+Hides: texts, retries and the order of steps. Each change is one row of the store, written with the visit that caused
 it. Here the rows go out: a mail is handed to a `Mailer` under a key that never changes (handing it over twice is one
 mail), a webhook is posted until it answers 2xx. A row is `sent` when all of its ways are done, so a process killed at
 any moment begins again with the rows that are left.

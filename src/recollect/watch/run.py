@@ -1,6 +1,6 @@
 """One round of a watch: visit the sites that are due, write down what was seen, and do what follows.
 
-Hides: the order of things. A site that answers is judged and its resources are observed at once; sites that do not
+Hides: the order of steps. A site that answers is judged and its resources are observed at once; sites that do not
 answer wait until all are asked, so that a failure of the local network (`watch.network`) is known before it is counted
 against them. Each visit is written in one transaction, with the notice it causes. Notices are sent first, then lost
 sites are recovered, which may take hours.

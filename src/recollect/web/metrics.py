@@ -1,8 +1,8 @@
 """Counters of the server in the text format of Prometheus.
 
 Hides: names and labels. Labels are endpoints, statuses, archive ids and kinds of outcome, so their number is bounded.
-With several workers each counts for itself (label `worker`) and leaves its counters in a shared folder every second, so
-that whichever is asked can tell of all.
+With several workers each counts for itself (label `worker`) and leaves its counters in a shared folder every second,
+so that each process can report all of them.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _RunWorker = Callable[[int, Callable[[], None]], None]
 
 
 def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
-    """Serve until told to stop; returns the exit code. `on_ready` hears our address and the operator's token."""
+    """Serve until a signal to stop; returns the exit code. `on_ready` gets the address and the operator's token."""
     _allow_more_files()
     archive_set = load_archive_set(settings)  # what cannot work must fail here, before the server accepts connections
     if settings.publish and not Path(settings.publish).is_dir():

@@ -5,7 +5,7 @@ included, byte for byte. Nothing is decoded twice, `%2F` stays `%2F`. Three help
 
 - a URI-R that is percent-encoded as one piece (`http%3A%2F%2F...`) is decoded once, and then the query is ours;
 - `http:/x`, as proxies that merge slashes send it, gets its slash back; without a scheme it is `http://`;
-- a query that begins with `archives=` and names archives we know is ours also behind a plain URI-R.
+- a query that begins with `archives=` and names archives we know is also read after a plain URI-R.
 
 Query parameters of this server: `archives`, `from`, `to`, `page`, `url` (the URI-R itself, `/timemap/link?url=...`).
 """

@@ -61,7 +61,7 @@ def load_archive_set(settings: Settings) -> ArchiveSet:
 
 
 class Worker:
-    """A serving process; `run` returns when it has been told to stop and everything has ended."""
+    """A serving process; `run` returns after a signal to stop, when everything has ended."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Web links (RFC 8288) as archives really send them, and as they must be written.
 
-Hides: telling where a link, a target and a parameter end when separators, quotes or brackets are missing or wrong;
+Hides: finding where a link, a target and a parameter end when separators, quotes or brackets are missing or wrong;
 resolving relative targets; making any target safe to write. Reading never fails: what cannot be read is named in a
 list of problems. A link is `<target>; name=value; name="value"`, links are separated by commas. Read as well:
 

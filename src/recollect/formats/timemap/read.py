@@ -1,6 +1,6 @@
 """Reading TimeMaps of any kind an archive may send: link-format, JSON, CDXJ.
 
-Hides: telling the kinds apart (by the body first, because Content-Type lies), charsets, byte-order marks, stray gzip,
+Hides: detecting the kind (by the body first, because Content-Type lies), charsets, byte-order marks, stray gzip,
 and all the ways in which they break their format. Nothing raises: a body that is not a TimeMap gives none, with its
 problem named; a body cut off gives what came.
 

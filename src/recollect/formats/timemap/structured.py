@@ -178,7 +178,7 @@ def _memento(row: dict[str, Any], date: str, found: Found) -> None:
 
 
 def _replay(row: dict[str, Any], base: str) -> str:
-    """The URI-M of a capture listed without one, made from the place of the TimeMap; empty if that tells nothing."""
+    """The URI-M of a capture listed without one, made from the place of the TimeMap; empty if that is not possible."""
     place, found, _ = base.partition("/timemap/")
     original, stamp = row.get("url") or row.get("original"), row.get("timestamp")
     return f"{place}/{stamp}/{original}" if found and original and stamp else ""

@@ -57,7 +57,7 @@ def compact_columns(
             path = tidy
             wildcards = _write_wholes(read(path)[1], wholes)
         result, header = compact(wholes, compacted)
-        rows = read(path, lambda _problem: None)[1]  # what cannot be read has been told above
+        rows = read(path, lambda _problem: None)[1]  # unreadable lines have been reported above
         return result, *_write_rows(rows, header, compacted, wildcards, target)
 
 

@@ -2,10 +2,10 @@
 
 Hides: how lookups become keys (with or without `www.`, whichever goes deeper into the map), and how the tree of the
 log is matched with the tree of the map without building one tree of both: in the order of bytes all descendants of
-a node `N` begin with `N/` (`N,`, `N:`, `N)` in hosts), so a binary search tells whether the map has a node.
+a node `N` begin with `N/` (`N,`, `N:`, `N)` in hosts), so a binary search finds whether the map has a node.
 
 A lookup ends in one of three ways: at a branch itself (`stop`), at a plain leaf (held), or outside of the map's
-tree, in an absent subtree (an `absence`) whose parent is a branch. Lookups below a wildcard of the map tell nothing
+tree, in an absent subtree (an `absence`) whose parent is a branch. Lookups below a wildcard of the map say nothing
 about what is absent and are left out. Counts are split in two halves, A and B, request by request, for
 cross-validation.
 

@@ -52,7 +52,7 @@ class Smoothing:
 CANDIDATES: dict[str, tuple[float, ...]] = {
     "temper": (0.0, 0.25, 0.5, 0.75, 1.0),
     "spill": (0.0, 0.03, 0.1, 0.3, 1.0),
-    "doubt": (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),  # 1: a log that tells nothing about other lookups
+    "doubt": (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),  # 1: a log that does not predict other lookups
 }
 
 

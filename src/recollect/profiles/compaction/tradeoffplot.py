@@ -3,8 +3,8 @@
 Hides: scales, ticks and the placement of labels. One panel has relative cost (keys per URI-R) as its axis, one the
 bytes of the compressed file, both logarithmic. Accuracy is on a linear scale from the lowest point up; in the panel by
 bytes on a logarithmic scale of wrong answers, where 99% and 99.9% are as far apart as 90% and 99%. Colours follow the
-reader's light or dark preference and are dark on white in print; shapes tell the series apart without them: a line with
-dots is by budget, a dashed line with squares has hashed sets, diamonds are weights, the ring is the knee.
+reader's light or dark preference and are dark on white in print; shapes distinguish the series without them: a line
+with dots is by budget, a dashed line with squares has hashed sets, diamonds are weights, the ring is the knee.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _judged(result: Tradeoff) -> str:
 
 
 def _percent(share: float) -> str:
-    """Enough digits to tell points apart at either end."""
+    """Enough digits to distinguish points at either end."""
     distance = min(share, 1 - share) if 0 < share < 1 else 1.0
     digits = min(4, max(1, 1 - floor(log10(distance * 100)))) if distance < 0.1 else 1
     return f"{share:.{digits}%}" if 0 < share < 1 else f"{share:.0%}"

@@ -1,6 +1,6 @@
 """Voids: keys that are requested from an archive and known to be absent, with frequency `0`.
 
-Evidence is a log: requests answered 404 or 410, or whose answer the log does not tell. A request answered 2xx or 3xx
+Evidence is a log: requests answered 404 or 410, or whose status is not in the log. A request answered 2xx or 3xx
 found something; other answers (403, 5xx) say nothing. A key is absent when it was requested at least `min_requests`
 times and never found, and no map holds it or may hold it. A key stands for all queries of its URI, so one
 that was not found may hide another that is held: what a held wildcard of a compacted map covers is left alone, unless

@@ -4,7 +4,7 @@ Hides: cutting files into pieces at the ends of lines, threads, read-ahead, and 
 plain file is cut by offsets and its pieces are read by the threads that parse them; a compressed file is unpacked in a
 thread of its own and its text handed out in pieces; records of other formats are gathered into batches.
 
-`scan` calls `work` for each batch (in some thread; NumPy and the kernels let go of the interpreter lock) and yields
+`scan` calls `work` for each batch (in some thread; NumPy and the kernels release the interpreter lock) and yields
 what came of each piece in the order of the input, so that results do not depend on the number of threads.
 """
 
@@ -180,7 +180,7 @@ class _Reader(Generic[T]):
     def _plain_piece(self, source: Source, offset: int, until: int, size: int) -> Piece[T]:
         """The lines that begin in [offset, until) of a plain file."""
         with Path(source.path).open("rb", buffering=0) as file:
-            # One byte more in front tells whether a line begins at the offset.
+            # One byte more in front shows whether a line begins at the offset.
             begin = max(offset - 1, 0)
             text = self._room(until - begin + (1 << 16))
             filled = _fill(file.fileno(), text, 0, begin, size)

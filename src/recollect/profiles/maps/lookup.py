@@ -194,7 +194,7 @@ class MementoMap:
         return known
 
     def _in_period(self, records: Sequence[Record], at: Period) -> Frequency:
-        """What the records hold in a time, as far as they tell times: by a column, or in their JSON."""
+        """What the records hold in a time, as far as they have times: by a column, or in their JSON."""
         if "datetime" in self.header.keys[1:]:
             column = self.header.keys.index("datetime") - 1
             parts = [one for one in records if one.more_keys[column] != b":"]

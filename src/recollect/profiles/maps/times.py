@@ -1,6 +1,6 @@
-"""How far from a datetime the captures of a key lie, by a map that tells periods.
+"""How far from a datetime the captures of a key lie, by a map with periods.
 
-Hides: where a map tells them: in a column (`profile --by year --by-columns`), or in the JSON block of a line
+Hides: where a map has them: in a column (`profile --by year --by-columns`), or in the JSON block of a line
 (`{"datetime": {"2005": "1/1"}}`). A map lists all captures, so the nearest of its periods is a lower bound of the
 distance. A line without periods, or with one that cannot be read, may hold captures of any time.
 """
@@ -18,7 +18,7 @@ from recollect.profiles.maps.maptext import MapText
 
 
 def seconds_away(text: MapText, keys: Sequence[bytes], at: datetime) -> float | None:
-    """Seconds between `at` and the nearest period with captures of the keys; None if the map does not tell."""
+    """Seconds between `at` and the nearest period with captures of the keys; None if the map has no times."""
     records: list[Record] = []
     for key in keys:
         found = text.find(key)

@@ -1,1 +1,1 @@
-"""What an archive holds, in numbers, and how well its maps tell it."""
+"""Statistics of what an archive holds, and of how correct its maps are."""

@@ -134,7 +134,7 @@ def judge(asked: NDArray[np.bool_], held: NDArray[np.bool_], counts: NDArray[np.
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """Different URIs that were looked up, and how often. Their keys, of all spellings, lie one behind the other in
+    """Different URIs that were looked up, and how often. Their keys, of all spellings, lie one after the other in
     `buffer`: key i of `sizes[i]` bytes at `offsets[i]`, of URI `owners[i]`."""
 
     uris: tuple[str, ...]
@@ -251,7 +251,7 @@ def evaluate(
     """Evaluate maps and filters: `holdings` are indexes (or one uncompacted map), `logs` lists or logs of lookups.
 
     `holder` says which lookups indexes hold, if they are not to be profiled here; `asked` what form the logs have, if
-    their content does not tell.
+    it cannot be detected.
     """
     tell = progress or (lambda _progress: None)
     log = read_lookups([os.fspath(path) for path in logs], on_problem, asked)

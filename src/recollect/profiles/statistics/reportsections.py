@@ -440,7 +440,7 @@ def uri_of(surt: str) -> str | None:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]], summary: str) -> str:
-    """A table behind a line to click, open in print."""
+    """A table that opens on a click, and is open in print."""
     listed = list(rows)
     if not listed:
         return ""

@@ -349,7 +349,7 @@ def _of_map(sources: list[Source], tally: Tally, seen: SortedSurts) -> Stats:
 def tables_of_map(
     counted: MapCounts, seen: SurtCounts, sources: list[Source], tally: Tally, sample: Sample | None = None
 ) -> Stats:
-    """What one map can tell."""
+    """The statistics of one map."""
     tree = seen.tree
     tally.lines = counted.lines
     known = counted.uri_rs if counted.whole and counted.uri_rs else None
