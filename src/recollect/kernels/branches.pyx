@@ -312,7 +312,7 @@ def match(
     """For each node of the log (name in `text`) the branch of that name and kind, or the row of a plain leaf.
 
     The rows that begin with a name are of its node, with one exception: between the rows of a host of numbers (`4,3`)
-    lie those of addresses (`4,3,2,1`), which are no part of it. They are passed over, each of them once for every
+    lie those of addresses (`4,3,2,1`), which do not belong to it. They are passed over, each of them once for every
     depth of the log's tree at most.
     """
     cdef Py_ssize_t i, row, at, end
