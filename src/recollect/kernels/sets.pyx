@@ -309,7 +309,7 @@ cdef class HashedSet:
     def __cinit__(self, bytes data not None, Py_ssize_t parts, int below):
         cdef Bytes directory = data
         cdef Py_ssize_t part, at = 0, bits
-        if parts < 1 or len(data) < 2 * parts or not 1 <= below <= 60:
+        if parts < 1 or parts > len(data) // 2 or not 1 <= below <= 60:
             raise ValueError("not a set: too few bytes for its parts")
         self._starts = <Py_ssize_t *>malloc(<size_t>(parts + 1) * sizeof(Py_ssize_t))
         self._seeds = <unsigned char *>malloc(<size_t>parts)

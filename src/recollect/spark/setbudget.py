@@ -49,7 +49,7 @@ def compact_with_sets_on(
             found = ranged.texts.mapPartitions(task).collect()
     finally:
         ranged.blocks.unpersist()
-    (made,) = found
+    made: tuple[BudgetCompaction, bytes] | RecollectError = found[0]
     if isinstance(made, RecollectError):
         raise made
     result: BudgetCompaction = made[0]

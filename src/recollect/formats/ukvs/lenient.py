@@ -21,6 +21,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 def loads(text: str | bytes) -> Any:
     """The value of a lenient JSON text; raises FormatError."""
@@ -45,12 +47,19 @@ def loads(text: str | bytes) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Strict JSON on one line."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    """Strict JSON on one line, which UTF-8 can hold: half of a surrogate pair stays an escape."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return text if not _SURROGATE.search(text) else json.dumps(value, allow_nan=False)
 
 
 def _strict(text: str) -> Any:
-    return json.loads(text, parse_constant=_refuse)
+    return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+
+
+def _finite(word: str) -> float:
+    """A number that can be written back; `1e400` is none."""
+    value = float(word)
+    return value if abs(value) < float("inf") else _refuse(word)
 
 
 def _refuse(word: str) -> Any:

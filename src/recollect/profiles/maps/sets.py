@@ -11,16 +11,15 @@ two maps together, keeps its set only if all that the set leaves out is still fo
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from recollect.errors import FormatError
 from recollect.formats.ukvs import lenient
+from recollect.formats.ukvs.setblocks import VERSION, read_set
 from recollect.kernels.sets import HashedSet
 
-VERSION = 1
 _MARK = '"set"'
 _FIRST = re.compile(rf'\{{"set": \{{"v": {VERSION}, "k": (\d+), ')
 
@@ -33,29 +32,29 @@ def has_set(line: bytes) -> bool:
 def sets_of(block: str) -> list[HashedSet]:
     """The sets of a JSON block; none if one of them cannot be read, as then nothing is certain."""
     try:
-        return [_read(item) for item in items_of(block)]
-    except (FormatError, ValueError, TypeError, KeyError, AttributeError):
+        found = [read_set(item) for item in items_of(block)]
+        return [HashedSet(one.data, one.parts, one.below) for one in found]
+    except (FormatError, ValueError):
         return []
 
 
 def items_of(block: str) -> list[Any]:
-    """The sets of a JSON block as they are in it."""
-    if _MARK not in block:
-        return []
-    found = lenient.loads(block.encode("utf-8", "surrogateescape"))
-    if not isinstance(found, dict) or "set" not in found:
+    """The sets of a JSON block as they are in it; none of a block that cannot be read."""
+    found = _with_a_set(block)
+    if found is None:
         return []
     return found["set"] if isinstance(found["set"], list) else [found["set"]]
 
 
-def _read(item: Any) -> HashedSet:
-    if item["v"] != VERSION:
-        raise FormatError("a set of another version")
+def _with_a_set(block: str) -> dict[str, Any] | None:
+    """A JSON block that has sets, read; None for any other."""
+    if _MARK not in block:
+        return None
     try:
-        data = base64.b64decode(item["bits"], validate=True)
-    except binascii.Error as error:
-        raise FormatError("not base64") from error
-    return HashedSet(data, int(item["parts"]), int(item["k"]))
+        found = lenient.loads(block.encode("utf-8", "surrogateescape"))
+    except FormatError:
+        return None
+    return found if isinstance(found, dict) and "set" in found else None
 
 
 def block_of(parts: int, data: bytes, below: int) -> str:
@@ -82,10 +81,8 @@ def with_another_set(block: str, parts: int, data: bytes, below: int) -> str:
 
 def without_sets(block: str) -> str:
     """The same JSON block as that of a plain wildcard."""
-    if _MARK not in block:
-        return block
-    found = lenient.loads(block.encode("utf-8", "surrogateescape"))
-    if not isinstance(found, dict) or "set" not in found:
+    found = _with_a_set(block)
+    if found is None:
         return block
     del found["set"]
     return lenient.dumps(found) if found else ""
