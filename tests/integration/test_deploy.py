@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import configparser
 import http.client
+import json
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+import tomllib
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 import pytest
+import yaml
+from tests import web_servers
 
 from recollect.cli.main import cli
 
@@ -38,15 +46,84 @@ def test_there_is_a_unit_for_each_service() -> None:
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_the_command_of_a_unit_has_these_options(unit: Path) -> None:
-    words = shlex.split(read(unit)["Service"]["ExecStart"])[1:]
+    check_options(shlex.split(read(unit)["Service"]["ExecStart"])[1:])
+
+
+def check_options(words: list[str]) -> None:
+    """Assert that there is a command with these options, and that all it needs is given."""
     context = click.Context(cli)
     command: click.Command = cli
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        found = command.get_command(context, words.pop(0))
+        found = command.get_command(context, words[0])
         assert found is not None
-        command = found
+        command, words = found, words[1:]
+    given = {word.partition("=")[0] for word in words if word.startswith("-")}
     known = {name for parameter in command.params for name in parameter.opts}
-    assert [word for word in words if word.startswith("-") and word not in known] == []
+    assert given <= known
+    needed = [set(option.opts) for option in command.params if option.required and isinstance(option, click.Option)]
+    assert all(names & given for names in needed)
+
+
+def test_the_container_runs_commands_that_exist_and_not_as_root() -> None:
+    text = (DEPLOY.parent / "Containerfile").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    last = lines[[number for number, line in enumerate(lines) if line.startswith("FROM ")][-1] :]
+    words = {line.split(None, 1)[0]: line.split(None, 1)[1] for line in last}
+    assert words["USER"] == "recollect" and "useradd" in words["RUN"]
+    assert json.loads(words["ENTRYPOINT"]) == ["recollect"]
+    check_options(json.loads(words["CMD"]))
+    assert "pip wheel" in text and "/wheels/recollect-*.whl" in text
+    for line in lines:
+        if line.startswith("COPY ") and "--from" not in line:
+            assert all((DEPLOY.parent / name).exists() for name in line.split()[1:-1]), line
+    extras = re.search(r"\$wheel\[([a-z,]+)\]", text)
+    declared = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert extras is not None and set(extras[1].split(",")) <= declared.keys()
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_the_health_check_of_the_container_tells_health(status: int) -> None:
+    text = (DEPLOY.parent / "Containerfile").read_text()
+    found = re.search(r'HEALTHCHECK .* CMD \["python", "-c", "(.*)"\]', text)
+    assert found is not None
+
+    class Health(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Health) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        environment = {**os.environ, "HEALTH_URL": f"http://127.0.0.1:{server.server_port}/health"}
+        done = subprocess.run([sys.executable, "-c", found[1]], env=environment, capture_output=True, timeout=30)
+        server.shutdown()
+    assert (done.returncode == 0) == (status == 200)
+    assert subprocess.run([sys.executable, "-c", found[1]], env={**os.environ, "HEALTH_URL": ""}).returncode == 0
+
+
+def test_the_services_of_the_compose_file_have_commands_that_exist() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    ours = {name: service for name, service in services.items() if "build" in service}
+    assert set(ours) == {"desk", "worker"}
+    for service in ours.values():
+        check_options(service["command"])
+        assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+        assert set(service["depends_on"]) <= services.keys()
+
+
+def test_workflows_have_jobs_with_runners_and_steps() -> None:
+    """What the schema of workflows asks for; `check-jsonschema --builtin-schema vendor.github-workflows` checks all."""
+    workflows = sorted((DEPLOY.parent / ".github" / "workflows").glob("*.yml"))
+    assert [path.stem for path in workflows] == ["release", "test"]
+    for path in workflows:
+        found = yaml.safe_load(path.read_text())
+        assert found["name"] and found[True]  # YAML 1.1 reads the key `on` as true
+        for job in found["jobs"].values():
+            assert job["runs-on"] and all(("uses" in step) != ("run" in step) for step in job["steps"])
+            needs = job.get("needs", [])
+            assert set([needs] if isinstance(needs, str) else needs) <= found["jobs"].keys()
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
@@ -62,7 +139,7 @@ def test_systemd_accepts_a_unit(unit: Path, tmp_path: Path) -> None:
     assert said == []
 
 
-@pytest.mark.parametrize("unit", [one for one in UNITS if "desk" not in one.stem], ids=lambda unit: unit.stem)
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_a_unit_is_confined(unit: Path) -> None:
     service = read(unit)["Service"]
     assert service["ProtectSystem"] == "strict" and service["NoNewPrivileges"] == "yes"
@@ -78,6 +155,14 @@ def echo() -> Iterator[int]:
     class Echo(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
+            if self.path == "/stream":
+                self.send_header("Content-Type", "text/event-stream")
+                self.end_headers()
+                self.wfile.write(b"data: first\n\n")
+                self.wfile.flush()
+                GO_ON.wait(20)
+                self.wfile.write(b"data: last\n\n")
+                return
             self.end_headers()
             self.wfile.write(self.path.encode())
 
@@ -92,16 +177,91 @@ def echo() -> Iterator[int]:
     server.server_close()
 
 
-@pytest.mark.parametrize("server", ["nginx", "apache"])
-def test_proxies_keep_the_address_in_a_path_as_it_came(
-    server: str, echo: int, served_folder: Path, request: pytest.FixtureRequest
-) -> None:
-    text = (DEPLOY / f"{server}-serve.conf").read_text()
+GO_ON = threading.Event()
+
+
+@pytest.fixture(params=["nginx", "apache", "caddy"])
+def proxy(request: pytest.FixtureRequest, echo: int, served_folder: Path, tmp_path: Path) -> Iterator[str]:
+    """Each server with the lines of its sample, in front of the echo."""
+    text = (DEPLOY / f"{request.param}-serve.conf").read_text()
     inner = re.search(r"# begin\n(.*?)# end", text, re.DOTALL)
     assert inner is not None
-    base = request.getfixturevalue(server)(served_folder, inner[1].replace("127.0.0.1:1208", f"127.0.0.1:{echo}"))
+    lines = inner[1].replace("127.0.0.1:1208", f"127.0.0.1:{echo}")
+    if request.param != "caddy":
+        yield request.getfixturevalue(request.param)(served_folder, lines)
+        return
+    program = web_servers.find("caddy")
+    if program is None:
+        pytest.skip("Caddy is not installed")
+    port = web_servers.free_port()
+    (tmp_path / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\nhttp://127.0.0.1:{port} {{\n{lines}\n}}\n")
+    command = [program, "run", "--config", str(tmp_path / "Caddyfile"), "--adapter", "caddyfile"]
+    with web_servers._running(command, port, tmp_path / "caddy.log", HOME=str(tmp_path)):
+        yield f"http://127.0.0.1:{port}"
+
+
+def test_proxies_keep_the_address_in_a_path_as_it_came(proxy: str) -> None:
     for path in ("/timemap/link/http://a.example//b/../c%2Fd?x=1&y=%20", "/timegate/https%3A%2F%2Fa.example%2F"):
-        connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=20)
+        connection = http.client.HTTPConnection(urlsplit(proxy).netloc, timeout=20)
         connection.request("GET", path)
         assert connection.getresponse().read().decode() == path
         connection.close()
+
+
+def test_proxies_pass_events_at_once(proxy: str) -> None:
+    GO_ON.clear()
+    connection = http.client.HTTPConnection(urlsplit(proxy).netloc, timeout=15)
+    try:
+        connection.request("GET", "/stream")
+        response = connection.getresponse()
+        assert response.readline() == b"data: first\n"  # while the other side waits
+        assert not GO_ON.is_set()
+        GO_ON.set()
+        assert b"data: last" in response.read()
+    finally:
+        GO_ON.set()
+        connection.close()
+
+
+def started(*arguments: str) -> tuple[subprocess.Popen[str], str]:
+    """`recollect serve` and its address."""
+    command = [sys.executable, "-m", "recollect", "serve", "--port", "0", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, process.stdout.readline().strip()
+
+
+def test_the_access_log_is_reopened_by_sighup_and_messages_are_json(tmp_path: Path) -> None:
+    log = tmp_path / "access.jsonl"
+    (tmp_path / "archives.json").write_text("[]")
+    archives = ("--archives", str(tmp_path / "archives.json"))
+    process, base = started(*archives, "--access-log", str(log), "--log-format", "json", "-v")
+    try:
+        lookup(base)
+        wait_for(lambda: log.exists() and log.read_text().count("\n") == 1)
+        log.rename(tmp_path / "access.jsonl.1")
+        process.send_signal(signal.SIGHUP)
+        wait_for(log.exists)
+        lookup(base)
+        wait_for(lambda: log.read_text().count("\n") == 1)
+        assert (tmp_path / "access.jsonl.1").read_text().count("\n") == 1
+    finally:
+        process.terminate()
+        said = process.communicate(timeout=30)[1]
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert any("listens on" in line["message"] for line in lines)
+    assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
+
+
+def lookup(base: str) -> None:
+    connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=20)
+    connection.request("GET", "/timemap/link/http://a.example/")
+    connection.getresponse().read()
+    connection.close()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TextIO
 
@@ -30,9 +30,23 @@ temp_dir_option = click.option(
 )
 
 
+_line_of: Callable[[str], str] | None = None
+
+
+def say_with(line_of: Callable[[str], str] | None) -> None:
+    """Choose how `talk` writes a message; None is as it is."""
+    global _line_of
+    _line_of = line_of
+
+
+def says_json() -> bool:
+    """Whether messages are written for programs."""
+    return _line_of is not None
+
+
 def talk(message: str) -> None:
     """A sentence for the person watching (stderr)."""
-    click.echo(message, err=True)
+    click.echo(message if _line_of is None else _line_of(message), err=True)
 
 
 def emit_json(value: Any) -> None:

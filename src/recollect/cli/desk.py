@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from recollect.cli.console import talk
+from recollect.cli.logs import log_option, start_logging
 from recollect.errors import UsageError
 from recollect.quantities import counted
 
@@ -44,6 +44,7 @@ SIGTERM stops the desk; workers return their jobs to the queue. The tutorial is 
 @click.option("--preview-url", help="Address of a separate origin for browsable previews.")
 @click.option("--preview-port", type=int, help="Port that serves them.")
 @click.option("--contact", help="Your mail or web address, for the archives (User-Agent).")
+@log_option
 @click.option("-v", "--verbose", is_flag=True, help="Print more messages on stderr.")
 @click.pass_context
 def desk(context: click.Context, /, verbose: bool, config: str | None, **given: Any) -> int | None:
@@ -58,7 +59,7 @@ def desk(context: click.Context, /, verbose: bool, config: str | None, **given: 
     from recollect.web.desk.server import serve
 
     settings = load_desk_settings(given, config=config).settings
-    _log(verbose)
+    start_logging(verbose)
 
     def on_ready(address: str, running: Any) -> None:
         for known in {address, running.base_url}:
@@ -142,6 +143,7 @@ to the queue. Workers that share one public address should share one --egress na
 @click.option("--egress", default="", help="Name of the public address that archives see.")
 @click.option("--once", is_flag=True, help="End after one job.")
 @click.option("--with-parent", is_flag=True, hidden=True, help="End when standard input ends.")
+@log_option
 @click.option("-v", "--verbose", is_flag=True, help="Print more messages on stderr.")
 def worker(
     address: str,
@@ -162,7 +164,7 @@ def worker(
 
     from recollect.service.worker import NotAllowed, Worker, WorkerOptions
 
-    _log(verbose)
+    start_logging(verbose)
     token = Path(token_file).read_text().strip()
     if not token:
         raise UsageError("the file holds no token", where=token_file)
@@ -195,11 +197,3 @@ def _end_with_stdin() -> None:
     while os.read(0, 4096):
         pass
     os._exit(1)
-
-
-def _log(verbose: bool) -> None:
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(message)s",
-        stream=sys.stderr,
-    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
+from recollect.cli.logs import log_option
 from recollect.cli.types import DURATION, SIZE
 from recollect.errors import RecollectError, UsageError
 from recollect.quantities import counted, format_size
@@ -57,6 +58,7 @@ _SHOWN = 10
 @click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header of the map.")
 @click.option("--base-uri", default="", help="Public address of the web root, for an absolute Link header.")
 @click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: cores, up to 8]")
+@log_option
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary; problems only.")
 def keep(**options: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, lines_of, progress_bar, talk
+from recollect.cli.logs import log_option, start_logging
 from recollect.cli.types import DATE, DURATION, SHARE
 from recollect.errors import UsageError
 from recollect.quantities import counted
@@ -81,17 +81,14 @@ def _flags(given: dict[str, Any]) -> dict[str, Any]:
 
 @click.command("serve", epilog=_SERVE_EPILOG)
 @settings_options
+@log_option
 @click.option("-v", "--verbose", is_flag=True, help="Print more messages on stderr.")
 def serve(config: str | None, verbose: bool, **given: Any) -> int:
     """Run the Memento aggregator server. It asks only the archives that can answer."""
     from recollect.config import load_settings
     from recollect.web.serve import serve as run
 
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(message)s",
-        stream=sys.stderr,
-    )
+    start_logging(verbose)
     settings = load_settings(_flags(given), config=config).settings
 
     def on_ready(address: str, token: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
+from recollect.cli.logs import log_option
 from recollect.cli.types import DATE
 from recollect.cli.watchpages import COMMANDS
 from recollect.cli.watchtools import data_option, example, open_store, percent, refuse_private, shown, site_uri
@@ -165,6 +166,7 @@ def remove_command(uri: str, folder: str) -> int:
     is_flag=True,
     help="Allow canaries, RDAP servers and save endpoints on private addresses.",
 )
+@log_option
 @json_option
 def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **given: Any) -> int:
     """Visit the watched sites that are due."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,23 @@ def test_a_list_of_archives_that_cannot_be_read_is_a_failure(settings: Path) -> 
 def test_a_folder_that_does_not_exist_yet_can_be_made(settings: Path) -> None:
     found = examined(settings, "--data", str(settings / "later"))
     assert found[f"data {settings / 'later'}"]["level"] == "ok"
+
+
+def test_archives_are_asked_and_those_that_fail_are_named(settings: Path) -> None:
+    class Archive(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(404 if self.path.startswith("/good/") else 503)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Archive) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}"
+        archives = [{"id": name, "timemap": f"{base}/{name}/"} for name in ("good", "ill")]
+        (settings / "archives.json").write_text(json.dumps(archives))
+        found = examined(settings, "--ask")
+        server.shutdown()
+    assert found["archive good"]["level"] == "ok" and "answers" in found["archive good"]["words"]
+    assert found["archive ill"]["level"] == "warning" and "archives check ill" in found["archive ill"]["todo"]
