@@ -24,6 +24,7 @@ from recollect.formats.frequency import Count, Frequency
 from recollect.uris import parent, uri_key
 
 _LINE = re.compile(r'\S+ +\{\s*"\d{4}(?:\d\d)?"\s*:\s*\{\s*"[ns]_[a-z]+"\s*:')
+_GRIDS = re.compile(r'"(?:mimestatus|yearmonth|pathquery|tophosts)"\s*:')
 _HEAD = 1 << 16
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 
@@ -51,7 +52,7 @@ def kind_of_summary(text: str) -> SummaryKind | None:
     if text.startswith("{"):
         if '"suburi"' in text or "archiveprofile.jsonld" in text:
             return SummaryKind.ARCHIVE_PROFILER
-        return SummaryKind.CDX_SUMMARY if '"captures"' in text and '"tophosts"' in text else None
+        return SummaryKind.CDX_SUMMARY if '"captures"' in text and _GRIDS.search(text) else None
     return SummaryKind.CDX_SUMMARIZE if _LINE.match(text) else None
 
 
@@ -75,7 +76,9 @@ def holdings_of(path: str, kind: SummaryKind) -> Iterator[Holding]:
         found = json.loads(body)
         yield from _of_hosts(found) if kind is SummaryKind.CDX_SUMMARY else _of_prefixes(found["stats"]["suburi"])
     except (ValueError, KeyError, TypeError, AttributeError, BadURI) as error:
-        raise FormatError(f"not a summary by {kind}", where=path, why=str(error)) from error
+        why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        hint = f"recollect inspect {path} says what it is; a map needs the captures of every host"
+        raise FormatError(f"no map can be made of a summary by {kind}", where=path, why=why, hint=hint) from error
 
 
 def _of_lines(path: str) -> Iterator[Holding]:
@@ -110,7 +113,7 @@ def _of_hosts(found: Mapping[str, Any]) -> Iterator[Holding]:
     if listed < captures:
         raise ValueError(
             f"it lists {len(hosts):,} hosts with {listed:,} of {captures:,} captures; a map of them would say that the "
-            "others are not held. Write it with --tophosts as large as the number of hosts"
+            "others are not held; write it with --tophosts as large as the number of hosts"
         )
     for name, count in hosts.items():
         yield Holding(_wildcard(name, b")/*"), Frequency(Count(int(count), "~")))

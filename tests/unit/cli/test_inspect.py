@@ -24,7 +24,7 @@ STRANGERS = {
     "utf16.cdxj": (CDXJ.encode("utf-16"), "text in UTF-16; convert it with iconv"),
     "utf16le.cdxj": (CDXJ.encode("utf-16-le"), "text in UTF-16; convert it with iconv"),
     "summary.json": (b'{"captures": 5, "mimestatus": {}, "samples": [["2014", "http://x.com/"]]}', "by cdx-summary"),
-    "pretty.json": (b'{\n  "captures": 5,\n  "tophosts": {\n    "x.com": 5\n  }\n}\n', "by cdx-summary"),
+    "pretty.json": (b'{\n  "captures": 9,\n  "tophosts": {\n    "x.com": 5\n  }\n}\n', "by cdx-summary"),
     "lone.loc": (b"part-0\t/data/part-0.gz\npart-1\thttps://h.example/part-1.gz\n", "the places of ZipNum shards"),
     "page.html": (b'<!DOCTYPE html><html><link rel="x" href="http://x.com/"></html>', "an HTML page"),
     "files.txt": (b"part-0.cdx.gz\npart-1.cdx.gz\n", "text that is not an index"),
