@@ -6,8 +6,9 @@ decompression in a separate thread (the libraries release the interpreter lock),
 Reading: `open_input` gives a buffered binary stream. When a compressed file is cut off or damaged, everything before
 the damage is delivered first, then the stream says so once: to `on_problem` if given (then it ends like any file),
 else by raising FormatError from the read after the last good byte, or from `close` if the caller did not read that
-far. `stream.damage` holds the reason. `whole_lines` cuts a stream into big pieces that end
-with a line, and withholds the part of a line that stands before damage, because half a key is another key.
+far. `stream.damage` holds the reason. After damage in the middle of gzip data `stream.resume()` goes on at the next
+member. `whole_lines` cuts a stream into big pieces that end with a line, and withholds the part of a line that stands
+before damage, because half a key is another key.
 
 Writing: `atomic_output` writes beside the target and renames at the end; an exception, Ctrl-C included, leaves what
 was there before. `.gz` is written as BGZF and `.zst` as seekable frames (see `blockwriter`), which `zcat` and
@@ -22,7 +23,6 @@ import io
 import os
 import queue
 import stat
-import struct
 import sys
 import tempfile
 import threading
@@ -33,17 +33,14 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol, cast
 
 import zstandard
-from isal import igzip_lib, isal_zlib
 
 from recollect.errors import FormatError, RecollectError, ResourceError
-from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter, IsalError
+from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter
+from recollect.formats.gzips import PIECE, Damage, Flaw, Gap, gzip_text
 from recollect.model import Problem
 
 OnProblem = Callable[[Problem], None]
 
-# Of compressed input, and of text per step. Each step hands the interpreter lock over: with pieces of 256 KB a profile
-# of a gzip file took a fifth longer.
-PIECE = 1 << 20
 AHEAD = 8  # pieces a reading thread may be ahead
 BUFFER = 1 << 20
 # What Windows programs put in front of text; readers of text pass over it.
@@ -71,9 +68,21 @@ class InputStream(io.BufferedReader):
         return self._source.damage
 
     @property
+    def is_broken(self) -> bool:
+        """Whether it ended early, and where it ended is now."""
+        return self._source.ended and bool(self._source.damage)
+
+    @property
     def flaw(self) -> str:
         """What is wrong with a stream of which nothing is missing (a checksum), once all has been read; else empty."""
         return self._source.flaw
+
+    def resume(self) -> bool:
+        """After damage in the middle of gzip data, go on with the next whole member; False if there was no such damage.
+        Only for readers that know by themselves where a record begins: what follows is not the line that was cut."""
+        resumed, self._source.at_gap = self._source.at_gap, False
+        self._source.ended = self._source.ended and not resumed
+        return resumed
 
     @property
     def consumed(self) -> int:
@@ -95,18 +104,19 @@ class InputStream(io.BufferedReader):
 
 
 class _Raw(io.RawIOBase):
-    """Bytes out of an iterator of pieces, which ends with `_Damage` if the file does."""
+    """Bytes out of an iterator of pieces, which ends with `Damage` if the file does."""
 
     def __init__(self, handle: BinaryIO, label: str, on_problem: OnProblem | None, *, owned: bool = True) -> None:
         self._handle = handle
         self._owned = owned
         self._on_problem = on_problem
         self._told = False
-        self._ended = False
+        self.ended = False
         self._piece = memoryview(b"")
         self._held: deque[bytes] = deque()
         self.label = label
         self.damage = self.flaw = ""
+        self.at_gap = False
         head = handle.read(PIECE)
         self.kind = kind_of(head)
         self._meter = _Meter(handle, head)
@@ -126,31 +136,38 @@ class _Raw(io.RawIOBase):
         while held < size or (newlines < lines and held < size + LONGEST_LINE):
             try:
                 piece = next(self._pieces)
-            except (StopIteration, _Damage) as end:
+            except (StopIteration, Damage) as end:
                 self._pieces = _ending(end)
                 break
             self._held.append(piece)
+            if isinstance(piece, Gap):
+                break
             held += len(piece)
             newlines += piece.count(b"\n")
-        return b"".join(piece for piece in self._held if not isinstance(piece, _Flaw))
+        return b"".join(piece for piece in self._held if not isinstance(piece, Flaw))
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if self._ended:
+        if self.ended:
             self.complain()
             return 0
         while not self._piece:
             try:
                 self._piece = memoryview(self._held.popleft() if self._held else next(self._pieces))
             except StopIteration:
-                self._ended = True
+                self.ended = True
                 return 0
-            except _Damage as damage:
+            except Damage as damage:
                 self._note(str(damage))
                 return 0
-            if isinstance(self._piece.obj, _Flaw):
+            if isinstance(self._piece.obj, Gap):
+                self.at_gap = True
+                self._note(self._piece.obj.decode())
+                self._piece = memoryview(b"")
+                return 0
+            if isinstance(self._piece.obj, Flaw):
                 self._take_flaw(self._piece.obj)
         view = memoryview(buffer).cast("B")
         count = min(len(view), len(self._piece))
@@ -158,7 +175,7 @@ class _Raw(io.RawIOBase):
         self._piece = self._piece[count:]
         return count
 
-    def _take_flaw(self, flaw: _Flaw) -> None:
+    def _take_flaw(self, flaw: Flaw) -> None:
         """Report a flaw at once, or at the end if there is no callback; reading continues."""
         self._piece = memoryview(b"")
         self.flaw = flaw.decode()
@@ -168,7 +185,7 @@ class _Raw(io.RawIOBase):
     def _note(self, reason: str) -> None:
         """The end, for now: what the caller has in hand is good, and the next read complains."""
         self.damage = reason
-        self._ended = True
+        self.ended = True
         if self._on_problem is not None:
             self._told = True
             self._on_problem(Problem(self.label, None, reason))
@@ -196,13 +213,9 @@ class _Raw(io.RawIOBase):
 
 def _ending(end: Exception) -> Iterator[bytes]:
     """Nothing, and then this end."""
-    if isinstance(end, _Damage):
+    if isinstance(end, Damage):
         raise end
     yield from ()
-
-
-class _Damage(Exception):
-    """The compressed file breaks off; the text so far is good."""
 
 
 class _Meter:
@@ -273,74 +286,6 @@ def _plain(read: Callable[[], bytes]) -> Iterator[bytes]:
         yield piece
 
 
-def _gzip(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """The text of all members. Checksums are compared here, not in the library, which would keep back the end of a
-    member whose checksum is wrong; that is reported after all text (`_Flaw`)."""
-    rest = read()
-    wrong = members = 0
-    while True:
-        # Tape blocks end with zeros; these are not damage.
-        while not (rest := rest.lstrip(b"\0")):
-            if not (rest := read()):
-                if wrong:
-                    some = "" if members == 1 else f" of {wrong:,} of {members:,} members"
-                    why = "all of it was read, and some of it may be altered"
-                    yield _Flaw(f"gzip data is damaged: wrong checksum{some}; {why}")
-                return
-        while (begin := _gzip_text(rest)) is None and (more := read()):
-            rest += more
-        if begin is None:
-            raise _Damage("gzip data is cut off")
-        if begin < 0:
-            raise _Damage("bytes after the end of the gzip data that are not gzip data")
-        decoder = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
-        rest, crc, size = rest[begin:], 0, 0
-        while not decoder.eof:
-            if not rest and decoder.needs_input and not (rest := read()):
-                raise _Damage("gzip data is cut off")
-            try:
-                piece = decoder.decompress(rest, PIECE)
-            except (IsalError, EOFError) as error:
-                raise _Damage(f"gzip data is damaged ({error})") from error
-            rest = b""
-            if piece:
-                crc, size = isal_zlib.crc32(piece, crc), size + len(piece)
-                yield piece
-        rest = decoder.unused_data
-        while len(rest) < 8 and (more := read()):
-            rest += more
-        members += 1
-        if len(rest) < 8:
-            raise _Damage("gzip data is cut off")
-        wrong += rest[:8] != struct.pack("<II", crc, size & 0xFFFFFFFF)
-        rest = rest[8:]
-
-
-def _gzip_text(head: bytes) -> int | None:
-    """Where the text of a gzip member begins (RFC 1952, section 2.3); None if more is needed, -1 if it is none."""
-    if not b"\x1f\x8b\x08".startswith(head[:3]) and head[:3] != b"\x1f\x8b\x08":
-        return -1
-    if len(head) < 12:
-        return None
-    flags, at = head[3], 10
-    if flags & 4:
-        at += 2 + int.from_bytes(head[10:12], "little")
-    for flag in (8, 16):  # a name and a comment, each with a zero at its end
-        if flags & flag:
-            at = head.find(b"\0", at) + 1
-            if not at:
-                return None
-    at += 2 if flags & 2 else 0
-    return at if at <= len(head) else None
-
-
-class _Flaw(bytes):
-    """Not text but a word about it: something is wrong, and nothing is missing."""
-
-    def __new__(cls, reason: str) -> _Flaw:
-        return super().__new__(cls, reason.encode())
-
-
 def _bzip2(read: Callable[[], bytes]) -> Iterator[bytes]:
     return _members(
         read, cast(Callable[[], _Decompressor], bz2.BZ2Decompressor), b"BZh", (OSError, EOFError, ValueError), "bzip2"
@@ -364,15 +309,15 @@ def _members(
         while len(rest) < len(magic) and (more := read()):
             rest += more
         if not rest.startswith(magic):
-            raise _Damage(f"bytes after the end of the {name} data that are no {name} data")
+            raise Damage(f"bytes after the end of the {name} data that are no {name} data")
         decoder = new()
         while not decoder.eof:
             if not rest and decoder.needs_input and not (rest := read()):
-                raise _Damage(f"{name} data is cut off")
+                raise Damage(f"{name} data is cut off")
             try:
                 piece = decoder.decompress(rest, PIECE)
             except errors as error:
-                raise _Damage(f"{name} data is damaged ({error})") from error
+                raise Damage(f"{name} data is damaged ({error})") from error
             rest = b""
             if piece:
                 yield piece
@@ -389,11 +334,11 @@ def _zstd(read: Callable[[], bytes]) -> Iterator[bytes]:
         frame = library.decompressobj()
         while not frame.eof:
             if not rest and not (rest := memoryview(read())):
-                raise _Damage("zstd data is cut off")
+                raise Damage("zstd data is cut off")
             try:
                 piece = frame.decompress(rest[:ZSTD_STEP])
             except zstandard.ZstdError as error:
-                raise _Damage(f"zstd data is damaged ({error})") from error
+                raise Damage(f"zstd data is damaged ({error})") from error
             used = min(ZSTD_STEP, len(rest)) - (len(frame.unused_data) if frame.eof else 0)
             rest = rest[used:]
             if piece:
@@ -402,7 +347,7 @@ def _zstd(read: Callable[[], bytes]) -> Iterator[bytes]:
 
 _DECODERS: dict[str, Callable[[Callable[[], bytes]], Iterator[bytes]]] = {
     "plain": _plain,
-    "gzip": _gzip,
+    "gzip": gzip_text,
     "bzip2": _bzip2,
     "zstd": _zstd,
 }
@@ -434,6 +379,11 @@ def open_input(path: str | os.PathLike[str], on_problem: OnProblem | None = None
     except BaseException:
         handle.close()
         raise
+
+
+def input_over(handle: IO[bytes], label: str, on_problem: OnProblem | None = None) -> InputStream:
+    """A stream over what another file gives, such as a member of a zip file, which stays open."""
+    return InputStream(_Raw(cast(BinaryIO, handle), label, on_problem, owned=False))
 
 
 def _parts(name: str) -> Any:

@@ -34,6 +34,7 @@ from recollect.formats.cdx import (
     parse_layout,
     what_it_is,
 )
+from recollect.formats.containers import InputStream, input_over
 from recollect.formats.languages import Detector, detected_language, header_language
 from recollect.model import Problem
 from recollect.uris import surt
@@ -82,7 +83,14 @@ def read_warc(
 
 
 def _walk(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[tuple[dict[str, str], bytes]]:
-    """Headers (names in lower case) and the first bytes of the block of each record."""
+    """Headers (names in lower case) and the first bytes of the block of each record. Damage of the container is one
+    problem, reported by the stream; records of later gzip members follow."""
+    yield from _records(stream, label, on_problem)
+    while isinstance(stream, InputStream) and stream.resume():
+        yield from _records(stream, label, on_problem)
+
+
+def _records(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[tuple[dict[str, str], bytes]]:
     offset = 0
     lost = False
     while line := stream.readline(_LONGEST_LINE):
@@ -99,14 +107,20 @@ def _walk(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[tupl
         length = headers.get("content-length", "")
         if not length.isascii() or not length.isdigit():
             lost = True
-            on_problem(Problem(label, None, f"a record without Content-Length, at byte {start}", _shown(line)))
+            if not _is_damaged(stream):
+                on_problem(Problem(label, None, f"a record without Content-Length, at byte {start}", _shown(line)))
             continue
         head = stream.read(min(int(length), _HTTP_HEAD))
         skipped = _skip(stream, int(length) - len(head))
         offset += len(head) + skipped
         yield headers, head
-        if len(head) + skipped < int(length):
+        if len(head) + skipped < int(length) and not _is_damaged(stream):
             on_problem(Problem(label, None, f"the last record, at byte {start}, is cut off"))
+
+
+def _is_damaged(stream: IO[bytes]) -> bool:
+    """Whether the stream ends early here, which it reports itself."""
+    return isinstance(stream, InputStream) and stream.is_broken
 
 
 def _header_lines(stream: IO[bytes]) -> tuple[dict[str, str], int]:
@@ -199,6 +213,12 @@ def read_arc(
 
 def _walk_arc(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[tuple[dict[str, str], bytes]]:
     """The header and the first bytes of the block of each record; see `_walk`."""
+    yield from _arc_records(stream, label, on_problem)
+    while isinstance(stream, InputStream) and stream.resume():
+        yield from _arc_records(stream, label, on_problem)
+
+
+def _arc_records(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[tuple[dict[str, str], bytes]]:
     offset = 0
     lost = False
     while line := stream.readline(_LONGEST_LINE):
@@ -216,7 +236,7 @@ def _walk_arc(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[
         skipped = _skip(stream, length - len(head))
         offset += len(head) + skipped
         yield match.groupdict(), head
-        if len(head) + skipped < length:
+        if len(head) + skipped < length and not _is_damaged(stream):
             on_problem(Problem(label, None, f"the last record, at byte {start}, is cut off"))
 
 
@@ -260,8 +280,8 @@ def read_wacz(
             for name in indexes:
                 yield from _index_member(archive, name, f"{path}!{name}", on_problem, on_other, all_schemes)
             for name in warcs if not indexes else []:
-                with _member(archive, name) as stream:
-                    label = f"{path}!{name}"
+                label = f"{path}!{name}"
+                with archive.open(name) as member, input_over(member, label, on_problem) as stream:
                     yield from read_warc(stream, label, on_problem, on_other, all_schemes=all_schemes, detect=detect)
     except (zipfile.BadZipFile, OSError, EOFError) as error:
         on_problem(Problem(path, None, f"damaged zip file: {error}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,66 @@ def test_arc_files_go_on_after_damage(tmp_path: Path, capsys: Capture) -> None:
     found, problems = read(first + good[0] + good[1][:-20], tmp_path)
     assert found == urls[:2] and "cut off" in problems[0]
     assert capsys.readouterr() == ("", "")  # no library speaks for itself
+
+
+def prose(number: int) -> bytes:
+    dice = random.Random(number)
+    return " ".join(f"{dice.randint(0, 99999)} word" for _ in range(700 + number)).encode()
+
+
+def warc_record(number: int) -> bytes:
+    body = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + prose(number)
+    head = (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://x.com/{number}\r\n"
+        f"WARC-Date: 2014-01-03T03:03:21Z\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body + b"\r\n\r\n"
+
+
+def damaged(member: bytes, how: str) -> bytes:
+    """A gzip member that cannot be decoded from the middle on."""
+    middle = len(member) // 2
+    if how == "lost":  # a part of the file is missing, up to the middle of the next member
+        return member[:middle]
+    if how == "noise":
+        return member[:middle] + random.Random(5).randbytes(200) + member[middle + 200 :]
+    return member[:20] + bytes(400) + member[420:] if how == "zeros" else b"\xff" * 900
+
+
+@pytest.mark.parametrize("packing", ["warc.gz", "arc.gz", "wacz"])
+@pytest.mark.parametrize("how", ["lost", "noise", "zeros", "other"])
+def test_members_after_damage_are_read_and_the_damage_is_one_line(tmp_path: Path, how: str, packing: str) -> None:
+    if packing == "arc.gz":
+        records = [arc_record(f"http://x.com/{i}", prose(i)) for i in range(300)]
+        records[0] = b"filedesc://x.arc 0.0.0.0 20140103030321 text/plain 12\n1 0 Example\n\n"
+    else:
+        records = [warc_record(i) for i in range(300)]
+    members = [gzip.compress(record, 6) for record in records]
+    for number in (100, 250):
+        members[number] = damaged(members[number], how)
+    data = b"".join(members)
+    file = tmp_path / f"x.{packing}"
+    if packing == "wacz":
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("archive/x.warc.gz", data)
+    else:
+        file.write_bytes(data)
+    made = profile(file, by=["year"])
+    lost = {100, 101, 250, 251} if how == "lost" else {100, 250}
+    text = (made.text or b"").decode()
+    for number in set(range(1, 300)) - lost:
+        assert f"com,x)/{number} " in text, f"record {number} is lost"
+    assert len(made.tally.damaged) == 2 and not made.tally.skipped, made.tally.damaged
+    assert all("gzip data" in problem.reason for problem in made.tally.damaged)
+
+
+def test_an_index_ends_at_damage_because_half_a_key_is_another_key(tmp_path: Path) -> None:
+    cut = LINES.index(b"com,x)/02000") + 5
+    first, second = gzip.compress(LINES[:cut]), gzip.compress(LINES[cut:])
+    (tmp_path / "x.cdxj.gz").write_bytes(first[:-8] + b"\xff" * 50 + second)
+    made = profile(tmp_path / "x.cdxj.gz")
+    assert made.totals.keys <= 2000 and len(made.tally.damaged) >= 1
+    assert all(f"com,x)/{i:05d} 1/1\n".encode() in (made.text or b"") for i in range(made.totals.keys))
 
 
 def test_records_of_warcs_themselves_are_left_out_of_indexes(tmp_path: Path) -> None:
