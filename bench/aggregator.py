@@ -1,5 +1,5 @@
 """The aggregator under load: `make bench-aggregator` (ARGS="--soak 600" for the soak, "--seconds 20" for longer runs,
-"--memgator PATH" for MemGator beside ours).
+"--memgator PATH" for MemGator beside ours, "--large" for how long others wait beside large answers).
 
 12 fake archives at 50 ms with the hit rates of real ones (MementoMap paper, Table 3), the server, and the load, all on
 this machine. CPU is that of the server's processes (/proc/PID/stat), upstream requests are counted by the archives.
@@ -31,6 +31,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from large import run_large
 
 ROOT = Path(__file__).parents[1]
 TOOL = ROOT.parent / "shared" / "tools" / "fake_archive.py"
@@ -429,6 +431,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--memgator", metavar="PATH", help="measure this program alternately with ours")
+    parser.add_argument("--large", action="store_true", help="waits beside a TimeMap of 64 MB and a gzip bomb")
     parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS")
     options = parser.parse_args()
     print(f"archives: {TOOL if TOOL.exists() else 'bench/fakes.py (the shared tool is not there)'}")
@@ -437,6 +440,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if options.soak:
             sys.exit(not soak(Path(folder), options.soak, options.workers))
+        elif options.large:
+            run_large(Path(folder), server)
         elif options.memgator:
             beside_memgator(Path(folder), options.seconds, options.memgator)
         else:

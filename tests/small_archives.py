@@ -37,6 +37,8 @@ class SmallArchive:
     delay: float = 0.0
     status: int = 200
     body: bytes | None = None
+    fields: dict[str, str] = field(default_factory=dict)
+    """Header fields of `body`."""
     keys: dict[str, Any] = field(default_factory=dict)
 
 
@@ -93,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._memento(archive, *memento.groups())
         time.sleep(archive.delay)
         if archive.body is not None or archive.status != 200:
-            return self._send(archive.status, archive.body or b"")
+            return self._send(archive.status, archive.body or b"", archive.fields)
         if rest.startswith("web/"):
             return self._timegate(archive, rest.removeprefix("web/"))
         return self._timemap(archive, rest.removeprefix("timemap/link/"))

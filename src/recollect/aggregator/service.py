@@ -83,9 +83,14 @@ class LookupResult:
     entry: Entry | None = field(default=None, repr=False)
     """Of the cache, if it remembers this very answer."""
 
-    @cached_property
+    @property
     def mementos(self) -> Mementos:
-        return merged(self.outcomes)
+        # Not a cached_property: before Python 3.12 all answers share its lock, and the event loop would wait for the
+        # thread that merges a large one.
+        found: Mementos | None = self.__dict__.get("_mementos")
+        if found is None:
+            found = self.__dict__["_mementos"] = merged(self.outcomes)
+        return found
 
     def around(self, memento: Memento) -> Negotiated | None:
         """A memento of this answer as the choice, with its neighbours."""

@@ -17,7 +17,7 @@ from recollect import __version__
 from recollect.aggregator.explain import reason_words
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.aggregator.routing import Decision
-from recollect.aggregator.service import Aggregator, LookupRequest, LookupResult
+from recollect.aggregator.service import LARGE, Aggregator, LookupRequest, LookupResult
 from recollect.archives.registry import Archive
 from recollect.errors import RecollectError
 from recollect.formats.timemap import MEDIA_TYPES, Mementos, Place
@@ -91,7 +91,9 @@ async def captures_page(
     finally:
         asking.cancel()
     yield "</ul></section>"
-    for piece in _result(answer, place, names, desk):
+    result = _result(answer, place, names, desk)
+    # Of many captures the timeline and the list are made in a thread, so that other clients do not wait.
+    for piece in result if len(answer.mementos) < LARGE else await asyncio.to_thread(list, result):
         yield piece
     yield _foot(root)
 

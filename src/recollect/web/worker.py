@@ -48,7 +48,8 @@ log = logging.getLogger("recollect.web")
 _MAX_LINE = 16 * 1024
 _KEEP_ALIVE = 75.0
 _SAVE_SECONDS = 60.0
-_IDLE_SECONDS = 1.0
+_ROUND_SECONDS = 0.02
+_QUIET_ROUNDS = 50
 
 
 def load_archive_set(settings: Settings) -> ArchiveSet:
@@ -194,23 +195,26 @@ class Worker:
         return server, site
 
     async def _drain(self, context: Context, server: web.Server, waiting: socket.socket) -> None:
-        """Wait for requests under way, but not for watchers. Connections that are kept have a second to send one more
-        request, whose answer closes them; those not accepted yet are."""
+        """Wait for requests under way, but not for watchers. Connections that are kept have time to send one more
+        request, whose answer closes them, until none has sent one for a second; those that connected before or within
+        this second are served, too. The second is counted in rounds of the loop, each of which reads what has arrived:
+        by the clock alone, requests that wait while the machine is busy would be lost."""
         loop = asyncio.get_running_loop()
-        began = loop.time()
-        until = began + self._settings.drain
-        idle_until = began + min(_IDLE_SECONDS, self._settings.drain)
-        with waiting:
-            while loop.time() < until:
-                with contextlib.suppress(BlockingIOError):
-                    while True:
-                        connection, _ = waiting.accept()
-                        connection.setblocking(False)
-                        await loop.connect_accepted_socket(server, connection)
-                busy = context.metrics.in_flight > context.monitor.watchers
-                if not busy and (loop.time() >= idle_until or not server.connections):
-                    break
-                await asyncio.sleep(0.02)
+        until = loop.time() + self._settings.drain
+        rounds = quiet = 0
+        while loop.time() < until and quiet < _QUIET_ROUNDS:
+            if rounds <= _QUIET_ROUNDS:
+                await _accept_all(server, waiting)
+            if rounds == _QUIET_ROUNDS:
+                waiting.close()
+            if context.metrics.in_flight <= context.monitor.watchers and not server.connections:
+                break
+            before = server.requests_count
+            await asyncio.sleep(_ROUND_SECONDS)
+            rounds += 1
+            busy = context.metrics.in_flight > context.monitor.watchers or server.requests_count != before
+            quiet = 0 if busy else quiet + 1
+        waiting.close()
 
     async def _watch_parent(self, parent: int) -> None:
         """A worker whose parent was killed ends at once, so that a new instance finds the port free."""
@@ -313,6 +317,16 @@ class Worker:
         listed = Path(settings.archives).stat() if local and settings.archives else None
         maps = stamp_of(settings.maps, self._archive_set.archives)
         return (listed.st_ino, listed.st_size, listed.st_mtime_ns) if listed else (), maps
+
+
+async def _accept_all(server: web.Server, listener: socket.socket) -> None:
+    """Serve all connections that wait to be accepted."""
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            connection, _ = listener.accept()
+            connection.setblocking(False)
+            await loop.connect_accepted_socket(server, connection)
 
 
 def open_learned(settings: Settings, archive_set: ArchiveSet) -> Learned | None:
