@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from desk_world import running_desk, running_worker
+from desk_world import running_desk, running_worker, until
 from pywb_archive import Capture, pywb_archive
 from recollect.archives.client import ArchiveClient
 from recollect.archives.live import LiveClient
@@ -441,3 +441,36 @@ def test_resources_of_a_blocked_site_keep_their_state(web: Web, tmp_path: Path) 
     assert status(tmp_path)[0]["state"] == "fine"
     with Store(tmp_path) as store:
         assert {one.live for one in store.resources(web.uri(0))} == {Live.LIVE}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_goes_on_visits_recovers_beside_and_stops_at_once(
+    web: Web, tmp_path: Path, number: signal.Signals
+) -> None:
+    data = tmp_path / "watch"
+    now = datetime.now(UTC)
+    with small_archives() as archives:
+        archives.add("slow", {"http://lost.example/": ["20200101000000"]}, delay=5)
+        registry = str(archives.write(tmp_path))
+        (tmp_path / "none.json").write_text("[]")
+        put(data, web.uri(0), sample=1, archives=str(tmp_path / "none.json"))
+        with Store(data) as store, store.transaction():
+            lost = SiteStatus(
+                SiteState.LOST, now - timedelta(days=9), failing_since=now - timedelta(days=9), failures=9
+            )
+            site = Site("http://lost.example/", now, now + timedelta(hours=9), archives=registry, status=lost)
+            store.put_site(replace(site, last_visit=now))
+        command = [sys.executable, "-m", "recollect", "watch", "run", "--data", str(data)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ})
+        try:
+
+            def recovering() -> bool:
+                return any(one["recovery_state"] == "running" for one in status(data))
+
+            until(recovering, 60)
+            process.send_signal(number)
+            assert process.wait(30) in (130, 128 + signal.SIGTERM)
+        finally:
+            process.kill()
+            process.wait()
+    assert [one["recovery_state"] for one in status(data) if "lost" in one["site"]] == ["running"], "resumed later"
