@@ -24,6 +24,7 @@ has java || [ -x "${JAVA_HOME:-/nowhere}/bin/java" ] || packages="$packages defa
 has chromium chromium-browser google-chrome || packages="$packages chromium"
 has nginx || packages="$packages nginx"
 has apache2 httpd || packages="$packages apache2-bin"
+has caddy || packages="$packages caddy"
 has zstdcat || packages="$packages zstd"
 
 [ -z "$wheels$packages" ] && exit 0

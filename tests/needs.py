@@ -21,6 +21,7 @@ _PROGRAMS = {
     "Chromium": (("chromium", "chromium-browser", "google-chrome"), "chromium"),
     "nginx": (("nginx",), "nginx"),
     "Apache": (("apache2", "httpd"), "apache2-bin"),
+    "Caddy": (("caddy",), "caddy"),
     "zstdcat": (("zstdcat",), "zstd"),
 }
 # Servers and libraries that come as wheels: the module and its package.

@@ -22,6 +22,7 @@ from wsgiref.validate import validator
 import pytest
 import zstandard
 
+import needs
 import pywb_archive
 import web_servers
 from pywb_archive import Capture, PywbArchive, write_warc
@@ -165,9 +166,7 @@ def snippet(name: str, public: Path) -> str:
 
 
 def test_caddy_serves_the_map_by_the_documented_lines(public: Path, tmp_path: Path) -> None:
-    program = web_servers.find("caddy")
-    if program is None:
-        pytest.skip("Caddy is not installed")
+    program = needs.program("Caddy")
     (public / "index.html").write_text("<p>home")
     port = web_servers.free_port()
     site = f"http://127.0.0.1:{port} {{\n{snippet('caddy-map.conf', public)}\nroot * {public}\nfile_server\n}}\n"

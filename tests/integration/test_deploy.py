@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 
 import click
 import pytest
-import yaml
+
+import needsimport yaml
 from tests import web_servers
 
 from recollect.cli.main import cli
@@ -190,9 +191,7 @@ def proxy(request: pytest.FixtureRequest, echo: int, served_folder: Path, tmp_pa
     if request.param != "caddy":
         yield request.getfixturevalue(request.param)(served_folder, lines)
         return
-    program = web_servers.find("caddy")
-    if program is None:
-        pytest.skip("Caddy is not installed")
+    program = needs.program("Caddy")
     port = web_servers.free_port()
     (tmp_path / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\nhttp://127.0.0.1:{port} {{\n{lines}\n}}\n")
     command = [program, "run", "--config", str(tmp_path / "Caddyfile"), "--adapter", "caddyfile"]

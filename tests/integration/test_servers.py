@@ -135,7 +135,7 @@ def prepared(tmp_path: Path, *, tools: dict[str, str], **environment: str) -> su
     )
 
 
-PROGRAMS = ("java", "chromium", "nginx", "apache2", "zstdcat")
+PROGRAMS = ("java", "chromium", "nginx", "apache2", "caddy", "zstdcat")
 
 
 def test_preparing_does_nothing_where_everything_is_there(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_preparing_never_fails_and_names_what_is_missing(tmp_path: Path, user: s
     done = prepared(tmp_path, tools={"id": f"echo {user}", "apt-get": "exit 100"})
     assert done.returncode == 0
     wanted = "nginx could not be installed" if user == "0" else "apt-get install default-jre-headless chromium nginx"
-    assert wanted in done.stderr
+    assert wanted in done.stderr and "caddy" in done.stderr
 
 
 def test_preparing_installs_nothing_when_it_may_not(tmp_path: Path) -> None:

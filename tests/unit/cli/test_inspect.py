@@ -151,6 +151,26 @@ def test_keys_that_are_not_those_of_their_urls_are_named_and_verify_judges_by_ke
     assert run(["verify", "map.ukvs", "k.cdxj"]) == 1
 
 
+@pytest.mark.parametrize("form", ["cdxj", "cdx"])
+def test_a_map_just_made_is_verified_although_few_keys_outside_the_sample_differ_from_their_urls(
+    folder: Path, capsys: Capture, form: str
+) -> None:
+    count = 30_000
+    urls = [f"http://x.com/{i:05d}" for i in range(count)]
+    for number in range(20_001, count, 3333):
+        urls[number] = f"http://www.other.org/elsewhere/{number}"
+    if form == "cdxj":
+        lines = [f'com,x)/{i:05d} 2014 {{"url": "{url}"}}\n' for i, url in enumerate(urls)]
+    else:
+        lines = [" CDX N b a m s k r M S V g\n"]
+        lines += [f"com,x)/{i:05d} 20140101000000 {url} text/html 200 - - - 1 2 f\n" for i, url in enumerate(urls)]
+    Path(f"k.{form}").write_text("".join(lines))
+    assert run(["profile", f"k.{form}", "-o", "map.ukvs"]) == 0
+    capsys.readouterr()
+    assert run(["verify", "map.ukvs", f"k.{form}"]) == 0
+    assert "the keys of 3 URLs differ" in capsys.readouterr().err
+
+
 def test_inputs_are_verified_in_the_form_they_were_profiled_in(folder: Path, capsys: Capture) -> None:
     Path("t").write_text("".join(f"http://x.com/{i} {1356998400 + i}\n" for i in range(9)))
     assert run(["profile", "t", "--columns", "url,count", "-o", "map.ukvs", "--json"]) == 0
