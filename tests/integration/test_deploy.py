@@ -22,9 +22,8 @@ from urllib.parse import urlsplit
 
 import click
 import pytest
-
-import needsimport yaml
-from tests import web_servers
+import yaml
+from tests import needs, web_servers
 
 from recollect.cli.main import cli
 
