@@ -121,7 +121,7 @@ def _row(line: Line) -> tuple[Text, ...]:
 
 
 def _state(site: Site) -> Html:
-    shown = tag("span", site.status.state.value, class_="state")
+    shown = tag("span", site.status.state.value.replace("-", " "), class_="state")
     if site.status.state is not SiteState.MOVED:
         return shown
     return tag("span", shown, " to ", tag("span", site.moved_to, class_="address"))

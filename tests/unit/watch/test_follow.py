@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,11 +13,13 @@ from recollect.archives.live import Failure, LiveAnswer
 from recollect.cli.watchrun import _resolver, registered_domain
 from recollect.cli.watchtools import refuse_private, shown, site_uri
 from recollect.errors import UsageError
+from recollect.watch.board import Board, Line
 from recollect.watch.network import is_offline
-from recollect.watch.notices import letter_of
+from recollect.watch.notices import atom, letter_of
 from recollect.watch.records import OnLoss, Pending, Site
 from recollect.watch.recoveries import recovery_folder
-from recollect.watch.states import Notice, SiteState, SiteStatus
+from recollect.watch.states import Notice, ResourceState, SiteState, SiteStatus
+from recollect.web.watchboard import dashboard_page
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -121,6 +124,15 @@ def test_what_a_page_says_cannot_write_headers_or_command_a_terminal() -> None:
     assert "\x1b" not in shown(why) and "\n" not in shown(why)
     letter = letter_of(Pending(1, A.uri, Notice.LOST, T0, T0, why), A)
     assert "\n" not in letter.subject
+
+
+def test_what_a_page_says_cannot_write_markup() -> None:
+    evil = '"><script>alert(1)</script>\x00\x1b\ufffe'
+    site = replace(A, status=SiteStatus(SiteState.MOVED, T0), moved_to=evil, recovery=evil)
+    feed = ElementTree.fromstring(atom({A.uri: site}, [Pending(1, A.uri, Notice.MOVED, T0, T0, evil)], T0))
+    assert "<script>" in "".join(feed.itertext())
+    page = dashboard_page(Board(T0, (Line(site, dict.fromkeys(ResourceState, 0)),), ()))
+    assert "<script" not in page and "&lt;script&gt;" in page
 
 
 def test_domains_of_registries() -> None:
