@@ -198,7 +198,7 @@ def test_survey_tells_what_there_is_and_what_it_costs(world: World) -> None:
     shown = recollect("survey", world.site.start, "--archives", str(world.archives))
     assert re.search(r"2008 2009 2010 2011 2012", shown.stdout) and "last good" in shown.stdout
     nothing = recollect("survey", "http://unknown.example/", "--archives", str(world.archives))
-    assert "No archive lists anything" in nothing.stdout
+    assert "No archive lists any capture" in nothing.stdout
 
 
 def test_maps_keep_archives_without_the_site_from_being_asked(world: World, tmp_path: Path) -> None:

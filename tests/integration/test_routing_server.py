@@ -47,10 +47,10 @@ def by_year(archives: SmallArchives, folder: Path, *options: str) -> str:
     return str(folder)
 
 
-def ask(base: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+def ask(base: str, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
     connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)
     try:
-        connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
         response = connection.getresponse()
         return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
     finally:
@@ -108,8 +108,15 @@ def test_the_learned_model_starts_from_the_counts_of_a_sample(tmp_path: Path, ar
         other = decisions(base, "http://never.asked.com/x")["old"]
         assert other["chance"] < 0.1 < 0.9 < first["chance"]
         assert "learned" not in decisions(base, "http://never.asked.pt/x")["new"].get("sources", ()), "not sampled"
+    (tmp_path / "maps" / "old.ukvs").rename(tmp_path / "new.ukvs")
+    with serving(registry, *flags, "--admin-token", "secret") as base:
+        assert "learned" not in decisions(base, "http://never.asked.pt/x")["new"]["sources"]
+        (tmp_path / "new.ukvs").rename(tmp_path / "maps" / "new.ukvs")
+        status, _, body = ask(base, "/reload", "POST", Authorization="Bearer secret")
+        assert status == 200, body
+        assert "learned" in decisions(base, "http://never.asked.pt/x")["new"]["sources"], "a sample added later"
     with serving(registry, *flags, "--no-learn") as base:
-        assert "learned" not in decisions(base, "http://never.asked.pt/x")["old"]["sources"]
+        assert "learned" not in decisions(base, "http://never.asked.pt/x")["new"]["sources"]
 
 
 def test_a_server_never_skips_for_certain_what_no_complete_listing_showed_to_be_absent(

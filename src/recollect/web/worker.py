@@ -284,6 +284,8 @@ class Worker:
             if self._learned is not None and not self._learned.use(_learned_ids(archive_set)):
                 log.warning("more new archives than the learned model has room for: it starts again, in this process")
                 self._learned = context.aggregator.learner = open_learned(self._settings, archive_set)
+            if self._learned is not None:
+                _start_from_samples(self._learned, archive_set)
             context.aggregator.archive_set = self._archive_set = archive_set
             self._stamps = stamp
         except OSError as error:
@@ -337,9 +339,14 @@ def open_learned(settings: Settings, archive_set: ArchiveSet) -> Learned | None:
     model = Learned(_learned_ids(archive_set), explore=settings.explore, target_recall=target)
     if settings.state:
         load_learned(model, _learned_file(settings.state), log.warning)
+    _start_from_samples(model, archive_set)
+    return model
+
+
+def _start_from_samples(model: Learned, archive_set: ArchiveSet) -> None:
+    """Begin with the counts of samples, for archives without lookups so far."""
     for archive, probes in archive_set.maps.probes() if archive_set.maps is not None else ():
         model.start_from(archive, probes)
-    return model
 
 
 def _learned_file(state: str) -> Path:
