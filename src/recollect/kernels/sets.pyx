@@ -221,7 +221,7 @@ def encode_set(
     const unsigned char[::1] bits not None,
     const signed char[::1] value not None,
 ):
-    """A set of members: names data[at:at + length] with a suffix, their numbers of bits, and values of gates (-1: none).
+    """A set of members: names data[at:at + length] with a suffix, their bits, and values of gates (-1: none).
 
     Returns (the number of parts, the bytes: two for each part, then the bits of all parts).
     """
