@@ -1,6 +1,6 @@
 """See Recollect work, offline, in three minutes: make demo (or make demo-serve, to click around until Ctrl-C).
 
-Builds a small made-up web, three real archives (pywb) that each saw a part of it, and then does the three jobs with the
+Builds a small generated web, three real archives (pywb) that each saw a part of it, and then does the three jobs with the
 very commands a user would type. Everything lands in demo/; no process is left behind.
 """
 
@@ -172,7 +172,7 @@ def tell(story: Story, servers: ExitStack, stay: bool) -> None:
 def build(story: Story, servers: ExitStack, numbers: Numbers) -> tuple[World, list[PywbArchive]]:
     story.step(
         "A small web, and three archives",
-        "Fifteen made-up websites over ten years. Three archives (pywb, each a real server on loopback) crawled "
+        "Fifteen generated websites over ten years. Three archives (pywb, each a real server on loopback) crawled "
         "different parts of them, at different times.",
     )
     world, folder = make_world(), story.folder
@@ -222,7 +222,7 @@ def make_maps(story: Story, world: World, archives: list[PywbArchive], numbers: 
         numbers.keys[holder.id] = tuple(_keys(story.folder / path) for path in (full, small))
         numbers.bytes[holder.id] = tuple((story.folder / path).stat().st_size for path in (index, full, small))
     first = world.archives[0].id
-    story.run("lookup", f"small/{first}.ukvs", "http://museum.example.org/", "http://nobody.example/", world.lost.start)
+    story.run("lookup", f"small/{first}.ukvs", "http://museum.example.org/", "http://absent.example/", world.lost.start)
 
 
 def _keys(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""A recovery desk on a made-up world, to click through: make demo-desk.
+"""A recovery desk on a generated web, to click through: make demo-desk.
 
 Three real archives (pywb) hold parts of a lost newspaper. The desk's mails are printed here with their links, so the
 whole way can be gone in a browser without a mail server. Ctrl-C ends everything.
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def run(folder: Path, port: str, check: bool, servers: ExitStack) -> int:
-    print("Building three archives of a made-up web ...", flush=True)
+    print("Building three archives of a generated web ...", flush=True)
     world = make_world()
     holdings = []
     for holder in world.archives:

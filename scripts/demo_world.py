@@ -1,4 +1,4 @@
-"""A small made-up web with a history, and three archives that each saw a part of it: the world of `make demo`.
+"""A small generated web with a history, and three archives that each saw a part of it: the world of `make demo`.
 
     world = make_world(seed=1)
     world.archives          three holders, each with its captures
@@ -149,7 +149,7 @@ def _unlucky(shot: Shot) -> bool:
 
 
 def _lookups(sites: list[Website], rng: random.Random) -> list[str]:
-    """Popular pages often; half of what people ask for was never archived, much of it on sites nobody crawled."""
+    """Popular pages often; half of what people ask for was never archived, much of it on sites that were never crawled."""
     held = [uri for site in sites for uri in sorted(site.versions)]
     rng.shuffle(held)
     asked = [held[min(int(rng.paretovariate(0.6)) - 1, len(held) - 1)] for _ in range(300)]
