@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
+from ipaddress import IPv6Address
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from recollect.datetimes import parse_asked
@@ -26,7 +27,7 @@ OPTIONS = frozenset({"archives", "from", "to", "page", "url"})
 _ENCODED = re.compile(r"(?:https?|ftp)(?:%3A|:%2F)", re.IGNORECASE)
 _SCHEME = re.compile(r"(https?|ftp):/*", re.IGNORECASE)
 _OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
-_AUTHORITY = re.compile(r"(?:[^@/?#\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^:@/?#\\\s\[\]<>\"]+)(?::\d{0,5})?(?=[/?#]|\Z)")
+_AUTHORITY = re.compile(r"(?:[^@/?#\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^:@/?#\\\s\[\]<>\"]+)(?::(\d{0,5}))?(?=[/?#]|\Z)")
 # As they are, or percent-encoded: archives break on both (pywb answers %0A with 500).
 _BAD_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]|%(?:[01][0-9A-Fa-f]|7[Ff])")
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -191,7 +192,26 @@ def clean_uri(text: str) -> str:
     host = _AUTHORITY.match(rest)
     if host is None or not host[1].strip("."):
         raise BadURI("malformed URI-R", where=repr(text[:200]), why="no host")
+    if why := _impossible(host[1], host[2]):
+        raise BadURI("malformed URI-R", where=repr(text[:200]), why=why)
     return f"{name}://{_ESCAPE.sub('%25', rest)}"
+
+
+def _impossible(host: str, port: str | None) -> str:
+    """Why no host has this name; empty if one may. Such names make archives fail: pywb answers them with 500."""
+    if port and int(port) > 65535:
+        return "a port above 65535"
+    if host.startswith("["):
+        try:
+            IPv6Address(host[1:-1])
+        except ValueError:
+            return "not an IPv6 address"
+    if "%" in host:
+        try:
+            unquote_to_bytes(host).decode()
+        except UnicodeDecodeError:
+            return "a host name that is not UTF-8"
+    return ""
 
 
 def _page(text: str) -> int:

@@ -49,11 +49,25 @@ def test_the_uri_is_what_the_client_meant(sent: str, meant: str) -> None:
         "http://" + "a" * 9000,
         "mailto:a@b.example",
         "javascript:alert(1)",
+        # pywb's TimeGate answers the next three with 500.
+        "http://[1:2]/",
+        "http://[....]/",
+        "http://%ff.example/",
+        "http://[::1]:65536/",
+        "http://a.example:99999/",
     ],
 )
 def test_what_is_no_uri_is_refused(sent: str) -> None:
     with pytest.raises(BadURI):
         clean_uri(sent)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["http://[2001:db8::1]:8080/", "http://b%C3%BCcher.example/", "http://a.example:65535/", "http://a.example:/"],
+)
+def test_unusual_hosts_that_may_exist_are_taken(uri: str) -> None:
+    assert clean_uri(uri) == uri
 
 
 @pytest.mark.parametrize(
