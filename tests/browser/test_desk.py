@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import os
 import re
 import socket
+import sqlite3
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +18,8 @@ import pytest
 
 from desk_world import RunningDesk, running_desk, until
 from pywb_archive import Capture, pywb_archives
+from recollect.service.pictures import chromium, thumbnails
+from recollect.service.states import State
 from websites import website, write_warc
 
 pytestmark = pytest.mark.xdist_group("desk-browser")
@@ -151,19 +156,111 @@ def test_logins_are_throttled(desk: RunningDesk) -> None:
     assert answers[0] == 403 and answers[-1] == 429
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_and_no_page_is_wider_than_a_phone(desk: RunningDesk, browser: Any, scheme: str) -> None:
+@pytest.fixture(scope="module")
+def all_states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningDesk, dict[str, str]]]:
+    """A desk without workers, and the page of a job in every state, as a worker would have reported it."""
+    folder = tmp_path_factory.mktemp("desk-states")
+    archives = folder / "archives.json"
+    archives.write_text(json.dumps([{"id": "one", "timemap": "http://127.0.0.1:9/"}]))
+    settings = {"RECOLLECT_DESK_MAX_CRASHES": "1", "RECOLLECT_DESK_LEASE": "600", "RECOLLECT_DESK_PENDING_FOR": "600"}
+    with running_desk(folder / "desk", archives, "--workers", "0", **settings) as running:
+        yield running, _in_every_state(running)
+
+
+def _in_every_state(desk: RunningDesk) -> dict[str, str]:
+    token = (desk.folder / "worker.token").read_text().strip()
+    pages: dict[str, str] = {}
+
+    def report(path: str, body: dict[str, Any], method: str = "POST", **headers: str) -> Any:
+        answer = desk.ask(method, f"/api/worker{path}", body, Authorization=f"Bearer {token}", **headers)
+        assert answer.status == 200, answer.text
+        return answer.json
+
+    def claimed(state: str) -> tuple[str, dict[str, Any]]:
+        job = desk.queue(f"http://{state}.example/")
+        pages[state] = f"/jobs/{job.id}?token={job.token}"
+        fence = report("/claim", {"worker": "w"})["fence"]
+        lease = {"worker": "w", "fence": fence}
+        counts = {"recovered": {"page": 9, "asset": 3}, "queued": {"page": 5}, "missing": {"asset": 1}}
+        waiting = [{"archive": "one", "until": 4e9, "reason": "the archive asked us to wait"}]
+        report(f"/jobs/{job.id}/beat", {**lease, "status": {**counts, "waiting_for": waiting}, "progress": 0.7})
+        return f"/jobs/{job.id}", lease
+
+    pending = desk.submit("http://pending.example/")
+    pages["pending"] = f"/jobs/{pending.id}?token={pending.token}"
+    cancelled = desk.submit("http://cancelled.example/")
+    pages["cancelled"] = f"/jobs/{cancelled.id}?token={cancelled.token}"
+    desk.ask("POST", f"/api/jobs/{cancelled.id}/cancel?token={cancelled.token}", {})
+    claimed("running")
+    path, lease = claimed("waiting")
+    report(f"{path}/wait", {**lease, "seconds": 500, "reason": "one: the archive asked us to wait"})
+    path, lease = claimed("packing")
+    report(f"{path}/pack", lease)
+    path, lease = claimed("nothing-found")
+    report(f"{path}/nothing", {**lease, "summary": {"requests": {"one": 1}}})
+    path, lease = claimed("failed")
+    report(f"{path}/fail", {**lease, "reason": "no space left"})
+    for state in ("ready", "expired"):
+        path, lease = claimed(state)
+        report(f"{path}/pack", lease)
+        files = []
+        for name in ("result.zip", "result.tar.gz", "result.wacz", "report.html"):
+            digest = hashlib.sha256(b'{"x": 1}').hexdigest()
+            where = f"{path}/files/{name}?fence={lease['fence']}&worker=w"
+            report(where, {"x": 1}, "PUT", X_Checksum_Sha256=digest)
+            files.append({"name": name, "size": 8, "sha256": digest})
+        summary = {"recovered": 12, "pages": 9, "missing": 1, "discovered": 13, "last": "2010-01-01T00:00:00Z"}
+        summary |= {"missing_by_reason": {"never-archived": 1}, "missing_examples": [{"uri": "http://a.example/"}]}
+        report(f"{path}/deliver", {**lease, "files": files, "summary": summary})
+    with sqlite3.connect(desk.folder / "desk.sqlite", timeout=30) as database:
+        database.execute("UPDATE job SET expires_at = 1 WHERE uri LIKE '%expired%'")
+    queued = desk.queue("http://queued.example/")
+    pages["queued"] = f"/jobs/{queued.id}?token={queued.token}"
+    until(lambda: "These files were removed" in desk.ask("GET", pages["expired"]).text, 10)
+    return pages
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1200)])
+def test_axe_finds_nothing_in_any_state_on_any_screen(
+    all_states: tuple[RunningDesk, dict[str, str]], browser: Any, scheme: str, width: int
+) -> None:
+    desk, jobs = all_states
     axe = _axe()
-    job = desk.submit(f"http://axe-{scheme}.example/", "axe@mail.example")
+    assert set(jobs) == {state.value for state in State} - {"picked-up"}
+    pages = [*jobs.values(), "/", "/?uri=x&when=at", "/survey?uri=http://127.0.0.1/", "/takedown", "/sent?uri=x"]
+    pages += ["/nowhere", "/confirm/wrong", "/admin/login"]
+    # The content policy allows no script but ours; axe is one.
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 800})
+    page = context.new_page()
+    found = {path: _violations(page, desk.base + path, axe) for path in pages}
+    _log_in(page, desk)
+    ready = jobs["ready"].partition("?")[0].removeprefix("/jobs")
+    admin = ["", "/workers", "/archives", "/mails", "/statistics", "/blocklist", "/takedowns", f"/jobs{ready}"]
+    found |= {path: _violations(page, f"{desk.base}/admin{path}", axe) for path in admin}
+    if folder := os.environ.get("RECOLLECT_SCREENSHOTS"):  # to look at
+        for name, path in {**jobs, "form": "/", "admin": "/admin", "statistics": "/admin/statistics"}.items():
+            page.goto(desk.base + path)
+            page.screenshot(path=f"{folder}/{name}-{scheme}-{width}.png", full_page=True)
+    assert {path: rules for path, rules in found.items() if rules} == {}
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_surveys_and_results(desk: RunningDesk, browser: Any, scheme: str) -> None:
+    axe = _axe()
     ready = desk.queue("http://lost.example/")  # for the second time: the recovery of the first test
     desk.wait(ready, "ready", "picked-up")
-    pages = ["/", "/survey?uri=http://127.0.0.1/", f"/jobs/{job.id}?token={job.token}", "/takedown", "/sent?uri=x"]
-    pages += ["/nowhere", "/confirm/wrong", "/admin/login"]
-    pages += [f"/jobs/{ready.id}?token={ready.token}", "/survey?uri=lost.example"]
-    # The content policy allows no script but ours; axe is one.
+    job = desk.submit(f"http://axe-{scheme}.example/", "axe@mail.example")
+    [link] = re.findall(r"https?://\S+", desk.mail("axe@mail.example", f"axe-{scheme}").get_content())
+    pages = [link.removeprefix(desk.base), f"/jobs/{ready.id}?token={ready.token}", "/survey?uri=lost.example"]
+    pages += [f"/jobs/{job.id}?token={job.token}", f"/survey?uri=axe-{scheme}.example"]
     context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": 360, "height": 700})
     page = context.new_page()
     found = {path: _violations(page, desk.base + path, axe) for path in pages}
+    if folder := os.environ.get("RECOLLECT_SCREENSHOTS"):
+        for name, path in zip(("confirm", "result", "survey", "sent", "nothing"), pages, strict=True):
+            page.goto(desk.base + path)
+            page.screenshot(path=f"{folder}/real-{name}-{scheme}.png", full_page=True)
     assert {path: rules for path, rules in found.items() if rules} == {}
     context.close()
 
@@ -209,3 +306,25 @@ def test_a_hostile_recovered_page_reaches_nothing(desk: RunningDesk, browser: An
     assert forged.status == 403
     assert desk.ask("GET", preview.replace(preview.rpartition("-")[2][:8], "00000000")).status == 404
     context.close()
+
+
+def test_a_picture_of_a_hostile_page_asks_no_server_of_this_machine(tmp_path: Path) -> None:
+    """A page as it was captured: without what a restored page has against it."""
+    if chromium() is None:
+        pytest.skip("Chromium is not installed")
+    (tmp_path / "secret.txt").write_text("secret")
+    host = tmp_path / "evil.example"
+    host.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.1)
+        place = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        page = (
+            f"<p>evil<img src='{place}/a.png'><link rel=stylesheet href='{place}/b.css'>"
+            f"<iframe src='{place}/c'></iframe><script>fetch('{place}/d')</script>"
+            f"<meta http-equiv=refresh content='0;{place}/e'>"
+        )
+        (host / "index.html").write_text(page)
+        [picture] = thumbnails(tmp_path, "evil.example/index.html", tmp_path, 1)
+        assert picture.read_bytes()[:4] == b"\x89PNG"
+        with pytest.raises(TimeoutError):
+            listener.accept()

@@ -56,9 +56,7 @@ def _draw(program: str, page: Path, picture: Path) -> bool:
             program, "--headless", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync",
             "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--mute-audio",
             "--host-resolver-rules=MAP * ~NOTFOUND",
-            # Addresses of this machine go to the proxy, too, which is none: Chromium would ask them directly.
-            "--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
-            f"--user-data-dir={profile}", "--window-size=1024,768",
+            "--proxy-server=http://127.0.0.1:9", f"--user-data-dir={profile}", "--window-size=1024,768",
             f"--screenshot={picture}", frame.as_uri(),
         ]  # fmt: skip
         if os.geteuid() == 0:

@@ -151,6 +151,9 @@ def progress_bar(share: float, label: str, name: str = "progress") -> Html:
     return tag("progress", f"{percent}%", max=100, value=percent, aria_label=label, id=name or None)
 
 
+_LEAST_BARS = 10  # pictures are as wide as the page: one bar alone would fill it
+
+
 def bars(counts: Mapping[str, float], label: str) -> Html:
     """One bar for each name, as a picture with a text of the same content."""
     if not counts:
@@ -168,7 +171,7 @@ def bars(counts: Mapping[str, float], label: str) -> Html:
         parts.append(f'<text x="{x + width / 2}" y="{height + room}">{escape(str(name))}</text>')
     words = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
     return Html(
-        f'<svg class="bars" viewBox="0 0 {width * len(counts)} {height + room + 6}" role="img" '
+        f'<svg class="bars" viewBox="0 0 {width * max(len(counts), _LEAST_BARS)} {height + room + 6}" role="img" '
         f'aria-label="{escape(label)}: {escape(words)}">{"".join(parts)}</svg>'
     )
 
