@@ -24,7 +24,7 @@ import zstandard
 from isal import isal_zlib
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 # isal's own types call this an instance.
 IsalError: type[Exception] = isal_zlib.IsalError  # type: ignore[assignment]
@@ -57,9 +57,7 @@ class BlockWriter:
         self._compress: Callable[[bytes], bytes] = _bgzf_member if kind == BGZF else _zstd_frame
         self._kind = kind
         self._text = bytearray()
-        from concurrent.futures import ThreadPoolExecutor  # with `logging`: reading needs neither
-
-        self._pool = ThreadPoolExecutor(WORKERS, "recollect-compress")
+        self._pool: ThreadPoolExecutor | None = None  # a file of one block needs none
         self._pending: deque[tuple[int, Future[bytes]]] = deque()
         self._frames: list[tuple[int, int]] = []
 
@@ -83,13 +81,19 @@ class BlockWriter:
         del text[:start]
 
     def _submit(self, block: bytes) -> None:
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(WORKERS, "recollect-compress")
         self._pending.append((len(block), self._pool.submit(self._compress, block)))
         while len(self._pending) > 4 * WORKERS or (self._pending and self._pending[0][1].done()):
             self._put()
 
     def _put(self) -> None:
         length, future = self._pending.popleft()
-        block = future.result()
+        self._write(future.result(), length)
+
+    def _write(self, block: bytes, length: int) -> None:
         self._file.write(block)
         if self._kind == ZSTD_SEEKABLE:
             self._frames.append((len(block), length))
@@ -97,17 +101,20 @@ class BlockWriter:
     def finish(self) -> None:
         """Write what is left, and the end that the container asks for."""
         self._cut()
-        if self._text:
-            self._submit(bytes(self._text))
-            self._text.clear()
         while self._pending:
             self._put()
-        self._pool.shutdown()
+        if self._text:
+            last = bytes(self._text)
+            self._write(self._compress(last), len(last))
+            self._text.clear()
+        if self._pool is not None:
+            self._pool.shutdown()
         self._file.write(BGZF_END if self._kind == BGZF else _seek_table(self._frames))
 
     def abandon(self) -> None:
         """Stop the threads; the file is not wanted."""
-        self._pool.shutdown(cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
 
 def _bgzf_member(text: bytes) -> bytes:

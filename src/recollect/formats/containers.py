@@ -459,13 +459,13 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(name))  # a link stays a link to the new content
     with _named(name, target):
         if _is_special(target, name):
-            with target.open("wb") as direct, _compressed(direct, name) as out:
+            with target.open("wb") as direct, compressed(direct, name) as out:
                 yield out
             return
         handle, temporary = _beside(target, name)
         try:
             with os.fdopen(handle, "wb", buffering=BUFFER) as file:
-                with _compressed(file, name) as out:
+                with compressed(file, name) as out:
                     yield out
                 file.flush()
                 os.fsync(file.fileno())
@@ -529,7 +529,8 @@ def _beside(target: Path, name: str) -> tuple[int, str]:
 
 
 @contextmanager
-def _compressed(file: IO[bytes], name: str) -> Iterator[BinaryIO]:
+def compressed(file: IO[bytes], name: str) -> Iterator[BinaryIO]:
+    """A stream into `file`, compressed as the end of `name` says."""
     suffix = Path(name).suffix.lower()
     kind = {".gz": BGZF, ".bgz": BGZF, ".zst": ZSTD_SEEKABLE, ".zstd": ZSTD_SEEKABLE}.get(suffix)
     if kind is None:

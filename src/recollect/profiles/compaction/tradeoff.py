@@ -14,17 +14,18 @@ and counts as held.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.formats.containers import OnProblem, atomic_output
+from recollect.formats.containers import OnProblem, compressed
 from recollect.formats.logs import LogEntry
 from recollect.kernels import budget as kernels
 from recollect.kernels import walk
@@ -90,7 +91,7 @@ def tradeoff(
     progress: ProgressCallback | None = None,
 ) -> Tradeoff:
     """Accuracy at many sizes of a map."""
-    with opened(source, threads, on_problem) as (plain, branches), TemporaryDirectory(prefix="recollect-") as folder:
+    with opened(source, threads, on_problem) as (plain, branches):
         case = Case.of(branches, lookups, plain.header.policy)
         halves = 1 if case.demand is None else 2
         steps, done = 2 * halves * sizes + len(FIGURE_9) ** 2, count(1)
@@ -99,7 +100,7 @@ def tradeoff(
             if progress is not None:
                 progress(Progress("measuring", min(next(done), steps), steps, "maps"))
 
-        scale = _FileScale(Path(folder) / "trial.ukvs.zst", plain.header.encode())
+        scale = _FileScale(plain.header.encode())
         trials = _trials(case)
         budget = _by_budget(case, trials, sizes, scale, tell)
         sets = _with_sets(case, trials, sizes, scale, tell)
@@ -123,22 +124,31 @@ def tradeoff(
         )
 
 
+class _Counter(io.BytesIO):
+    """Counts the bytes that are written, and keeps none."""
+
+    size = 0
+
+    def write(self, data: Any) -> int:
+        self.size += len(data)
+        return len(data)
+
+
 @dataclass(frozen=True, slots=True)
 class _FileScale:
-    """Measures how large the file of a map is, by writing it."""
+    """Measures how large the compressed file of a map is, by writing it to a stream that only counts."""
 
-    path: Path
     head: bytes
 
     def weigh(self, pieces: Iterator[bytes]) -> tuple[int, int]:
         """The keys of a map and the bytes of its file."""
-        keys = 0
-        with atomic_output(self.path) as out:
+        keys, counter = 0, _Counter()
+        with compressed(counter, "trial.ukvs.zst") as out:
             out.write(self.head)
             for piece in pieces:
                 out.write(piece)
                 keys += piece.count(b"\n")
-        return keys, self.path.stat().st_size
+        return keys, counter.size
 
     def bytes_of(self, case: Case, solution: Solution) -> int:
         """The bytes of a map in clear."""
@@ -216,9 +226,9 @@ def _by_budget(
         # Where nearly every domain holds one page, maps get small only by rolling up top-level domains.
         smallest = min(spared.cheapest.cost, max(rolled.cheapest.cost, int(SMALLEST * uri_rs)))
         largest = max(1, int(case.branches.keys.sum()))
-        targets = np.unique(np.geomspace(max(1, smallest), max(1, smallest, largest), sizes).round().astype(int))
+        steps = np.geomspace(max(1, smallest), max(1, smallest, largest), sizes).round().astype(int)
         price, curve = 0.0, []
-        for target in targets.tolist():
+        for target in sorted(set(steps.tolist())):
             found = [spared.within(target, near=price, spend=False)]
             price = found[0].price if found[0] else 0.0
             if case.demand is not None or found[0] is None:
