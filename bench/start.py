@@ -181,24 +181,20 @@ def measure(name: str, command: list[str], work: Path, environment: Path | None)
     most = MOST_SERVER if name in ("serve", "desk", "preview") else MOST_HELP if name == "--help" else MOST
     seconds = [run(name, command, work) for _ in range(3 if name in POLITE else ROUNDS)]
     first, tenth = seconds[0], median(seconds[1:])
-    bare = ""
-    if environment is not None:
-        for folder in environment.glob("lib/*/site-packages/recollect/**/__pycache__"):
-            shutil.rmtree(folder)
-        bare = f"{run(name, command, work):.2f}"
-        subprocess.run(
-            [
-                str(environment / "bin/python"),
-                "-m",
-                "compileall",
-                "-q",
-                *environment.glob("lib/*/site-packages/recollect"),
-            ],
-            check=True,
-        )
+    bare = "" if environment is None else f"{without_bytecode(name, command, work, environment):.2f}"
     good = max(first, tenth) <= most
     print(f"{name:24}{first:8.2f}{tenth:8.2f}{most:8.2f}{bare:>14}   {'' if good else 'too slow'}", flush=True)
     return good
+
+
+def without_bytecode(name: str, command: list[str], work: Path, environment: Path) -> float:
+    """CPU seconds of a run that compiles the modules of Recollect which it imports."""
+    (package,) = environment.glob("lib/*/site-packages/recollect")
+    for folder in package.rglob("__pycache__"):
+        shutil.rmtree(folder)
+    seconds = run(name, command, work)
+    subprocess.run([str(environment / "bin/python"), "-m", "compileall", "-q", str(package)], check=True)
+    return seconds
 
 
 def run(name: str, command: list[str], work: Path) -> float:
