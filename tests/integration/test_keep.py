@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 import pytest
@@ -198,3 +200,41 @@ def test_a_file_rewritten_in_place_with_its_size_and_time_is_noticed(archive: Pa
     path.touch()
     touched = keep(archive)
     assert (touched["changed_files"], touched["way"]) == (1, "unchanged")
+
+
+def test_an_index_that_cannot_be_read_is_reported_and_the_others_are_published(archive: Path) -> None:
+    keep(archive)
+    (archive / "idx" / "gone.cdxj").write_text(index(range(100, 101)))
+    whole = gzip.compress(index(range(200, 210)).encode())
+    (archive / "idx" / "cut.cdxj.gz").write_bytes(whole[:-40])
+    done = keep(archive, "--index", "idx/", code=3)
+    assert (done["files"], done["partial_files"]) == (3, 1)
+    uris = ("http://h100.example/p1", "http://h200.example/p1", "http://h5.example/p5")
+    assert answers(archive / "public", *uris) == ["yes", "yes", "yes"]
+    (archive / "idx" / "cut.cdxj.gz").write_bytes(whole)
+    (archive / "idx" / "gone.cdxj").unlink()
+    assert keep(archive, "--index", "idx/")["partial_files"] == 0
+    assert answers(archive / "public", *uris) == ["no", "yes", "yes"]
+
+
+def test_two_updates_at_once_do_not_mix(archive: Path) -> None:
+    keep(archive)
+    with (archive / "data" / "lock").open("a") as held:
+        flock(held, LOCK_EX)
+        assert "another update uses this data folder" in keep(archive, code=1)["stderr"]
+    assert answers(archive / "public", "http://h5.example/p5") == ["yes"]
+    assert keep(archive)["way"] == "unchanged"
+
+
+def test_without_room_nothing_published_changes(archive: Path) -> None:
+    keep(archive)
+    (archive / "idx" / "b.cdxj").write_text(index(range(100, 105)))
+    resource_limit = "import resource, runpy, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    resource_limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); "
+    resource_limit += "sys.argv[0] = 'recollect'; runpy.run_module('recollect', run_name='__main__')"
+    options = ["--index", "idx/", "--to", "public", "--data", "data", "--max-bytes", "100kB", "--once"]
+    command = [sys.executable, "-c", resource_limit, "keep", *options]
+    done = subprocess.run(command, cwd=archive, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "cannot write" in done.stderr, done.stderr
+    assert answers(archive / "public", "http://h5.example/p5", "http://h101.example/p1") == ["yes", "no"]
+    assert keep(archive, "--max-bytes", "100kB")["captures"] == 2100

@@ -86,13 +86,13 @@ def keep(**options: Any) -> int:
     )
     _check(chosen)
     while True:
-        started = time.time()
+        started = time.monotonic()  # not the clock of the day, which may be set back by a year
         code, status = _once(chosen, None if once else every, quiet=quiet or as_json)
         if as_json:
             emit_json(status.as_dict())
         if once:
             return code
-        time.sleep(max(0.0, started + every - time.time()))
+        time.sleep(max(0.0, started + every - time.monotonic()))
 
 
 def _check(options: KeepOptions) -> None:

@@ -13,6 +13,7 @@ any more keeps its last profile. Nothing is published when a lookup fails.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from typing import Any
 
 import recollect
 from recollect.datetimes import format_iso
-from recollect.errors import RecollectError
+from recollect.errors import FormatError, RecollectError, ResourceError
 from recollect.formats.containers import atomic_output
 from recollect.formats.detect import Source
 from recollect.formats.logs import read_lookups
@@ -43,6 +44,7 @@ from recollect.quantities import counted
 REBUILD_SHARE = 0.1  # of the captures of the base, added since
 RESERVE = 0.04  # of the budget, left by a full build for what is added
 _PIECE = 1 << 24
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 AT_ONCE = 100  # maps that are merged at a time, each an open file
 
 
@@ -143,6 +145,7 @@ class _Run:
         self._fingerprint = _fingerprint(options, self._rules)
         self._result = Update()
         self._number = state.generation + 1
+        self._unread = 0  # files that cannot be read now, new ones included
 
     def run(self) -> Update:
         sources = find_indexes(self._options.index, self._result.problems.append)
@@ -182,10 +185,17 @@ class _Run:
             old = self._state.files.get(name)
             try:
                 files[name] = self._one(source, name, old, fresh)
+            except ResourceError:
+                raise  # the data folder is full, which says nothing of the index file
             except (OSError, RecollectError) as error:
+                if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                    raise
                 self._result.problems.append(Problem(source.label, None, str(error)))
+                self._unread += 1
                 if old is not None:
-                    files[name] = replace(old, partial=True)
+                    files[name] = old
+        if not any(kept.profiles for kept in files.values()):
+            raise FormatError("no index file can be read", where=sources[0].label, why=str(self._result.problems[-1]))
         self._result.removed_files = len(self._state.files.keys() - files.keys())
         return _Found(files, tuple(fresh))
 
@@ -381,7 +391,7 @@ class _Run:
         """Remember what was done. Until here the state names the map before, from which all this can be done again."""
         result = self._result
         result.way, result.files, result.captures = way, len(state.files), state.captures
-        result.partial_files = sum(kept.partial for kept in state.files.values())
+        result.partial_files = sum(kept.partial for kept in state.files.values()) + self._unread
         if way is Way.UNCHANGED:
             said = self._state.status  # of the last change, which is what people want to know
             for name in ("keys", "bytes", "verified", "added_keys", "changed_keys", "removed_keys"):
