@@ -92,7 +92,7 @@ format: $(STAMP)  ## let ruff lay out the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo-desk: $(BASE_STAMP) $(PYWB_STAMP) $(KERNEL_STAMP)  ## a recovery desk on a made-up world, to click through
+demo-desk: $(BASE_STAMP) $(PYWB_STAMP) $(KERNEL_STAMP)  ## a recovery desk on generated data, to click through
 	$(BIN)/python scripts/demo_desk.py
 
 bench: bench-surt  ## the quick benchmarks

@@ -115,7 +115,7 @@ def test_hostile_addresses_and_names_stay_text(page: sync_api.Page, base: str) -
     assert page.get_by_role("heading", name="1 capture in 1 archive").is_visible()
 
 
-def test_what_is_no_address_is_told_kindly(page: sync_api.Page, base: str) -> None:
+def test_what_is_not_an_address_is_reported_kindly(page: sync_api.Page, base: str) -> None:
     for typed in ("javascript:alert(1)", "http://"):
         page.goto(base + "/")
         page.get_by_label("Address of a page").fill(typed)

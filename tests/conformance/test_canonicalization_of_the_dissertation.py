@@ -80,7 +80,7 @@ def test_www_is_a_prefix_only_before_a_whole_domain() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "foo.org/", "mailto:x@y", "ftp://foo.org/", "http:///x", "javascript:void(0)"])
-def test_what_is_no_web_address_is_refused(text: str) -> None:
+def test_what_is_not_a_web_address_is_refused(text: str) -> None:
     with pytest.raises(BadURI):
         canonical(text)
 

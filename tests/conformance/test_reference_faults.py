@@ -111,7 +111,7 @@ def test_5_an_empty_segment_has_parents_like_any_other(tmp_path: Path) -> None:
     assert answers(source, "com,x)/a//b", "http://x.com/a//b") == [("yes", "com,x)/a/*")] * 2
 
 
-def test_5_a_trailing_comma_of_a_host_is_no_part_of_the_key(tmp_path: Path) -> None:
+def test_5_a_trailing_comma_of_a_host_is_not_a_part_of_the_key(tmp_path: Path) -> None:
     source = write(tmp_path / "map.ukvs", "com,x)/a 4")
     assert answers(source, "com,x,)/a") == [("yes", "com,x)/a")]
 
@@ -193,7 +193,7 @@ def test_9_children_are_counted_by_segments(tmp_path: Path) -> None:
     assert keys_of(tmp_path / "out.ukvs") == ["com,x)/a-b/1", "com,x)/a-b/2", "com,x)/a/*"]
 
 
-def test_10_a_literal_star_in_a_uri_is_no_wildcard(tmp_path: Path) -> None:
+def test_10_a_literal_star_in_a_uri_is_not_a_wildcard(tmp_path: Path) -> None:
     index = write(tmp_path / "index.surt", "com,x)/a/*")
     assert run(["profile", str(index), "-o", str(tmp_path / "map.ukvs"), "-q"]) == 0
     assert keys_of(tmp_path / "map.ukvs") == ["com,x)/a/%2a"]

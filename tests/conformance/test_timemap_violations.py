@@ -269,7 +269,7 @@ def test_links_under_an_html_content_type_are_still_links() -> None:
 
 
 @pytest.mark.parametrize("kind", ["other", "link", "empty", "json", "cdxj"])
-def test_the_kind_tells_a_miss_from_a_page_that_is_no_timemap(kind: str) -> None:
+def test_the_kind_tells_a_miss_from_a_page_that_is_not_a_timemap(kind: str) -> None:
     bodies = {
         "other": "<html></html>",
         "link": '<http://lost.example/>; rel="original"',

@@ -132,7 +132,7 @@ def test_one_deadline_holds_for_all_and_names_who_was_late() -> None:
         (b"not http at all\r\n\r\n", "error", "bad answer"),
     ],
 )
-def test_absence_failure_and_mementos_are_told_apart(data: bytes, kind: str, error: str) -> None:
+def test_absence_failure_and_mementos_are_distinguished(data: bytes, kind: str, error: str) -> None:
     async def main() -> None:
         async with aggregator({"a": says(data)}) as (service, _):
             got = await service.timemaps(LookupRequest(URI))
@@ -181,7 +181,7 @@ def test_pages_are_followed_and_bounded() -> None:
     run(main())
 
 
-def test_pages_together_are_no_larger_than_one_answer_may_be() -> None:
+def test_pages_together_are_not_larger_than_one_answer_may_be() -> None:
     many = [f"{1900 + n}0101000000" for n in range(100)]
 
     async def paged(request: Request, writer: asyncio.StreamWriter) -> None:
@@ -201,7 +201,7 @@ def test_pages_together_are_no_larger_than_one_answer_may_be() -> None:
     run(main())
 
 
-def test_a_body_that_takes_long_to_read_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_takes_long_to_read_holds_up_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def reads(body: bytes, content_type: str, base: str, **options: Any) -> Any:
         if len(body) > 10_000:
             time.sleep(0.3)
@@ -445,7 +445,7 @@ def test_a_failing_archive_is_left_alone_and_taken_back() -> None:
     run(main())
 
 
-def test_a_pause_is_kept_and_told() -> None:
+def test_a_pause_is_kept_and_reported() -> None:
     async def main() -> None:
         busy = says(answer(b"", "429 Too Many Requests", Retry_After="60"))
         async with aggregator({"a": busy, "b": holds("2010")}) as (service, servers):
@@ -460,7 +460,7 @@ def test_a_pause_is_kept_and_told() -> None:
     run(main())
 
 
-def test_who_waits_for_a_place_when_the_archive_asks_for_a_pause_is_told_so() -> None:
+def test_who_waits_for_a_place_when_the_archive_asks_for_a_pause_is_reported() -> None:
     async def main() -> None:
         async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
             await asyncio.sleep(0.1)
@@ -590,7 +590,7 @@ def test_what_one_client_allows_does_not_change_the_answers_of_others() -> None:
     run(main())
 
 
-def test_answers_from_the_cache_are_told_too() -> None:
+def test_answers_from_the_cache_are_reported_too() -> None:
     told: list[str] = []
 
     async def main() -> None:

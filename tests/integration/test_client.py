@@ -128,7 +128,7 @@ def test_stalled_archives_never_take_the_places_of_others() -> None:
     run(main())
 
 
-def test_who_waits_too_long_for_a_place_is_told_and_takes_none() -> None:
+def test_who_waits_too_long_for_a_place_is_reported_and_takes_none() -> None:
     async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.3 if request.path == "/slow" else 0)
         writer.write(answer(b"ok"))
@@ -349,7 +349,7 @@ def test_https_with_and_without_a_certificate_we_trust(tmp_path: Path) -> None:
     run(main())
 
 
-def test_nobody_listens() -> None:
+def test_no_one_listens() -> None:
     async def main() -> None:
         async with loopback(always(b"")) as server:
             port = server.port

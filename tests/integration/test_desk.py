@@ -205,7 +205,7 @@ def _lines(stream: Any, count: int) -> list[bytes]:
     return found
 
 
-def test_the_operator_moves_retries_and_deletes_and_nobody_else_does(idle: RunningDesk) -> None:
+def test_the_operator_moves_retries_and_deletes_and_no_one_else_does(idle: RunningDesk) -> None:
     jobs = [idle.queue(f"http://move{n}.example/") for n in range(3)]
     for path, body in (("move", {"rank": 1}), ("retry", {}), ("pause", {})):
         assert idle.ask("POST", f"/api/jobs/{jobs[2].id}/{path}?token={jobs[2].token}", body).status == 403

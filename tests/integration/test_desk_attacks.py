@@ -119,7 +119,7 @@ def test_bodies_that_are_too_large_too_deep_or_not_text(desk: RunningDesk) -> No
         connection.close()
 
 
-def test_a_surrogate_or_a_nul_in_any_field_is_no_fault(desk: RunningDesk) -> None:
+def test_a_surrogate_or_a_nul_in_any_field_is_not_a_fault(desk: RunningDesk) -> None:
     taken = desk.ask("POST", "/api/jobs", {"uri": "http://odd.example/", "email": "a@mail.example", "name": "\ud800\0"})
     assert taken.status == 201
     for path in ("/api/jobs/%00?token=x", "/jobs/%ff?token=%00", "/confirm/%00", "/api/history?job=%00"):
@@ -128,7 +128,7 @@ def test_a_surrogate_or_a_nul_in_any_field_is_no_fault(desk: RunningDesk) -> Non
     assert desk.ask("POST", "/takedown", form=form).status == 200
 
 
-def test_slow_clients_hold_up_nobody(desk: RunningDesk) -> None:
+def test_slow_clients_hold_up_no_one(desk: RunningDesk) -> None:
     host, port = urlsplit(desk.base).netloc.split(":")
     idle = [socket.create_connection((host, int(port))) for _ in range(200)]
     try:
@@ -272,7 +272,7 @@ def test_admin_forms_need_session_token_and_origin(desk: RunningDesk) -> None:
     assert desk.ask("GET", "/admin", Cookie=cookie).headers["Location"] == "/admin/login"
 
 
-def test_numbers_that_are_none_are_no_fault(desk: RunningDesk) -> None:
+def test_numbers_that_are_none_are_not_faults(desk: RunningDesk) -> None:
     for path in ("/api/jobs?limit=x", "/api/jobs?limit=-1", "/api/jobs?offset=1e9", "/api/jobs?limit=%EF%BC%91"):
         assert desk.operator("GET", path).status == 400, path
     assert desk.operator("POST", "/api/mails/99999999999999999999999999/send").status in (400, 404)
@@ -385,7 +385,7 @@ def test_requests_of_a_worker_that_are_replayed_are_refused(desk: RunningDesk) -
     assert desk.show(held.job)["state"] == "ready"
 
 
-def test_without_a_token_nobody_is_a_worker(desk: RunningDesk) -> None:
+def test_without_a_token_no_one_is_a_worker(desk: RunningDesk) -> None:
     operator = (desk.folder / "operator.token").read_text().strip()
     for token in ("", "x", operator):
         assert desk.ask("POST", "/api/worker/claim", {"worker": "w"}, Authorization=f"Bearer {token}").status == 403

@@ -312,7 +312,7 @@ def test_a_desk_killed_in_the_middle_goes_on_where_it_was(world: World, tmp_path
         assert len([m for m in desk.mails() if "is back" in m["Subject"]]) == 1
 
 
-def test_a_worker_without_its_desk_asks_nobody_and_goes_on_later(world: World, tmp_path: Path) -> None:
+def test_a_worker_without_its_desk_asks_no_one_and_goes_on_later(world: World, tmp_path: Path) -> None:
     with no_workers(tmp_path, world, RECOLLECT_DESK_LEASE="30") as desk, running_worker(desk, tmp_path / "a"):
         job = desk.queue("http://s3.example/")
         fetching(desk, job)

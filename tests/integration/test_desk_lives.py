@@ -74,7 +74,7 @@ def test_a_cancelled_job_ends_its_subprocess(desk: RunningDesk) -> None:
     assert desk.show(job)["state"] == "cancelled" and desk.history(job)[-1] == "cancel"
 
 
-def test_more_is_told_only_to_who_asked_only_of_a_gain_and_also_after_expiry(tmp_path: Path) -> None:
+def test_more_is_reported_only_to_who_asked_only_of_a_gain_and_also_after_expiry(tmp_path: Path) -> None:
     """An archive that goes on collecting; as by default, results expire before the archives are asked again."""
     fake = site("/a.html", "/lost.html")
     fake.add("/a.html", "<title>A</title><p>Page A.</p>")

@@ -40,7 +40,7 @@ def test_one_recipient_and_every_header_arrive() -> None:
         assert header in envelope.content
 
 
-def test_nobody_there_is_not_now() -> None:
+def test_no_one_there_is_not_now() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

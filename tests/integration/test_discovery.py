@@ -222,6 +222,6 @@ def test_an_endless_map_is_cut_off(tmp_path: Path):
     assert not (tmp_path / "one.ukvs.zst").exists()
 
 
-def test_no_map_is_no_failure(tmp_path: Path):
+def test_no_map_is_not_a_failure(tmp_path: Path):
     found, _ = run(lambda _r: answer(b"", "404 Not Found"), tmp_path)
     assert found[0].outcome == "none"

@@ -30,7 +30,7 @@ def test_an_answer_has_status_type_and_body() -> None:
     assert requests[0].headers["user-agent"] == "test"
 
 
-def test_redirects_are_followed_and_told() -> None:
+def test_redirects_are_followed_and_reported() -> None:
     async def moved(request: Request, writer: asyncio.StreamWriter) -> None:
         if request.path == "/":
             writer.write(answer(status="301 Moved", Location="/new"))
@@ -151,7 +151,7 @@ def test_noise_instead_of_http_is_a_bad_answer() -> None:
     assert get(noise)[0].failure is Failure.BAD_ANSWER
 
 
-def test_a_name_that_does_not_exist_is_told_from_a_host_that_does_not_answer() -> None:
+def test_a_name_that_does_not_exist_differs_from_a_host_that_does_not_answer() -> None:
     async def ask() -> LiveAnswer:
         async with LiveClient(user_agent="test", pace=0.0, timeout=5.0) as client:
             return await client.get("http://does-not-exist.invalid/")

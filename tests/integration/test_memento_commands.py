@@ -84,7 +84,7 @@ def test_nothing_anywhere_is_said_and_exits_with_1(archives: SmallArchives, ask:
     assert "no mementos of http://lost.example/ found; 1 of 1 archives asked have answered" in err
 
 
-def test_when_nobody_answers_that_is_no_absence(archives: SmallArchives, ask: Ask) -> None:
+def test_when_no_one_answers_that_is_not_an_absence(archives: SmallArchives, ask: Ask) -> None:
     archives.add("one", {}, status=503)
     code, out, err = ask("timegate", URI)
     assert (code, out) == (1, b"")
@@ -201,7 +201,7 @@ def test_json_is_a_format_with_a_flag_of_its_own(archives: SmallArchives, ask: A
         (["timemap", "mailto:a@b.example"], "only http, https and ftp"),
     ],
 )
-def test_mistakes_are_told(archives: SmallArchives, ask: Ask, args: list[str], words: str) -> None:
+def test_mistakes_are_reported(archives: SmallArchives, ask: Ask, args: list[str], words: str) -> None:
     archives.add("one", {})
     code, out, err = ask(*args)
     assert code in (1, 2) and out == b""

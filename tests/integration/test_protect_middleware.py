@@ -259,7 +259,7 @@ def test_head_has_the_headers_of_get(flask_ask: Callable[..., Answer]) -> None:
 
 
 @pytest.mark.parametrize("path", ["/data.json", "/packed", "/absent"])
-def test_what_is_no_page_passes_unchanged(ask: Callable[..., Answer], path: str) -> None:
+def test_what_is_not_a_page_passes_unchanged(ask: Callable[..., Answer], path: str) -> None:
     _, headers, body = ask(path)
     assert b"recollect" not in body and int(headers["content-length"]) == len(body)
 
@@ -350,7 +350,7 @@ def test_the_command_writes_the_file_of_blocks_from_a_sitemap(tmp_path: Path, mo
     assert "recollect-block/1" in Bundle("site.blocks").text_for("/article/3")
 
 
-def test_what_is_no_file_of_blocks_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_a_file_of_blocks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("no database, but long enough to be looked at" * 50)
     with pytest.raises(FormatError, match="not a file of blocks"):
         Bundle(tmp_path / "x")

@@ -191,7 +191,7 @@ def steady_load(base: str, path: str) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_reload_swaps_archives_and_maps_and_drops_nobody(
+def test_a_reload_swaps_archives_and_maps_and_drops_no_one(
     archives: SmallArchives, tmp_path: Path, workers: str
 ) -> None:
     maps = tmp_path / "maps"
@@ -330,7 +330,7 @@ def test_the_access_log_is_read_by_everything_that_reads_logs(archives: SmallArc
     assert set(first["times"]) == {"one", "two", "three"}
 
 
-def test_nobody_who_watches_can_hold_up_a_lookup(archives: SmallArchives, tmp_path: Path) -> None:
+def test_no_one_who_watches_can_hold_up_a_lookup(archives: SmallArchives, tmp_path: Path) -> None:
     archives.add("large", {PAGE: [f"{year}0101{second:06d}" for year in range(1990, 2020) for second in range(9)]})
     with serving(archives.write(tmp_path), *QUICK) as base:
         host, port = urlsplit(base).netloc.split(":")

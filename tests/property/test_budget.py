@@ -111,7 +111,7 @@ def test_the_prior_conserves_mass(records: Records) -> None:
 
 
 @given(holdings(wildcards=False), st.data())
-def test_a_forecast_conserves_mass_and_is_the_prior_where_nobody_asked(records: Records, data: st.DataObject) -> None:
+def test_a_forecast_conserves_mass_and_is_the_prior_where_no_one_asked(records: Records, data: st.DataObject) -> None:
     log = data.draw(logs(records))
     branches = read(records)
     demand = demand_over(branches, Asked(counts=log))

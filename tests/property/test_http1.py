@@ -126,7 +126,7 @@ def test_bytes_behind_an_answer_end_the_connection() -> None:
     assert transport.closed
 
 
-def test_what_is_no_body_is_bounded() -> None:
+def test_what_is_not_a_body_is_bounded() -> None:
     for endless in (
         b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,
         b"HTTP/1.1 101 Switching Protocols\r\n\r\n",

@@ -112,7 +112,7 @@ def test_a_surt_is_visible_ascii_and_a_key_never_carries_a_star(uri: str) -> Non
 
 
 @given(st.binary(max_size=60))
-def test_bytes_that_are_no_text_keep_their_place(raw: bytes) -> None:
+def test_bytes_that_are_not_text_keep_their_place(raw: bytes) -> None:
     uri = "http://example.com/" + raw.decode("utf-8", "surrogateescape")
     assert surt(uri) == reference_surt(b"http://example.com/" + raw).decode("ascii")
 

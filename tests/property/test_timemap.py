@@ -385,7 +385,7 @@ def test_json_in_pieces_is_json(document: object, indent: int | None) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "json", "cdxj"])
-def test_reading_ends_when_it_is_told_to_and_keeps_what_was_read(kind: str) -> None:
+def test_reading_ends_on_request_and_keeps_what_was_read(kind: str) -> None:
     start = datetime(2001, 1, 1, tzinfo=UTC)
     many = merge(
         [("a", TimeMap.of(Memento(f"http://a.example/{n}", start + timedelta(hours=n)) for n in range(30_000)))]

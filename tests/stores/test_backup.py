@@ -120,7 +120,7 @@ def test_a_backup_that_leads_elsewhere_is_refused(tmp_path: Path, name: str, kin
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["desk.lock"]
 
 
-def test_a_file_that_is_no_backup_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_backup_is_named(tmp_path: Path) -> None:
     source = tmp_path / "no.tar"
     source.write_bytes(b"not a tar")
     with pytest.raises(FormatError, match="cannot read the backup"):

@@ -76,7 +76,7 @@ def test_a_silent_worker_loses_its_job_which_keeps_its_place(database: Database,
     assert claim(database, now=124).id == second  # type: ignore[union-attr]
 
 
-def test_a_worker_that_wakes_after_its_lease_is_refused_even_before_anybody_noticed(
+def test_a_worker_that_wakes_after_its_lease_is_refused_even_before_anyone_noticed(
     database: Database, run: Any
 ) -> None:
     queued(run, 1)

@@ -95,7 +95,7 @@ def test_a_desk_that_slept_sends_one_reminder_not_three(database: Database, run:
     assert [message["Subject"].split(":")[0] for message in server.got] == ["Last notice"]
 
 
-def test_a_job_nobody_confirms_is_gone_after_ten_days(database: Database, run: Any) -> None:
+def test_a_job_no_one_confirms_is_gone_after_ten_days(database: Database, run: Any) -> None:
     one = submit(run)
     run(tick, 9.9 * DAY, SETTINGS)
     assert run(queue.get, one.job).state == "pending"

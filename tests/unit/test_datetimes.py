@@ -106,7 +106,7 @@ def test_short_and_impossible_timestamps(text: str, first: datetime, last: datet
 @pytest.mark.parametrize(
     "text", ["", "200", "20070", "200705312", "200705312035001", "2007-05-31", " 2007", "-007", "٢٠٠٧"]
 )
-def test_other_texts_are_no_timestamps(text: str) -> None:
+def test_other_texts_are_not_timestamps(text: str) -> None:
     with pytest.raises(FormatError, match="not a timestamp"):
         parse_timestamp(text)
 
@@ -158,7 +158,7 @@ def test_http_dates_as_archives_send_them(text: str, moment: datetime) -> None:
         "2007-05-31T20:35:00Z",
     ],
 )
-def test_other_texts_are_no_http_dates(text: str) -> None:
+def test_other_texts_are_not_http_dates(text: str) -> None:
     with pytest.raises(FormatError, match="not an HTTP date"):
         parse_http_date(text)
 
@@ -185,7 +185,7 @@ def test_whatever_people_type(text: str, moment: datetime) -> None:
     assert parse_any(text) == moment
 
 
-def test_what_is_no_datetime_is_answered_with_examples() -> None:
+def test_what_is_not_a_datetime_is_answered_with_examples() -> None:
     with pytest.raises(FormatError, match="not a datetime: 'yesterday': expected like 2007") as caught:
         parse_any("yesterday")
     assert "GMT" in caught.value.why

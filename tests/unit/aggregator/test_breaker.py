@@ -73,7 +73,7 @@ def test_in_the_window_each_uri_counts_once() -> None:
         assert not breaker.failure(0.0, "status 500", "http://evil.example/")
 
 
-def test_one_uri_and_one_host_make_nobody_suspicious() -> None:
+def test_one_uri_and_one_host_make_no_archive_suspicious() -> None:
     breaker = Breaker()
     assert not any(breaker.failure(9.0, "status 500", "http://evil.example/") for _ in range(3 * WINDOW))
     assert not any(breaker.failure(9.0, "status 500", f"http://evil.example/{n}") for n in range(3 * WINDOW))

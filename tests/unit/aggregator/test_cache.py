@@ -42,7 +42,7 @@ def test_an_entry_survives_being_stored() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"x", b"{}", b"null", b'{"v":1}', b'{"v":1,"outcomes":{"a":{}}}', b"\x78\x9c\x00"]
 )
-def test_damaged_entries_are_no_entries(data: bytes) -> None:
+def test_damaged_entries_are_not_entries(data: bytes) -> None:
     assert _decode(data) is None
 
 
@@ -134,7 +134,7 @@ def test_an_entry_that_takes_long_to_read_is_kept_in_memory_only(tmp_path: Path)
     asyncio.run(main())
 
 
-def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_cache_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are my notes, and they are longer than a database header would be\n" * 20)
     with pytest.raises(ResourceError):

@@ -103,7 +103,7 @@ def test_maps_of_other_makers_are_believed(tmp_path: Path) -> None:
     assert maps.evidence("http://example.com/")["a"].answer == "yes"
 
 
-def test_names_that_belong_to_nobody_are_told(tmp_path: Path) -> None:
+def test_names_that_belong_to_no_one_are_reported(tmp_path: Path) -> None:
     (tmp_path / "stranger.ukvs").write_text(HEAD + "com,a)/ 1\n")
     (tmp_path / "README").write_text("maps")
     maps = Maps.open(tmp_path, archives("a"))

@@ -92,7 +92,7 @@ def test_toml_and_json_say_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["list", "list.txt"])
-def test_the_kind_of_a_file_without_suffix_is_told_by_its_content(tmp_path: Path, name: str) -> None:
+def test_the_kind_of_a_file_without_suffix_is_detected_from_its_content(tmp_path: Path, name: str) -> None:
     assert len(load_archives(save(tmp_path, name, MEMGATOR))) == 2
     assert len(load_archives(save(tmp_path, name, '[[archive]]\nid = "x"\ncdx = "http://x.example/"'))) == 1
 
@@ -136,7 +136,7 @@ def test_two_archives_with_one_id_are_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"), [("a.json", "{"), ("a.toml", "a ="), ("a.json", "3"), ("a.toml", "x = 1")]
 )
-def test_files_that_are_no_list_say_so(tmp_path: Path, name: str, content: str) -> None:
+def test_files_that_are_not_lists_say_so(tmp_path: Path, name: str, content: str) -> None:
     assert name in complaint(tmp_path, content, name)
 
 

@@ -162,7 +162,7 @@ def test_when_the_reader_goes_away_we_stop_in_silence() -> None:
         feed.wait()
 
 
-def test_a_full_disk_is_told_and_fails() -> None:
+def test_a_full_disk_is_reported_and_fails() -> None:
     with Path("/dev/full").open("wb") as full:
         command = [*RECOLLECT, "surt", "http://example.com/"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60)

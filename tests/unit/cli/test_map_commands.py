@@ -55,7 +55,7 @@ def test_a_list_is_answered_line_by_line_in_its_order(
     assert rows[1][2:] == (["one,two", "one=yes", "two=yes"] if several else ["com,y)/a", "2/1"])
 
 
-def test_lines_that_are_no_uris_are_named_and_the_exit_code_says_so(
+def test_lines_that_are_not_uris_are_named_and_the_exit_code_says_so(
     maps: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (maps / "list").write_text("http://x.com/\n::::\nhttp://y.com/a\n")
@@ -115,7 +115,7 @@ def test_bad_lines_of_a_log_are_counted(maps: Path, capsys: pytest.CaptureFixtur
     assert not (maps / "no").exists()
 
 
-def test_a_map_that_is_not_there_is_no_uri(maps: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_map_that_is_not_there_is_not_a_uri(maps: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = str(next(maps.glob("*.ukvs")))
     for missing in ("other.ukvs", "maps/other.ukvs.gz", "other.filter"):
         assert run(["lookup", there, missing, "http://x.com/"]) == 2

@@ -96,7 +96,7 @@ def test_stdout_sent_to_an_input_is_refused(world: Path, monkeypatch: pytest.Mon
         refuse_inputs("-", ["in"])
 
 
-def test_what_is_no_file_is_no_input(world: Path) -> None:
+def test_what_is_not_a_file_is_not_an_input(world: Path) -> None:
     refuse_inputs("new", ["in"])
     refuse_inputs("/dev/null", ["/dev/null", "-", "hdfs://host/x"])
     refuse_inputs(None, ["in"])

@@ -32,7 +32,7 @@ def test_quotas(text: str, name: str, quota: Quota) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "ia=", "5/year", "-3"])
-def test_what_is_no_quota(text: str) -> None:
+def test_what_is_not_a_quota(text: str) -> None:
     with pytest.raises(UsageError):
         _quota(text)
 

@@ -32,12 +32,12 @@ def test_only_bad_uris_fail_with_a_hint(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().err == "recollect: bad URI: 'http://': no host\nhint: write it as http://host/path\n"
 
 
-def test_a_surt_in_place_of_a_uri_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_surt_in_place_of_a_uri_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["surt", "com,example)/a"]) == 1
     assert "hint: it is a SURT already" in capsys.readouterr().err
 
 
-def test_an_empty_file_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_file_is_not_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").write_bytes(b"")
     assert run(["surt", "--from", str(tmp_path / "empty")]) == 0
     assert capsys.readouterr().out == ""

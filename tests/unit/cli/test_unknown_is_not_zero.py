@@ -45,7 +45,7 @@ def test_statuses_and_types_that_an_index_does_not_have_are_in_no_table(world: P
     assert "Status codes over time" not in Path("r.html").read_text()
 
 
-def test_a_word_is_no_uri_and_not_a_no(world: Path, capsys: Capture) -> None:
+def test_a_word_is_not_a_uri_and_not_a_no(world: Path, capsys: Capture) -> None:
     assert run(["lookup", "bare.ukvs", "not-a-uri"]) == 1
     said = capsys.readouterr()
     assert "not a URI" in said.err and " no " not in said.out
@@ -67,7 +67,7 @@ def test_a_word_is_no_uri_and_not_a_no(world: Path, capsys: Capture) -> None:
         (b'{"captures": 1, "mimestatus": {}}', "cdx-summary"),
     ],
 )
-def test_validate_says_in_one_line_that_something_is_no_map(
+def test_validate_says_in_one_line_that_something_is_not_a_map(
     world: Path, capsys: Capture, content: bytes, words: str
 ) -> None:
     Path("file").write_bytes(content)

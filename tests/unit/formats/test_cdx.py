@@ -49,7 +49,7 @@ def test_the_header_names_delimiter_and_fields() -> None:
 
 
 @pytest.mark.parametrize("line", ["com,x)/ 2014", "CDX", " CDXJ a b", "com,x)/ CDX N b"])
-def test_other_lines_are_no_header(line: str) -> None:
+def test_other_lines_are_not_headers(line: str) -> None:
     assert parse_layout(line) is None
 
 
@@ -141,7 +141,7 @@ def test_broken_lines_raise(line: str) -> None:
         ("", "header"),
     ],
 )
-def test_lines_that_are_no_captures_say_what_they_are(line: str, kind: str) -> None:
+def test_lines_that_are_not_captures_say_what_they_are(line: str, kind: str) -> None:
     with pytest.raises(NotACapture) as caught:
         parse_cdxj(line)
     assert caught.value.kind == kind

@@ -92,7 +92,7 @@ def test_gzip_delivers_every_byte_before_the_cut(tmp_path):
             assert len(TEXT) - len(stream.read()) <= 300
 
 
-def test_damage_that_nobody_read_up_to_is_told_on_close(tmp_path):
+def test_damage_that_no_one_read_up_to_is_reported_on_close(tmp_path):
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(b"hello")[:-2])
     with pytest.raises(FormatError, match="cut off"), open_input(path) as stream:

@@ -106,7 +106,7 @@ def test_the_places_of_shards_are_relative_to_their_index(tmp_path: Path, monkey
         assert [source.path for source in find_sources([named])] == ["cluster/part-0.gz"]
 
 
-def test_what_is_missing_or_unknown_is_told(tmp_path: Path) -> None:
+def test_what_is_missing_or_unknown_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RecollectError, match="no such file"):
         find_sources([tmp_path / "none"])
     with pytest.raises(RecollectError, match="empty folder"):

@@ -87,7 +87,7 @@ def test_times_of_cells(cell: str) -> None:
     assert moment_of(cell) == NEW_YEAR
 
 
-def test_what_is_no_time() -> None:
+def test_what_is_not_a_time() -> None:
     assert moment_of("23320900999") is moment_of("soon") is moment_of("7") is None
 
 

@@ -43,7 +43,7 @@ def test_other_spellings_are_read_and_written_canonically(text, canonical):
         "\0",
     ],
 )
-def test_what_is_no_frequency_is_refused(text):
+def test_what_is_not_a_frequency_is_refused(text):
     with pytest.raises(FormatError, match="bad frequency"):
         Frequency.parse(text)
 

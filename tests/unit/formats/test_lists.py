@@ -47,7 +47,7 @@ def test_spaces_belong_to_the_uri(line: str, uri: str) -> None:
         "some words",
     ],
 )
-def test_lines_of_other_formats_are_no_uri(line: str) -> None:
+def test_lines_of_other_formats_are_not_uris(line: str) -> None:
     assert uri_of_line(line) is None
 
 

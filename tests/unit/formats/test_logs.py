@@ -74,7 +74,7 @@ def test_requests_to_archives_and_aggregators_name_their_uri(target: str, uri: s
 
 
 @pytest.mark.parametrize("target", ["/", "/static/logo.png", "/favicon.ico", "/about", "/web/", "/search?q=1"])
-def test_pages_of_the_archive_itself_are_no_lookups(target: str) -> None:
+def test_pages_of_the_archive_itself_are_not_lookups(target: str) -> None:
     with pytest.raises(NoLookup):
         uri_of_request(target)
 
@@ -117,7 +117,7 @@ def test_a_cell_that_its_column_does_not_allow_raises() -> None:
             parse_entry(line, form)
 
 
-def test_problems_are_told_with_file_and_line_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_problems_are_reported_with_file_and_line_and_the_rest_is_read(tmp_path: Path) -> None:
     file = tmp_path / "log"
     file.write_bytes(b"http://a.b/\n\n# comment\nword\nhttp://c.d/\xff\n")
     problems: list[Problem] = []

@@ -154,7 +154,7 @@ def test_lenient_json(text, value):
         "[" * 100_000,
     ],
 )
-def test_what_is_no_json_even_so(text):
+def test_what_is_not_json(text):
     with pytest.raises(FormatError, match="bad JSON"):
         lenient.loads(text)
 
@@ -257,7 +257,7 @@ def test_periods_of_a_datetime_column(token, inside, outside):
 
 
 @pytest.mark.parametrize("token", ["", "x", "2014-01", "1" * 15, "2015:2014", "::", "2014:x"])
-def test_what_is_no_period(token):
+def test_what_is_not_a_period(token):
     with pytest.raises(FormatError, match="bad datetime"):
         Period.parse(token)
 

@@ -129,7 +129,7 @@ def test_every_kind_of_fault_is_named_with_its_line(faults, line, code):
         (b"com,x)/ 5", "no-final-newline"),
     ],
 )
-def test_notes_harm_nobody(faults, line, code):
+def test_notes_have_no_effect_on_readers(faults, line, code):
     text = HEAD + line
     assert faults(text) == []
     assert code in [found for _, found in faults(text, "note")]

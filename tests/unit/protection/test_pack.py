@@ -160,7 +160,7 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", packed.__name__.encode(), lzma.compress(b"no tar")[:20]])
-def test_what_is_no_object_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_what_is_not_an_object_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(FormatError):
         unpack(data, tmp_path / "out")
 

@@ -86,7 +86,7 @@ def test_where_links_hide(markup: str, uri: str, kind: str, embedded: bool) -> N
         "<a href='//'>",
     ],
 )
-def test_what_leads_nowhere_is_no_link(markup: str) -> None:
+def test_what_leads_nowhere_is_not_a_link(markup: str) -> None:
     assert links(markup) == {}
 
 
@@ -178,7 +178,7 @@ def test_sitemaps_feeds_robots_manifests_and_svg() -> None:
     assert set(links(svg, "image/svg+xml")) == {"/dir/u.svg", "/dir/p.svg"}
 
 
-def test_the_form_is_told_by_type_then_by_bytes_then_by_name() -> None:
+def test_the_form_is_detected_by_type_then_by_bytes_then_by_name() -> None:
     assert document_form("text/html", BASE, b"") == "html"
     assert document_form("", BASE, b"\n <!DOCTYPE HTML>") == "html"
     assert document_form("application/octet-stream", "http://a/x.css", b"a{}") == "css"
@@ -229,7 +229,7 @@ def test_gzipped_sitemaps_are_read_whatever_their_type() -> None:
     assert text is not None and [link.uri for link in text.links] == ["http://a.example/x"]
 
 
-def test_damaged_or_hostile_gzip_is_no_document_or_what_can_be_had() -> None:
+def test_damaged_or_hostile_gzip_gives_no_document_or_the_readable_part() -> None:
     packed = gzip.compress(b"<urlset><url><loc>http://a.example/one</loc></url>" + b" " * 5000)
     for body in (packed[:-9], b"\x1f\x8bnonsense"):
         document = read_document(body, "http://a.example/sitemap.xml.gz", "application/gzip")

@@ -101,7 +101,7 @@ def test_a_summary_elsewhere_is_a_person_s_file_too(tmp_path: Path) -> None:
     assert place.read_text() == "mine" and (tmp_path / "mine.recollect-new.tsv").exists()
 
 
-def test_half_a_file_is_no_file(tmp_path: Path) -> None:
+def test_half_a_file_is_not_a_file(tmp_path: Path) -> None:
     with Store.create(tmp_path) as store:
         files = OwnFiles(store)
         with pytest.raises(RuntimeError), files.open("a/b.txt") as out:

@@ -79,7 +79,7 @@ def test_the_table_and_the_diagram(tmp_path: Path, recovered: Path):
     assert svg.read_text().startswith("<svg")
 
 
-def test_what_is_no_site_is_said(tmp_path: Path):
+def test_what_is_not_a_site_is_reported(tmp_path: Path):
     with pytest.raises(UsageError, match="no such site"):
         open_snapshot(str(tmp_path / "nothing"))
     with pytest.raises(UsageError, match="loopback"):

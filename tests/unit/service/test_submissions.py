@@ -36,7 +36,7 @@ def test_addresses_are_taken_as_people_type_them(given: str, clean: str) -> None
         "http://" + "a" * 64 + ".example/", "http://1.2.3.4./", "http://１２７.0.0.1/",
     ],
 )  # fmt: skip
-def test_what_is_no_public_web_address_is_refused(uri: str) -> None:
+def test_what_is_not_a_public_web_address_is_refused(uri: str) -> None:
     with pytest.raises(Refused) as refused:
         clean_uri(uri)
     assert refused.value.field == "uri"

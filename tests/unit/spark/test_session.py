@@ -58,7 +58,7 @@ for command in (
     assert done.stderr.count("Spark is not installed") == 6
 
 
-def test_the_error_that_ended_a_task_is_told_and_not_one_that_was_dealt_with() -> None:
+def test_the_error_that_ended_a_task_is_reported_and_not_one_that_was_dealt_with() -> None:
     from py4j.protocol import Py4JError
 
     from recollect.spark.session import _plain_words

@@ -42,11 +42,11 @@ def test_what_has_a_key_is_a_surt_and_nothing_else_is() -> None:
     "text",
     ["http://example.com/", "example.com/a)b", "http://x.com/(a)/", "www.example.com", ""],
 )
-def test_uris_are_no_surts(text: str) -> None:
+def test_uris_are_not_surts(text: str) -> None:
     assert not is_surt(text)
 
 
-def test_text_without_bytes_is_no_surt() -> None:
+def test_text_without_bytes_is_not_a_surt() -> None:
     assert not is_surt("com,example)/\ud800")
     assert is_surt("com,example)/\udcff")
 

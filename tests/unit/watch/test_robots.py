@@ -60,7 +60,7 @@ def test_our_own_group_replaces_that_for_everybody() -> None:
     assert not allowed(text, "/a")
 
 
-def test_escapes_are_one_spelling_and_a_byte_order_mark_is_no_rule() -> None:
+def test_escapes_are_one_spelling_and_a_byte_order_mark_is_not_a_rule() -> None:
     assert not allowed("\ufeffUser-agent: *\nDisallow: /%7euser/", "/~user/x")
     assert not allowed("User-agent: *\nDisallow: /caf\u00e9", "/caf%C3%A9")
     assert allowed("User-agent: *\nDisallow:\n", "/x")
@@ -77,7 +77,7 @@ def test_a_server_that_fails_or_asks_to_wait_disallows(answer: LiveAnswer) -> No
     assert not robots_of(LiveAnswer(URI, URI, failure=Failure.TIMEOUT)).allow(URI + "/a")
 
 
-def test_a_page_instead_of_the_file_is_no_file() -> None:
+def test_a_page_instead_of_the_file_is_not_a_file() -> None:
     page = LiveAnswer(URI, URI, 200, {"content-type": "text/html"}, b"User-agent: *\nDisallow: /")
     assert robots_of(page).allow(URI + "/a")
 

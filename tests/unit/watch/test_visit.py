@@ -118,7 +118,7 @@ def test_errors_of_the_front_page_are_failures(portrait: Portrait, status: int) 
         (Failure.REFUSED, VisitResult.BLOCKED),
     ],
 )
-def test_failures_are_told_apart(portrait: Portrait, failure: Failure, seen: VisitResult) -> None:
+def test_failures_are_distinguished(portrait: Portrait, failure: Failure, seen: VisitResult) -> None:
     assert judge_visit(LiveAnswer(URI, URI, failure=failure), portrait).seen is seen
 
 
@@ -151,7 +151,7 @@ def test_a_permanent_redirect_is_a_move_however_the_new_host_answers(portrait: P
     assert judge_visit(refused, portrait).seen is VisitResult.BLOCKED
 
 
-def test_a_permanent_redirect_to_a_domain_seller_is_no_move(portrait: Portrait) -> None:
+def test_a_permanent_redirect_to_a_domain_seller_is_not_a_move(portrait: Portrait) -> None:
     page = html("club.example is for sale", "This domain is for sale. Buy this domain.")
     seen = judge_visit(answer(page, url="http://seller.example/?d=club", hops=(Hop(301, URI),)), portrait)
     assert (seen.seen, seen.confirmations) == (VisitResult.FOREIGN_CONFIRMED, (Confirmation.JUDGE,))

@@ -57,7 +57,7 @@ def test_the_uri_is_what_the_client_meant(sent: str, meant: str) -> None:
         "http://a.example:99999/",
     ],
 )
-def test_what_is_no_uri_is_refused(sent: str) -> None:
+def test_what_is_not_a_uri_is_refused(sent: str) -> None:
     with pytest.raises(BadURI):
         clean_uri(sent)
 

@@ -38,7 +38,7 @@ def test_what_was_asked_for_often_enough_and_never_found_is_a_void(tmp_path: Pat
     assert (result.voids, result.wildcards, result.covered_requests) == (1, 0, 3)
 
 
-def test_a_held_key_is_no_void_whatever_the_log_says(tmp_path: Path) -> None:
+def test_a_held_key_is_not_a_void_whatever_the_log_says(tmp_path: Path) -> None:
     log = line("http://x.com/a?q=404", 404) * 5 + line("http://www.y.com/b", 404) * 5
     found, result = voids_of(tmp_path, "com,x)/a 1\ncom,y,www)/b 1\n", log, min_requests=1)
     assert found == []

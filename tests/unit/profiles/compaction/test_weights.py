@@ -214,7 +214,7 @@ def test_very_deep_and_very_long_keys(tmp_path: Path) -> None:
     assert records(tmp_path / "o.ukvs") == [f"com,x)/* {len(deep)}", "com,y)/* 3"]
 
 
-def test_progress_is_told_and_ends_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_and_ends_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PIECE", 1 << 10)
     source = write(tmp_path / "m.ukvs", *(f"com,{chr(97 + number % 26)}{number:05})/ 1" for number in range(2600)))
     source.write_text("".join(sorted(source.read_text().splitlines(keepends=True))))

@@ -180,7 +180,7 @@ def test_filters(tmp_path: Path, options: dict[str, object], kept: int) -> None:
     assert result.totals.captures + sum(result.tally.filtered.values()) == 3
 
 
-def test_what_is_no_web_capture_is_counted_and_left_out_unless_asked_for(tmp_path: Path) -> None:
+def test_what_is_not_a_web_capture_is_counted_and_left_out_unless_asked_for(tmp_path: Path) -> None:
     content = (
         line("com,x)/")
         + line("dns:x.com", url="dns:x.com", media="text/dns")
@@ -375,7 +375,7 @@ def test_maps_can_be_profiled_again_under_another_policy(tmp_path: Path) -> None
         profile([one, two], output_format="cdxj")
 
 
-def test_uri_rs_that_nobody_counted_are_unknown_not_none(tmp_path: Path) -> None:
+def test_uri_rs_that_were_not_counted_are_unknown_not_none(tmp_path: Path) -> None:
     result = profile(written(tmp_path, "com,x)/a 3\ncom,x)/b 1\n", "one.ukvs"))
     assert body(result) == ["com,x)/a 3", "com,x)/b 1"]
     assert result.header.meta["counts"] == {"captures": 4, "keys": 2}
@@ -405,7 +405,7 @@ def piped(folder: Path, content: bytes, **options: Any) -> ProfileResult:
         pipe.unlink()
 
 
-def test_kinds_that_are_no_lines_come_through_pipes_too(tmp_path: Path) -> None:
+def test_kinds_that_are_not_lines_come_through_pipes_too(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -432,7 +432,7 @@ def test_kinds_that_are_no_lines_come_through_pipes_too(tmp_path: Path) -> None:
         line("com,x)/a"),
     ],
 )
-def test_damage_of_what_comes_through_a_pipe_is_told(tmp_path: Path, content: str) -> None:
+def test_damage_of_what_comes_through_a_pipe_is_reported(tmp_path: Path, content: str) -> None:
     noise = random.Random(0)
     text = "".join(content.replace("x.com/", f"x.com/{noise.random()}") for _ in range(3000))
     packed = gzip.compress(text.encode())
@@ -491,7 +491,7 @@ def test_a_truncated_gzip_counts_up_to_the_damage(tmp_path: Path, kept: float) -
     assert "cut off" in result.tally.damaged[0].reason
 
 
-def test_a_file_of_no_known_kind_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_a_file_of_no_known_kind_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     written(tmp_path, "Read me first.\n", "README")
     written(tmp_path, line("com,x)/"))
     result = profile(tmp_path)
@@ -574,7 +574,7 @@ def test_room_for_sorting_is_checked_first(tmp_path: Path, monkeypatch: pytest.M
         profile(file, memory_limit=1000)
 
 
-def test_a_folder_to_sort_in_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_to_sort_in_that_is_not_there_is_reported(tmp_path: Path) -> None:
     file = written(tmp_path, "".join(line(f"com,x)/{n % 977}") for n in range(5000)))
     with pytest.raises((ResourceError, RecollectError, OSError)):
         profile(file, memory_limit=10_000, temp_dir=tmp_path / "none")

@@ -71,7 +71,7 @@ def test_what_a_map_of_voids_does_not_name_is_unknown(tmp_path: Path) -> None:
     assert opened.lookup("http://x.com/b").answer == "unknown"
 
 
-def test_what_is_no_uri_raises_alone_and_is_unknown_in_a_stream(tmp_path: Path) -> None:
+def test_what_is_not_a_uri_raises_alone_and_is_unknown_in_a_stream(tmp_path: Path) -> None:
     opened = MementoMap.open(write(tmp_path / "m.ukvs", "com,x)/ 1\n"))
     with pytest.raises(BadURI):
         opened.lookup("::::")

@@ -137,7 +137,7 @@ def test_json_is_kept_byte_for_byte_where_nothing_changes(merged):
     assert merged(odd + "\n", "com,b)/ 1\n") == [odd, "com,b)/ 1"]
 
 
-def test_unreadable_json_is_told_and_the_key_kept(tmp_path):
+def test_unreadable_json_is_reported_and_the_key_kept(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text(HEAD + "com,a)/ 5 {bad\n")
     problems = []
@@ -180,7 +180,7 @@ def test_an_output_may_take_the_place_of_an_input(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["map.ukvs.gz", "new.ukvs"]
 
 
-def test_bad_lines_are_told_once_with_their_place(tmp_path):
+def test_bad_lines_are_reported_once_with_their_place(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text(HEAD + "com,x)/* 1\ncom,y)/ bad\n")
     problems = []
@@ -272,7 +272,7 @@ def test_pages_are_one_map(merged):
         merged(first, "com,z)/ 2\n")
 
 
-def test_damage_of_an_unsorted_map_is_told_too(tmp_path):
+def test_damage_of_an_unsorted_map_is_reported_too(tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"com,b)/ 1\ncom,a)/ 2\ncom,c)/ 3\n")[:-9])
     problems = []
     merge_maps([tmp_path / "a.gz"], tmp_path / "out", on_problem=problems.append)

@@ -103,7 +103,7 @@ def test_counts_can_be_left_alone_and_pipes_cannot_be_used(index: Path, tmp_path
         verify(target, ["-"])
 
 
-def test_a_map_is_no_input(index: Path, tmp_path: Path) -> None:
+def test_a_map_is_not_an_input(index: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a map where an index is expected"):
         verify(written(tmp_path, "com,x)/a 2/1\n"), [tmp_path / "map.ukvs"])
 
@@ -116,7 +116,7 @@ def test_counts_against_other_files_than_the_map_names_are_lower_bounds(index: P
     assert not verify(written(tmp_path, rows), [index]).ok
 
 
-def test_what_is_no_web_capture_is_verified_by_its_counts(tmp_path: Path) -> None:
+def test_what_is_not_a_web_capture_is_verified_by_its_counts(tmp_path: Path) -> None:
     index = tmp_path / "index.cdxj"
     lines = [
         'com,x)/a 20140101000000 {"url": "urn:screenshot:http://x.com/a"}',
