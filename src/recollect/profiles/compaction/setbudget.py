@@ -10,6 +10,7 @@ Hides: the search for the price, the members of each set, and writing them.
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 import tempfile
@@ -94,6 +95,12 @@ class SetOptimiser:
         self._anchor = 0.0 if unit == "keys" else float(ANCHOR_BYTES)
         self._sums, self._bits = np.empty((count, 2 + kernels.WAYS)), np.empty((count, kernels.WAYS))
         self._ways = np.empty((count, 4 + kernels.WAYS), np.uint8)
+
+    def with_expected(self, expected: ExpectedLookups) -> SetOptimiser:
+        """Optima over the same tree for other lookups, with the same arrays to work in."""
+        other = copy.copy(self)
+        other.expected = expected
+        return other
 
     def at_price(self, price: float) -> SetSolution:
         """The exact optimum for a price per unit."""

@@ -13,6 +13,8 @@ import numpy as np
 
 from recollect.formats.containers import atomic_output
 from recollect.kernels import setbudget as kernels
+from recollect.kernels import walk
+from recollect.kernels.sets import BITS
 from recollect.profiles.compaction.budget import (
     COMPRESSED,
     Budget,
@@ -25,7 +27,7 @@ from recollect.profiles.compaction.budget import (
     set_header,
 )
 from recollect.profiles.compaction.demand import Demand, LookupCounts
-from recollect.profiles.compaction.forecast import perhaps_held
+from recollect.profiles.compaction.forecast import Fit, Forecaster, perhaps_held
 from recollect.profiles.compaction.setbudget import (
     SetOptimiser,
     SetSolution,
@@ -37,6 +39,8 @@ from recollect.profiles.maps.plainmap import PlainMap
 
 _TOPS = {"": 2, "tlds": 1, "root": 0}
 _STEPS = 40  # of the search for an accuracy
+# The chance of a yes below a gate that is found by chance: a stop, or any number of bits, one in eight each.
+_BELOW_A_GATE = (1 + sum(0.5**bits for bits in BITS)) / 8
 _DRAFTS = (0.997, 0.98, 0.9, 0.7)  # shares of a budget of bytes for drafts, whose size is nearly that of the map
 
 
@@ -62,13 +66,14 @@ def compact_with_sets(
 
     for share in _DRAFTS:
         if budget.min_accuracy is not None:
-            solution: SetSolution | None = _reaching(case, optimiser, budget.min_accuracy, clear)
+            solution: SetSolution | None = _reaching(case, optimiser, budget.min_accuracy, clear.fit)
         elif by_keys:
             solution = optimiser.within(limit)
         else:
             solution = within_bytes_of_sets(int(limit * share), suffix, optimiser.within, draft)
         if solution is None:
             raise TooSmall("no map is that small", why=f"the budget is {limit}")
+        clear = replace(clear, fit=judged(case, optimiser, clear.fit, solution))
         keys, size = _write(plain, case, budget, clear, solution, target, threads)
         if size_fits():
             break
@@ -83,14 +88,36 @@ def compact_with_sets(
     )
 
 
-def _reaching(case: Case, optimiser: SetOptimiser, accuracy: float, clear: Choice) -> SetSolution:
-    """The cheapest optimum that reaches an accuracy, on the log itself and as expected of lookups like these."""
+def judged(case: Case, optimiser: SetOptimiser, fit: Fit, solution: SetSolution) -> Fit:
+    """The fit of a log with the wrong answers of maps with sets: each half answered by a map of the same cost that is
+    made from the other half. Without a log the fit as it is."""
+    demand = case.demand
+    if demand is None:
+        return fit
+    halves = [demand.tally((half,)) for half in (0, 1)]
+    wrong, expected = 0.0, 0.0
+    for known, unseen in (halves, halves[::-1]):
+        other = optimiser.with_expected(Forecaster(demand, known).expected(fit.smoothing))
+        found = other.within(solution.cost * (1 + 1e-9), near=solution.price) or other.at_price(solution.price)
+        wrong += wrong_in_log(demand, found, unseen)
+        expected += found.loss * float(unseen.passing[0])
+    return replace(fit, wrong=round(wrong), expected=expected)
+
+
+def _reaching(case: Case, optimiser: SetOptimiser, accuracy: float, fit: Fit) -> SetSolution:
+    """The cheapest optimum that reaches an accuracy, on the log itself and as expected of lookups like these. How well
+    a forecast holds depends on the size, so the search runs twice."""
+    first = _reaching_by(case, optimiser, accuracy, fit.factor)
+    return _reaching_by(case, optimiser, accuracy, judged(case, optimiser, fit, first).factor)
+
+
+def _reaching_by(case: Case, optimiser: SetOptimiser, accuracy: float, factor: float) -> SetSolution:
     demand = case.demand
     assert demand is not None
     lookups = int(demand.tally().passing[0])
 
     def good(solution: SetSolution) -> bool:
-        wrong = max(solution.loss * clear.fit.factor, wrong_in_log(demand, solution) / max(1, lookups))
+        wrong = max(solution.loss * factor, wrong_in_log(demand, solution) / max(1, lookups))
         return wrong <= 1 - accuracy
 
     stake = float(optimiser.expected.leave.sum() + optimiser.expected.own.sum()) or 1.0
@@ -118,6 +145,10 @@ def wrong_in_log(demand: Demand, solution: SetSolution, tally: LookupCounts | No
     chance[(solution.state == kernels.SAYS_YES) & ((solution.put & kernels.PUT_ZERO) == 0)] = 1.0
     inside = (solution.state == kernels.ASKS_SET) | stop
     chance[inside] = np.ldexp(1.0, -solution.bits_in[inside].astype(int))
+    # A page of an absent host lies below the host's node, whose value is by chance if the node is found by chance.
+    hosts = np.zeros(len(chance), np.bool_)
+    hosts[count:] = demand.log.kind[demand.absence_node] != walk.PATH
+    chance[inside & hosts] *= _BELOW_A_GATE
     gone = np.concatenate((~perhaps_held(demand.branches), np.ones(len(chance) - count, np.bool_)))
     # Below an absence all is absent: what it passes is answered as the absence itself.
     wrong = float((chance * np.concatenate((tally.stop, tally.absence)))[gone].sum())
