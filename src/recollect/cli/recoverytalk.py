@@ -280,8 +280,8 @@ def known_words(report: Report) -> str:
     """What is listed and was not fetched, and why."""
     count = f"{len(report.known):,} more are listed"
     if not report.complete:
-        return f"{count}, and were not reached in this run; whether links lead there is not known yet"
-    return f"{count}, but no link leads there: use --policy exhaustive to recover them too"
+        return f"{count}, and were not reached before the end of this run; whether links lead there is not known yet"
+    return f"{count}, but no link leads there: --policy exhaustive recovers them too"
 
 
 def outside_words(report: Report) -> str:
@@ -290,4 +290,4 @@ def outside_words(report: Report) -> str:
     count = len(report.outside)
     some = "1 more resource" if count == 1 else f"{count:,} more resources"
     places = "1 other host" if hosts == 1 else f"{hosts:,} other hosts"
-    return f"the pages need {some} of {places}: use --assets anywhere to recover them too"
+    return f"the pages need {some} of {places}: --assets anywhere recovers them too"
