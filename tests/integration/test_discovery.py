@@ -11,7 +11,9 @@ from loopback import Request, answer, loopback
 from recollect.archives.client import ArchiveClient
 from recollect.archives.discovery import Discovery, Limits, discover
 from recollect.archives.registry import Archive
+from recollect.cli.main import run as command
 from recollect.formats.ukvs.reader import MapFile
+from recollect.profiles.maps.lookup import open_map
 from recollect.profiles.maps.publish import publish
 
 MAP = b'!fields {keys: ["surt"], values: ["frequency"]}\n!id {uri: "http://127.0.0.1/"}\ncom,a)/ 1\ncom,b)/* 5/2\n'
@@ -94,6 +96,26 @@ def test_pages_are_followed_to_the_end(tmp_path: Path):
     found, _ = run(pages, tmp_path)
     assert found[0].keys == 52
     assert len(installed(tmp_path)) == 52
+
+
+def test_sets_are_found_in_pages(tmp_path: Path):
+    full, small = tmp_path / "m.ukvs", tmp_path / "s.ukvs"
+    keys = sorted(f"com,site{n % 7})/d{n % 11}/p{n}" for n in range(3000))
+    full.write_text("".join(f"{key} 2/1\n" for key in keys))
+    assert command(["compact", str(full), "-o", str(small), "--sets", "--max-bytes", "4kB", "-q"]) == 0
+    publish(str(small), tmp_path / "www", updated_at="x", page_keys=2)
+
+    def pages(request: Request) -> bytes:
+        file = tmp_path / "www" / request.path.lstrip("/")
+        return answer(file.read_bytes()) if file.is_file() else answer(b"", "404 Not Found")
+
+    found, requests = run(pages, tmp_path)
+    assert found[0].outcome == "installed"
+    assert len(requests) > 2  # pages
+    with open_map(tmp_path / "one.ukvs.zst") as opened:
+        assert {verdict.answer for verdict in opened.lookup_many(keys)} == {"yes"}
+        absent = [verdict.answer for verdict in opened.lookup_many([f"com,site1)/d1/q{n}" for n in range(500)])]
+    assert absent.count("no") > 100
 
 
 def test_an_interrupted_download_goes_on_where_it_stopped(tmp_path: Path):

@@ -78,3 +78,40 @@ def test_merged_maps_with_sets_keep_both_sets_under_one_key(full: Path) -> None:
     assert run(["merge", str(small), str(small), "-o", str(both), "-q"]) == 0
     assert missed(both) == []
     assert '"set": [' in both.read_text()
+
+
+def test_a_reader_that_ignores_sets_misses_nothing(full: Path) -> None:
+    small, plain = full.with_name("small.ukvs"), full.with_name("plain.ukvs")
+    assert run(["compact", str(full), "-o", str(small), "--sets", "--max-bytes", "4kB", "-q"]) == 0
+    assert '"set"' in small.read_text()
+    lines = [line if line.startswith("!") else " ".join(line.split()[:2]) for line in small.read_text().splitlines()]
+    plain.write_text("\n".join(lines) + "\n")
+    assert missed(plain) == []
+
+
+def test_voids_beside_a_map_with_sets_hide_nothing(full: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, small, voids = full.parent, full.with_name("small.ukvs"), full.with_name("voids.ukvs")
+    assert run(["compact", str(full), "-o", str(small), "--sets", "--max-bytes", "4kB", "-q"]) == 0
+    requested = [f"http://site{n % 9}.com/d{n % 11}/p{n * 3}" for n in range(900)]
+    (folder / "often.txt").write_text("".join(f"{uri}\n" * 3 for uri in requested))
+    assert run(["voids", str(folder / "often.txt"), "--map", str(small), "-o", str(voids), "-q"]) == 0
+    assert " 0" in voids.read_text()
+    capsys.readouterr()
+    assert run(["merge", str(small), str(voids), "-o", str(folder / "both.ukvs"), "-q"]) == 0
+    assert missed(folder / "both.ukvs") == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_the_smallest_maps_miss_nothing_at_any_size(tmp_path: Path, count: int) -> None:
+    full, small = tmp_path / "map.ukvs", tmp_path / "small.ukvs"
+    keys = KEYS[:: len(KEYS) // count][:count]
+    full.write_text("".join(f"{key} 1/1\n" for key in sorted(keys)))
+    for size in range(10, 400, 15):
+        code = run(["compact", str(full), "-o", str(small), "--sets", "--max-bytes", str(size), "-q"])
+        assert code == (0 if small.exists() else 1)
+        if code == 0:
+            opened = open_map(small)
+            assert [found.answer for found in opened.lookup_many(keys)] == ["yes"] * count
+            opened.close()
+            assert small.stat().st_size <= size
+            small.unlink()
