@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 
 BOUNDS = ("", "+", "-", "~")
 SMALL = 1 << 20  # bytes of text that are not worth a second thread
+POWERS = 10 ** np.arange(1, 19)  # each is the first number with one more digit
 
 # A branch as the scan makes it, as `Branch` in `kernels/branches.pxd`.
 BRANCH = np.dtype(
@@ -222,9 +223,7 @@ class Branches:
 
 def _digits(count: Ints, bound: NDArray[Any]) -> Ints:
     """Bytes of a count as it is written; none for one that is not stated."""
-    digits = np.ones(len(count), np.int64)
-    for power in range(1, 19):
-        digits += count >= 10**power
+    digits = 1 + np.searchsorted(POWERS, count, side="right")
     return np.where(count < 0, 0, digits + (bound != 0))
 
 
