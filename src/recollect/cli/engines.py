@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -84,57 +84,45 @@ class Compacting:
     progress: ProgressCallback
 
 
-class Engine(Protocol):
-    """What runs on this machine or on many, with the same results."""
-
-    def profile(
-        self, inputs: Sequence[str], output: str, options: ProfileOptions, progress: ProgressCallback
-    ) -> ProfileResult: ...
-
-    def stats(self, inputs: Sequence[str], how: Describing, progress: ProgressCallback) -> Stats: ...
-
-    def merge(
-        self,
-        maps: Sequence[str],
-        output: str,
-        options: MergeOptions,
-        on_problem: Callable[[Problem], None] | None,
-        progress: ProgressCallback,
-    ) -> MergeResult: ...
-
-    def compact_by_weights(self, job: Compacting, weights: Weights, *, fit: bool) -> Compaction: ...
-
-    def compact_by_budget(
-        self, job: Compacting, budget: Budget, lookups: Iterable[LogEntry] | None
-    ) -> BudgetCompaction: ...
-
-    def holder(self, read_here: Iterable[str]) -> Holder | None:
-        """What says which lookups indexes hold, None for the one of `evaluate` itself. Raises if a file that is read on
-        this machine, such as a map under evaluation, is not on it."""
-
-
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """This machine."""
+class Engine:
+    """What runs on this machine or on a Spark cluster, with the same results; `parts` writes folders of ordered parts
+    on Spark."""
+
+    cluster: Cluster | None = None
+    parts: bool = False
 
     def profile(
         self, inputs: Sequence[str], output: str, options: ProfileOptions, progress: ProgressCallback
     ) -> ProfileResult:
-        from recollect.profiles.indexes.profile import profile
+        if self.cluster is None:
+            from recollect.profiles.indexes.profile import profile
 
-        return profile(inputs, output, options, progress=progress)
+            return profile(inputs, output, options, progress=progress)
+        from recollect.spark import profile as spark
+
+        return spark.profile(inputs, output, options=options, progress=progress, cluster=self.cluster, parts=self.parts)
 
     def stats(self, inputs: Sequence[str], how: Describing, progress: ProgressCallback) -> Stats:
-        from recollect.profiles.statistics.stats import stats
+        run: Callable[..., Stats]
+        if self.cluster is None:
+            from recollect.profiles.statistics.stats import stats
 
-        return stats(
+            run = partial(stats, threads=how.threads, memory_limit=how.memory_limit)
+        else:
+            from recollect.spark import stats as spark
+
+            if how.memory_limit or how.threads:
+                raise UsageError(
+                    "Spark shares out cores and memory", hint="--master 'local[4]', --conf spark.executor.memory=4g"
+                )
+            run = partial(spark.stats, cluster=self.cluster)
+        return run(
             inputs,
             chosen=how.chosen,
             all_schemes=how.all_schemes,
-            top=how.top,
             asked=how.asked,
-            threads=how.threads,
-            memory_limit=how.memory_limit,
+            top=how.top,
             temp_dir=how.temp_dir,
             progress=progress,
         )
@@ -147,82 +135,10 @@ class Embedded:
         on_problem: Callable[[Problem], None] | None,
         progress: ProgressCallback,
     ) -> MergeResult:
-        from recollect.profiles.maps.merge import merge_maps
+        if self.cluster is None:
+            from recollect.profiles.maps.merge import merge_maps
 
-        return merge_maps(maps, output, options, on_problem=on_problem, progress=progress)
-
-    def compact_by_weights(self, job: Compacting, weights: Weights, *, fit: bool) -> Compaction:
-        from recollect.profiles.compaction.weights import compact_by_weights
-
-        return compact_by_weights(
-            job.source,
-            job.target,
-            weights,
-            fit=fit,
-            threads=job.threads,
-            on_problem=job.on_problem,
-            progress=job.progress,
-        )
-
-    def compact_by_budget(
-        self, job: Compacting, budget: Budget, lookups: Iterable[LogEntry] | None
-    ) -> BudgetCompaction:
-        from recollect.profiles.compaction.budget import compact_by_budget
-
-        return compact_by_budget(
-            job.source,
-            job.target,
-            budget,
-            lookups=lookups,
-            threads=job.threads,
-            on_problem=job.on_problem,
-            progress=job.progress,
-        )
-
-    def holder(self, read_here: Iterable[str]) -> Holder | None:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class OnSpark:
-    """A Spark cluster; `parts` writes folders of ordered parts."""
-
-    cluster: Cluster
-    parts: bool
-
-    def profile(
-        self, inputs: Sequence[str], output: str, options: ProfileOptions, progress: ProgressCallback
-    ) -> ProfileResult:
-        from recollect.spark.profile import profile
-
-        return profile(inputs, output, options=options, progress=progress, cluster=self.cluster, parts=self.parts)
-
-    def stats(self, inputs: Sequence[str], how: Describing, progress: ProgressCallback) -> Stats:
-        from recollect.spark.stats import stats
-
-        if how.memory_limit or how.threads:
-            raise UsageError(
-                "Spark shares out cores and memory", hint="--master 'local[4]', --conf spark.executor.memory=4g"
-            )
-        return stats(
-            inputs,
-            chosen=how.chosen,
-            all_schemes=how.all_schemes,
-            asked=how.asked,
-            top=how.top,
-            temp_dir=how.temp_dir,
-            cluster=self.cluster,
-            progress=progress,
-        )
-
-    def merge(
-        self,
-        maps: Sequence[str],
-        output: str,
-        options: MergeOptions,
-        on_problem: Callable[[Problem], None] | None,
-        progress: ProgressCallback,
-    ) -> MergeResult:
+            return merge_maps(maps, output, options, on_problem=on_problem, progress=progress)
         from recollect.spark.merge import merge
 
         return merge(
@@ -230,28 +146,36 @@ class OnSpark:
         )
 
     def compact_by_weights(self, job: Compacting, weights: Weights, *, fit: bool) -> Compaction:
-        from recollect.spark.compact import compact_by_weights
+        run: Callable[..., Compaction]
+        if self.cluster is None:
+            from recollect.profiles.compaction.weights import compact_by_weights
 
-        return compact_by_weights(
-            job.source, job.target, weights, fit=fit, progress=job.progress, cluster=self.cluster, parts=self.parts
-        )
+            run = partial(compact_by_weights, threads=job.threads, on_problem=job.on_problem)
+        else:
+            from recollect.spark import compact as spark
+
+            run = partial(spark.compact_by_weights, cluster=self.cluster, parts=self.parts)
+        return run(job.source, job.target, weights, fit=fit, progress=job.progress)
 
     def compact_by_budget(
         self, job: Compacting, budget: Budget, lookups: Iterable[LogEntry] | None
     ) -> BudgetCompaction:
-        from recollect.spark.budget import compact_by_budget
+        run: Callable[..., BudgetCompaction]
+        if self.cluster is None:
+            from recollect.profiles.compaction.budget import compact_by_budget
 
-        return compact_by_budget(
-            job.source,
-            job.target,
-            budget,
-            lookups=lookups,
-            progress=job.progress,
-            cluster=self.cluster,
-            parts=self.parts,
-        )
+            run = partial(compact_by_budget, threads=job.threads, on_problem=job.on_problem)
+        else:
+            from recollect.spark import budget as spark
+
+            run = partial(spark.compact_by_budget, cluster=self.cluster, parts=self.parts)
+        return run(job.source, job.target, budget, lookups=lookups, progress=job.progress)
 
     def holder(self, read_here: Iterable[str]) -> Holder | None:
+        """What says which lookups indexes hold, None for the one of `evaluate` itself. Raises if a file that is read on
+        this machine, such as a map under evaluation, is not on it."""
+        if self.cluster is None:
+            return None
         from recollect.spark.evaluate import held_on_spark
         from recollect.spark.files import is_url
 
@@ -269,10 +193,10 @@ def taken_engine(options: dict[str, Any], output: str = "") -> Engine:
     if engine == "spark":
         from recollect.spark.session import Cluster, parse_conf
 
-        return OnSpark(Cluster(master or "", parse_conf(conf)), parts)
+        return Engine(Cluster(master or "", parse_conf(conf)), parts)
     for given, name in ((master, "--master"), (conf, "--conf"), (parts, "--parts")):
         if given:
             raise UsageError(f"{name} is for Spark", hint="add --engine spark")
     if output.endswith("/"):
         raise UsageError("a folder where a file is expected", where=output, hint="parts are written by --engine spark")
-    return Embedded()
+    return Engine()
