@@ -88,11 +88,14 @@ class Slots:
 
 
 def spacing(rate: Rate | None) -> float:
-    """Seconds between two permits: the rate, with room for what a network adds and takes away."""
+    """Seconds between two permits: those of the rate, and more for requests that are late by 0.25 s.
+
+    A permit is given here and used on another machine: the archive sees requests closer together than permits are.
+    """
     if rate is None:
         return 0.0
-    room = min(max(0.02 * rate.seconds, 0.1), 0.1 * rate.seconds)
-    return (rate.seconds + room) / rate.count
+    delay = min(max(0.02 * rate.seconds, 0.25), 0.25 * rate.seconds)
+    return (rate.seconds + delay) / rate.count
 
 
 @dataclass(slots=True)
