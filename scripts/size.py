@@ -32,8 +32,7 @@ def main() -> int:
 def installed_sizes() -> dict[str, int]:
     """Bytes by distribution: the package and, transitively, what pyproject.toml requires without extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    own = [path for path in (ROOT / "src").rglob("*") if path.suffix not in (".pyx", ".pxd")]
-    sizes = {"recollect": _bytes_of(own)}
+    sizes = {"recollect": _bytes_of(path for path in (ROOT / "src").rglob("*") if _is_installed(path))}
     waiting = list(project["dependencies"])
     while waiting:
         need = Requirement(waiting.pop())
@@ -43,6 +42,13 @@ def installed_sizes() -> dict[str, int]:
             sizes[name] = _bytes_of(Path(str(file.locate())) for file in found.files or [])
             waiting += found.requires or []
     return sizes
+
+
+def _is_installed(path: Path) -> bool:
+    """Is a file of the source tree part of the package? Not those that only make kernels, nor of earlier builds."""
+    if path.suffix == ".pyc":
+        return path.name.endswith(f".{sys.implementation.cache_tag}.pyc")
+    return path.suffix not in (".pyx", ".pxd", ".c") and (path.suffix != ".so" or path.name.startswith("_"))
 
 
 def _bytes_of(paths: Iterable[Path]) -> int:

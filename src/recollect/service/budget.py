@@ -88,13 +88,13 @@ class Slots:
 
 
 def spacing(rate: Rate | None) -> float:
-    """Seconds between two permits: those of the rate, and more for requests that are late by 0.25 s.
+    """Seconds between two permits: those of the rate, and more for requests that are late by 0.4 s.
 
     A permit is given here and used on another machine: the archive sees requests closer together than permits are.
     """
     if rate is None:
         return 0.0
-    delay = min(max(0.02 * rate.seconds, 0.25), 0.25 * rate.seconds)
+    delay = min(max(0.02 * rate.seconds, 0.4), 0.4 * rate.seconds)
     return (rate.seconds + delay) / rate.count
 
 

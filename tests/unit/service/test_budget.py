@@ -17,7 +17,7 @@ from recollect.service.database import DatabaseUnavailable, SqliteDatabase
 
 @given(
     st.floats(1, 500), st.sampled_from([1.0, 60.0, 3600.0]), st.lists(st.floats(0, 30), max_size=60),
-    st.lists(st.floats(0, 0.2), min_size=60, max_size=60),
+    st.lists(st.floats(0, 0.35), min_size=60, max_size=60),
 )  # fmt: skip
 def test_no_window_holds_more_than_the_rate(
     count: float, seconds: float, waits: list[float], jitter: list[float]
@@ -31,7 +31,7 @@ def test_no_window_holds_more_than_the_rate(
         lane.ask(f"job{number % 3}", number)
         while (ticket := lane.next(max(now, lane.due(now)))) is not None:
             now = max(now, lane.free_at - lane.interval)
-            # Requests may be late by up to 0.2 s.
+            # Requests may be late by up to 0.35 s.
             sent.append(now + jitter[number])
             assert ticket is not None
     sent.sort()
