@@ -82,7 +82,8 @@ def test_a_run_ends_with_what_was_skipped_for_want_of_what(tmp_path: Path, worke
     )
     (tmp_path / "test_whole.py").write_text("import needs\nneeds.program('Java')\ndef test_one(): pass\n")
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "tests")}
-    environment.pop("JAVA_HOME", None)
+    for name in ("JAVA_HOME", "PYTEST_ADDOPTS"):
+        environment.pop(name, None)
     hidden = "import needs\nneeds._PATH = '/nowhere'\n"
     (tmp_path / "conftest.py").write_text(f"{hidden}pytest_plugins = ['needs', 'servers']\n")
     command = [
