@@ -121,9 +121,10 @@ class _Raw(io.RawIOBase):
         self.kind = kind_of(head)
         self._meter = _Meter(handle, head)
         pieces = _DECODERS[self.kind](self._meter.read)
-        # A thread costs more than it brings for a file that has been read already, or that needs no decoding.
-        small = len(head) < PIECE
-        self._pieces: Iterator[bytes] = pieces if small or self.kind == "plain" else _Ahead(pieces)
+        # A thread costs more than it brings for a file that has been read already, or that needs no decoding; and one
+        # that is only looked at needs no text ahead of its preview.
+        self._may_read_ahead = len(head) == PIECE and self.kind != "plain"
+        self._pieces: Iterator[bytes] = pieces
 
     @property
     def consumed(self) -> int:
@@ -153,6 +154,8 @@ class _Raw(io.RawIOBase):
         if self.ended:
             self.complain()
             return 0
+        if self._may_read_ahead:
+            self._may_read_ahead, self._pieces = False, _Ahead(self._pieces)
         while not self._piece:
             try:
                 self._piece = memoryview(self._held.popleft() if self._held else next(self._pieces))
