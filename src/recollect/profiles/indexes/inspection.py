@@ -24,7 +24,8 @@ from recollect.uris import key_of_uri, uri_key
 
 SAMPLE_LINES = 10_000
 # Lines of all indexes, places of one, and bytes from each, that keys are compared in.
-_KEY_SAMPLE, _PLACES, _KEY_BYTES = 2000, 4, 1 << 18
+# 600 lines show a disagreement of 0.5% of the keys 19 times in 20, and take 15 ms.
+_KEY_SAMPLE, _PLACES, _KEY_BYTES = 600, 4, 1 << 18
 _MAPS = (Kind.MAP, Kind.PROFILE)
 _FIELDS = ("timestamp", "url", "status", "media_type", "digest", "length", "filename", "language")
 
@@ -260,8 +261,9 @@ def key_notes(sources: Sequence[Source]) -> list[str]:
 def _spread(source: Source, lines: int) -> Iterator[Capture]:
     """Captures of some lines of an index: of a plain file from several places, else from its beginning."""
     parse = parser_of(source, all_schemes=False)
-    for text in _texts(source):
-        for raw in text.splitlines()[1 : lines // _PLACES + 1]:
+    texts = list(_texts(source))
+    for text in texts:
+        for raw in text.splitlines()[1 : lines // len(texts) + 1]:
             try:
                 yield parse(raw.decode("utf-8", "surrogateescape"))
             except (NotACapture, FormatError):
