@@ -137,7 +137,7 @@ def wait_for(url: str, seconds: float = 10.0) -> None:
             return
         except OSError:
             time.sleep(0.05)
-    raise SystemExit(f"nobody answers at {url}")
+    raise SystemExit(f"no server answers at {url}")
 
 
 def family(pid: int) -> list[int]:
@@ -403,7 +403,7 @@ BY_ARCHIVES = re.compile(r"status [45]\d\d|unreachable|bad answer|not a TimeMap"
 
 
 def errors(log: Path) -> int:
-    """Tell every answer that is neither 200 nor 404 by its cause; returns how many are not the archives' fault."""
+    """Group the answers that are neither 200 nor 404 by cause; returns how many do not come from archives."""
     statuses: Counter[int] = Counter()
     causes: Counter[tuple[int, str, str]] = Counter()
     for line in log.read_text().splitlines():
@@ -418,7 +418,7 @@ def errors(log: Path) -> int:
         elif status == 502 and reasons and not lookup["archives"] and all(map(BY_ARCHIVES.fullmatch, reasons)):
             whose, why = "the archives'", f"every archive asked failed: {', '.join(reasons)}"
         else:
-            whose, why = "ours", ", ".join(reasons) or "nobody was asked"
+            whose, why = "ours", ", ".join(reasons) or "no archive was asked"
         causes[status, whose, why] += 1
     print("answers: " + ", ".join(f"{count} x {status}" for status, count in sorted(statuses.items())))
     for (status, whose, why), count in sorted(causes.items()):
@@ -435,7 +435,9 @@ def main() -> None:
     parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS")
     options = parser.parse_args()
     print(f"archives: {TOOL if TOOL.exists() else 'bench/fakes.py (the shared tool is not there)'}")
-    print(f"load: {'wrk' if shutil.which('wrk') else 'our own (wrk is not installed)'}; {os.cpu_count()} cores")
+    print(
+        f"load: {'wrk' if shutil.which('wrk') else 'built-in generator (wrk is not installed)'}; {os.cpu_count()} cores"
+    )
     os.environ["RECOLLECT_ADMIN_TOKEN"] = "bench"
     with tempfile.TemporaryDirectory() as folder:
         if options.soak:

@@ -4,7 +4,7 @@
     make bench-lookup ARGS=--quick      without the large map
 
 Both programs look up the same SURTs in the same map in one process; the reference only a part of them, as it is slow,
-and starting behind the first line, which it cannot see. Then both commands, started from the shell. Wanted: batches
+and starting after the first line, which it cannot see. Then both commands, started from the shell. Wanted: batches
 100 times as fast, and under 20 microseconds for a single lookup.
 """
 

@@ -29,7 +29,7 @@ def main() -> None:
         output = str(room / "merged.ukvs")
         ours = [str(BIN / "recollect"), "merge", *map(str, maps), "-o", output, "--quiet"]
         limit = ["sort", "-m", *map(str, maps), "-o", str(room / "sorted.txt")]
-        run(ours)  # compiles the loop, if nobody has
+        run(ours)  # a first run, not measured
         seconds = {"recollect merge": [], "sort -m": []}
         for _ in range(ROUNDS):
             seconds["recollect merge"].append(run(ours))

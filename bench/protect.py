@@ -62,7 +62,7 @@ def pack(folder: Path, size: int) -> None:
 
 
 def code(folder: Path, size: int, name: str, need: int, blocks: int) -> None:
-    """An object of so many bytes into blocks."""
+    """Code an object of `size` bytes into blocks."""
     data = random.Random(2).randbytes(size)
     began = time.perf_counter()
     coded = encode(Code(name), data, need, range(blocks))

@@ -29,7 +29,7 @@ from websites import Website, website, write_warc
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--resources", type=int, default=2000)
-    parser.add_argument("--archives", type=int, default=1, help="spread the site over so many archives")
+    parser.add_argument("--archives", type=int, default=1, help="number of archives to spread the site over")
     chosen = parser.parse_args()
     site = website(pages=(chosen.resources - 10) // 2, troubles=False)
     with tempfile.TemporaryDirectory(prefix="bench-recover-") as folder:

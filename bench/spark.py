@@ -4,9 +4,9 @@
     make bench-spark ARGS='--lines 500000'    a quick look
     make bench-spark ARGS='--unsorted'        the lines shuffled, so that both engines must sort
 
-Profiles, describes (`stats`) and compacts within 1% of keys, and compares what comes out. Says how many captures a core
-reads in a second (beyond what any job costs, told by a tenth of the index), how many bytes are exchanged for each
-capture, how large the map is and what compaction by budget brings to one task: the figures of docs/scale.md.
+Profiles, describes (`stats`) and compacts within 1% of keys, and compares the results. Prints how many captures a core
+reads in a second (without the fixed cost of a job, measured with a tenth of the index), the bytes exchanged for each
+capture, the size of the map and what compaction by budget brings to one task: the figures of docs/scale.md.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def run(folder: Path, index: Path, master: str) -> bool:
     tenth = head_of(index, folder / "tenth.cdxj", index.stat().st_size // 10)
     few = head_of(index, folder / "few.cdxj", 300_000)
     maps = {name: folder / f"{name}.ukvs" for name in ("here", "there", "small-here", "small-there", "tenth")}
-    profile([few], maps["tenth"])  # compiles the kernels, if nobody has
+    profile([few], maps["tenth"])  # a first run, not measured
     size = index.stat().st_size
     print(f"{index.name}: {size / 1e6:,.0f} MB; {master} against the embedded engine, {os.cpu_count()} cores")
     here = timed(lambda: profile([index], maps["here"], **options))
@@ -175,7 +175,7 @@ def shuffled(index: Path, folder: Path) -> Path:
 
 
 def head_of(index: Path, target: Path, size: int) -> Path:
-    """The first lines, of about so many bytes."""
+    """The first lines, about `size` bytes."""
     with index.open("rb") as lines:
         target.write_bytes(lines.read(size) + lines.readline())
     return target

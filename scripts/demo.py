@@ -43,7 +43,7 @@ ASKED = 150
 
 
 class Story:
-    """Tells on the terminal what happens, runs commands in the folder of the demo, and remembers all of it."""
+    """Prints what happens, runs commands in the folder of the demo, and records all of it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -119,7 +119,7 @@ def environment(folder: Path) -> dict[str, str]:
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--serve", action="store_true", help="keep the servers up until Ctrl-C")
-    options.add_argument("--into", default="demo", help="folder to write (made anew)")
+    options.add_argument("--into", default="demo", help="folder to write (replaced if it exists)")
     given = options.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every server is ended
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started us in the background
@@ -271,7 +271,7 @@ def describe(story: Story, world: World) -> None:
 def compare(story: Story, servers: ExitStack, world: World, numbers: Numbers) -> str:
     story.step(
         "Job two: ask only the archives that can answer",
-        f"The aggregator speaks Memento for all three. The same {ASKED} lookups, first to everybody, then by the maps.",
+        f"The aggregator speaks Memento for all three. The same {ASKED} lookups, first to all archives, then by the maps.",
     )
     uris = list(dict.fromkeys(world.lookups))[:ASKED]
     common = ("serve", "--archives", "archives.json", "--port", "0", "--no-cache", "--no-learn")

@@ -122,7 +122,7 @@ def _http() -> Iterator[str]:
 
 
 def main() -> int:
-    """Write the pages; with --check only tell whether they are up to date."""
+    """Write the pages; with --check only report whether they are up to date."""
     stale = []
     for name, text in pages().items():
         path = FOLDER / name

@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-# Real servers as fixtures, and the list of what was skipped for want of what.
+# Real servers as fixtures, and the list of skipped tests with what each one lacked.
 pytest_plugins = ["needs", "servers"]
 
 # `quick` is for every day; HYPOTHESIS_PROFILE=long looks further; `sanitize` is for the slow build of `make sanitize`.

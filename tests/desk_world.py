@@ -120,7 +120,7 @@ class RunningDesk:
         return found[-1]
 
     def confirm(self, job: Job) -> str:
-        """Press the button behind the link of the mail; the address of the job's page."""
+        """Open the link of the mail and press the button; returns the address of the job's page."""
         body = self.mail(job.email, "confirm").get_content()
         [link] = re.findall(r"https?://\S+", body)
         path = link.removeprefix(self.base)

@@ -27,12 +27,12 @@ def digest(body: bytes) -> str:
 
 @dataclass
 class Fake:
-    """An archive of pages that can be told to misbehave: `odd` answers for a path instead of it."""
+    """An archive of pages that can misbehave: `overrides` has functions that answer for a path instead of it."""
 
     pages: dict[tuple[str, str], bytes] = field(default_factory=dict)  # (uri, timestamp) -> body
     types: dict[str, str] = field(default_factory=dict)
     status: dict[tuple[str, str], int] = field(default_factory=dict)
-    odd: dict[str, Callable[[Request], bytes]] = field(default_factory=dict)
+    overrides: dict[str, Callable[[Request], bytes]] = field(default_factory=dict)
     times: list[float] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
 
@@ -58,9 +58,9 @@ class Fake:
 
     async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:
         self.times.append(time.monotonic())
-        for part, odd in self.odd.items():
+        for part, override in self.overrides.items():
             if part in request.path:
-                reply = odd(request)
+                reply = override(request)
                 writer.write(reply)
                 await writer.drain()
                 head, _, body = reply.partition(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""The story of the Monarch library (McCown 2007, section VIII.4), told again: a digital library that makes its pages
+"""The story of the Monarch library (McCown 2007, section VIII.4), simulated: a digital library that makes its pages
 from a database is protected, archived week by week, changed, lost, and reclaimed.
 
     for week in story(folder): ...      24 weeks; `week.captures` is what archives took in it
@@ -53,7 +53,7 @@ EVENTS = {
     16: "all server files change",
     19: "the site is taken off-line",
 }
-# Pages taken anew in a week in which archives come again; in weeks 13, 14 and 16 they did not (VIII.4.2).
+# Pages captured again in a week in which archives crawl; in weeks 13, 14 and 16 they did not (VIII.4.2).
 _AGAIN = {15: 0.4, 17: 0.984, 18: 0.5}
 
 APPLICATION = '''"""The library: pages from a database."""

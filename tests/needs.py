@@ -32,7 +32,7 @@ _WHEELS = {
     "Playwright": ("playwright", "playwright"),
     "Spark": ("pyspark", "'.[spark]'"),
 }
-# Daemons are not on the path of everybody who may run them.
+# Daemons are often not on the PATH of the users who may run them.
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 

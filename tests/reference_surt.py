@@ -1,4 +1,4 @@
-"""The `surt` package, without its DNS: it asks the resolver about hosts like 999.1.1.1, and tests ask nobody."""
+"""The `surt` package, without its DNS: it asks the resolver about hosts like 999.1.1.1, and tests send no requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ with warnings.catch_warnings():
 
 
 class _NumbersOnly:
-    """What the package uses of `socket`; names that are no address are unknown."""
+    """What the package uses of `socket`; names that are not addresses are unknown."""
 
     gaierror, herror, inet_ntoa = socket.gaierror, socket.herror, staticmethod(socket.inet_ntoa)
 

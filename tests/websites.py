@@ -200,7 +200,7 @@ def page(title: str, body: str, *, head: str = "", lang: str = "en") -> str:
 
 
 def website(*, host: str = "lost.example", seed: int = 1, pages: int = 30, troubles: bool = True) -> Website:
-    """A site of `pages` plain pages with pictures and style sheets and, unless told otherwise, every trouble."""
+    """A site of `pages` plain pages with pictures and style sheets and, by default, every kind of problem."""
     rng = random.Random(seed)
     base = f"http://{host}"
     site = Website(f"{base}/", "20120601120000")

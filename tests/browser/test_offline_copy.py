@@ -1,4 +1,4 @@
-"""Restored and previewed sites in a real browser: they work, and they call nobody."""
+"""Restored and previewed sites in a real browser: they work, and they send no request to other hosts."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def outputs(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _judgement(text: bytes) -> bytes:
-    """What was counted; what else is told of an evaluation may grow."""
+    """The counts; other fields of an evaluation may be added."""
     counted = ("tp", "fp", "fn", "tn")
     maps = json.loads(text)["maps"]
     found = [[one["keys"], *(one[by][name] for by in ("weighted", "unweighted") for name in counted)] for one in maps]
@@ -180,7 +180,7 @@ def _judgement(text: bytes) -> bytes:
 
 
 def _curves(text: bytes) -> bytes:
-    """The curves in keys; bytes depend on the version of zstd, and what else is told of a tradeoff may grow."""
+    """The curves in keys; bytes depend on the version of zstd, and other fields of a tradeoff may be added."""
     found = json.loads(text)
     del found["sets"]
     for point in (*found["budget"], *found["weights"], *filter(None, [found["knee"]])):

@@ -28,7 +28,7 @@ _QUERIES = ("", "", "", "?q=1", "?Q=2&b", "?")
 
 
 def surts(made: random.Random, count: int) -> list[str]:
-    """SURTs as indexes have them, ordinary and odd ones, some many times."""
+    """SURTs as indexes have them, regular and irregular ones, some many times."""
     found = []
     while len(found) < count:
         path = made.choice(_NAMES) + (str(made.randrange(40)) if made.random() < 0.5 else "")

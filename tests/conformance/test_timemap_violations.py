@@ -1,4 +1,4 @@
-"""TimeMaps as archives really send them: each row is odd in one way, and says what must come out.
+"""TimeMaps as archives really send them: each row breaks the format in one way, and has the expected result.
 
 Sources: RFC 7089 (examples of its own), RFC 8288 section 3 (grammar of links), and violations seen in public archives:
 semicolons between links and spaces before `=`, `rel="memento last"`, doubled first mementos and `:80` at the Internet
@@ -45,7 +45,7 @@ def mementos(timemap: TimeMap) -> list[tuple[str, str]]:
     return [(format_timestamp(m.captured_at), m.uri) for m in merge([("arc", timemap)])]
 
 
-# name, body, mementos that must come out, a problem that must be named ("" if it is no violation)
+# name, body, mementos that must come out, a problem that must be named ("" if it is not a violation)
 SEPARATORS = [
     ("well formed", f"{HEAD}{LA},\n{LB},\n{LC}\n", [A, B, C], ""),
     ("all in one line", f"{LA}, {LB}, {LC}", [A, B, C], ""),
@@ -236,8 +236,8 @@ def test_what_is_cut_off_says_that_something_may_be_missing(body: bytes) -> None
     assert not read(link(A[1], DATE_A)).missing
 
 
-def test_odd_links_are_read_as_many_as_can_be_in_a_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_module, "MOST_ODD", 100)
+def test_irregular_links_are_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_module, "MAX_IRREGULAR", 100)
     timemap = read("<http://arc.example/>; rel=odd," * 200 + link(A[1], DATE_A))
     assert "the rest is not read" in timemap.missing
 
@@ -287,10 +287,10 @@ PAGES = [
     ("an index", f'{HEAD}<{PAGE_1}>; rel="timemap"; {TYPED},\n<{PAGE_2}>; rel="timemap"; {TYPED}', [PAGE_1, PAGE_2]),
     ("a next page", f'{HEAD}{LA},\n<{PAGE_2}>; rel="timemap next"; {TYPED}', [PAGE_2]),
     ("a page named twice", f'<{PAGE_2}>; rel="timemap",\n<{PAGE_2}>; rel="timemap last"', [PAGE_2]),
-    ("self is no page", f'<{PAGE_1}>; rel="self timemap",\n<{PAGE_1}>; rel="timemap"; {TYPED},\n{LA}', []),
-    ("self by another scheme is no page", f'<https{BASE[4:]}>; rel="timemap"; {TYPED},\n{LA}', []),
+    ("self is not a page", f'<{PAGE_1}>; rel="self timemap",\n<{PAGE_1}>; rel="timemap"; {TYPED},\n{LA}', []),
+    ("self by another scheme is not a page", f'<https{BASE[4:]}>; rel="timemap"; {TYPED},\n{LA}', []),
     (
-        "the same in JSON is no page",
+        "the same in JSON is not a page",
         f'{LA},\n<http://arc.example/timemap/json/x>; rel="timemap"; type="application/json"',
         [],
     ),

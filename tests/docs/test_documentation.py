@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
-UNLISTED = {"", "_", "mementomap"}  # the page, its style and the files behind the well-known address
+UNLISTED = {"", "_", "mementomap"}  # the page, its style and the files below the well-known address
 
 
 def test_generated_pages_are_fresh() -> None:

@@ -109,7 +109,7 @@ def told(world: World) -> dict[str, Any]:
 
 
 def test_the_map_of_a_profile_of_relative_inputs_comes_to_the_driver(world: World, told: dict[str, Any]) -> None:
-    assert told["profile"]["code"] == 3, "the nasty lines are told of"
+    assert told["profile"]["code"] == 3, "the invalid lines are reported"
     here = profile(world.indexes, updated_at=UPDATED)
     assert gzip.decompress((world.driver / "map.ukvs.gz").read_bytes()) == here.text
     assert not list(world.driver.glob(".recollect-*"))

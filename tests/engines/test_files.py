@@ -1,4 +1,4 @@
-"""Files on Spark: many of them, odd names, folders of parts that are replaced, and what is said when a task fails."""
+"""Files on Spark: many of them, unusual names, folders of parts that are replaced, and messages when a task fails."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_the_parts_of_a_map_are_read_in_one_job(spark: Any, tmp_path: Path) -> N
 
 
 def test_names_that_look_like_patterns_are_names(spark: Any, tmp_path: Path) -> None:
-    odd = [tmp_path / "odd [1], {a}.cdxj", tmp_path / "100%41.cdxj"]
-    for number, path in enumerate(odd):
+    unusual = [tmp_path / "odd [1], {a}.cdxj", tmp_path / "100%41.cdxj"]
+    for number, path in enumerate(unusual):
         path.write_text("\n".join(lines(number, 9)) + "\n")
     there = spark_profile.profile([tmp_path.as_uri()], sizes=SMALL)
     assert there.text == profile([tmp_path]).text

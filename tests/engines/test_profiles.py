@@ -68,7 +68,7 @@ def test_a_profile_is_the_same_bytes_and_says_the_same(
     there = spark_profile.profile(indexes, policy=policy, sizes=SMALL, **options)
     assert there.text == here.text
     assert _said(there) == _said(here)
-    assert here.partial, "the nasty lines are told of"
+    assert here.partial, "the invalid lines are reported"
 
 
 def test_every_kind_of_input_gives_the_same(spark: Any, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_every_kind_of_input_gives_the_same(spark: Any, tmp_path: Path) -> None:
     there = spark_profile.profile(paths, by=["year", "media-type"], sizes=SMALL)
     assert there.text == here.text
     assert _said(there) == _said(here)
-    assert len(here.tally.damaged) == 1, "the file that is cut off is told of"
+    assert len(here.tally.damaged) == 1, "the truncated file is reported"
     command = ("profile", *paths, "--json", "-o")
     code, _ = said_by(*command, str(tmp_path / "here.ukvs"))
     assert said_by(*command, str(tmp_path / "there.ukvs"), "--engine", "spark")[0] == code == 3
@@ -177,7 +177,7 @@ def test_stats_are_the_same(spark: Any, indexes: list[str], options: tuple[str, 
     )
     assert json.loads(json.dumps(there.as_dict())) == here[1]
     assert said_by("stats", *indexes, *options, "--json", "--engine", "spark") == here
-    assert here[0] == 3, "the nasty lines are told of"
+    assert here[0] == 3, "the invalid lines are reported"
     assert here[1]["overview"]["ip_addresses"] == 1
 
 
@@ -239,7 +239,7 @@ def test_what_is_refused_here_is_refused_there(spark: Any, indexes: list[str], m
     for describe in (stats, spark_stats):
         with pytest.raises(UsageError, match="a map cannot be filtered"):
             describe(maps[:1], chosen=selection(statuses=["200"]))
-    # The map of an earlier run is no input of the next.
+    # The map of an earlier run is not an input of the next one.
     folder = tmp_path / "folder"
     folder.mkdir()
     shutil.copy(indexes[0], folder)

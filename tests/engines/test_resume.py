@@ -59,7 +59,7 @@ class Count:
 
 
 def counted(task: type, count: Count) -> type:
-    """A task that fails for want of space where the disk is full, and writes down what it finished."""
+    """A task that fails where the disk is full, and writes down what it finished."""
 
     class Counted(task):  # type: ignore[misc]
         __slots__ = ()

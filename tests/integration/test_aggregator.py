@@ -304,7 +304,7 @@ def test_an_archive_that_has_only_a_listing_is_asked_for_that() -> None:
             records = Archive("b", cdx=f"{server.base}/cdx", raw=f"{server.base}/{{filename}}")
             service = Aggregator(client, ArchiveSet((archive, records)), deadline=2.0)
             for got in (await service.timemaps(LookupRequest(URI)), await service.timegates(LookupRequest(URI), None)):
-                assert [decision.archive for decision in got.decisions] == ["a"], "records of WARCs are no mementos"
+                assert [decision.archive for decision in got.decisions] == ["a"], "records of WARCs are not mementos"
                 assert got.mementos[0].uri == f"{server.base}/web/20150101000000id_/{URI}"
                 assert len(got.mementos) == 2
 
@@ -527,7 +527,7 @@ def test_answers_are_fresh_then_stale_then_gone(clock: list[float]) -> None:
             async def ask() -> tuple[str, list[int]]:
                 got = await service.timemaps(LookupRequest(URI))
                 assert len(got.mementos) == 1
-                await asyncio.sleep(0.05)  # a refresh behind the answer
+                await asyncio.sleep(0.05)  # a refresh after the response
                 return got.cache, [len(server.requests) for server in servers.values()]
 
             assert calls == [0, 0]
@@ -663,7 +663,7 @@ def test_lookups_at_the_same_time_share_one_gathering() -> None:
             alone.cancel()
             await asyncio.gather(alone, return_exceptions=True)
             await asyncio.sleep(0)
-            assert service.states()["a"][2] == 0, "nobody waits any more, so nobody is asked any more"
+            assert service.states()["a"][2] == 0, "no client waits, so no archive is asked"
 
     run(main())
 
@@ -723,7 +723,7 @@ def test_a_response_with_memento_datetime_is_a_memento_whatever_its_status(statu
                 assert [(m.uri.partition("/web/")[2], m.captured_at.year) for m in got.mementos] == [
                     (f"20100517120000mp_/{URI}", 2010)
                 ]
-            assert not got.unheard and not got.failed, "an archived error is no failure of the archive"
+            assert not got.unheard and not got.failed, "an archived error is not a failure of the archive"
             assert service.rest_left(["a"]) == 0
 
     run(main())

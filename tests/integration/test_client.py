@@ -115,7 +115,7 @@ def test_stalled_archives_never_take_the_places_of_others() -> None:
             loop = asyncio.get_running_loop()
             waiting = [asyncio.ensure_future(get(client, stalled, f"{server.base}/stall/{n}")) for n in range(40)]
             await asyncio.sleep(0.1)
-            assert client.in_use(stalled) == 12, "it may use what nobody else needs"
+            assert client.in_use(stalled) == 12, "it may use the connections that no other archive needs"
             started = loop.time()
             await asyncio.gather(*(get(client, quick, f"{server.base}/{n}") for n in range(60)))
             assert loop.time() - started < 0.8, "the others get their share at once"

@@ -152,7 +152,7 @@ def test_a_worker_killed_while_fetching_is_replaced_and_its_subprocess_ends(worl
             until(lambda: not alive(child), 5)
             before = len(world.log)
             time.sleep(0.5)
-            assert len(world.log) == before, "a dead worker asks nobody"
+            assert len(world.log) == before, "a dead worker sends no requests"
             with running_worker(desk, tmp_path / "b"):
                 told = desk.wait(job, "ready")
         assert told["summary"]["missing"] == 0 and told["summary"]["recovered"] >= 20

@@ -92,7 +92,7 @@ def test_more_is_reported_only_to_who_asked_only_of_a_gain_and_also_after_expiry
             desk.wait(job, "expired")
             asked = len(fake.times)
             until(lambda: len(fake.times) >= asked + 2, 30)
-            assert not [m for m in desk.mails() if "More has" in m["Subject"]], "what is missing is no gain"
+            assert not [m for m in desk.mails() if "More has" in m["Subject"]], "what is missing is not a gain"
             fake.add("/lost.html", "<title>Lost</title><p>Found after all.</p>")
             mail = desk.mail("more@mail.example", "More has turned up", seconds=40)
             assert "1 more file " in mail.get_content()

@@ -1,4 +1,4 @@
-"""Mails over a real SMTP server (aiosmtpd): delivered, refused for now, refused for good, nobody there."""
+"""Mails over a real SMTP server (aiosmtpd): delivered, refused temporarily, refused permanently, no server."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_others_hardly_wait_while_64_megabytes_are_read_merged_and_sent(
     status, headers, size = answers[0]
     assert (status, headers["x-memento-count"]) == (200, str(MEMENTOS))
     assert endpoint == "summary" or (size > MEGABYTES * 10**6 and headers["etag"].startswith("W/"))
-    # Before, everybody waited for 2.3 s. On idle processors the wait is under 0.1 s; here other tests keep them busy.
+    # Before, all clients waited for 2.3 s. On idle processors the wait is under 0.1 s; here other tests keep them busy.
     p99, p99_usual = took[int(len(took) * 0.99)], usual[int(len(usual) * 0.99)]
     print(
         f"{archive} {endpoint}: p99 {p99 * 1000:.0f} ms (alone {p99_usual * 1000:.0f}), longest {took[-1] * 1000:.0f}"

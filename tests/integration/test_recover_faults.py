@@ -54,7 +54,7 @@ def test_one_bad_resource_harms_no_other(tmp_path: Path) -> None:
         fake.add(path, f"<title>{path}</title><p>text of {path}")
     base = "http://lost.example"
     fake.digests = {f"{base}/bomb": "", f"{base}/loop": ""}
-    fake.odd = {
+    fake.overrides = {
         "/loop": lambda r: answer(status="302 F", Location=f"/web/{len(fake.times):014d}id_/{base}/loop"),
         "/bomb": lambda _: answer(bomb, Content_Encoding="gzip", Memento_Datetime="Fri, 01 Jan 2010 00:00:00 GMT"),
         "/headers": lambda _: b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 2_000_000 + b"\r\n\r\n",
@@ -123,7 +123,7 @@ def test_429_is_waited_for_and_counted(tmp_path: Path) -> None:
             return answer(status="429 Slow", Retry_After="1")
         return fake.reply(request)
 
-    fake.odd = {"id_/": busy}
+    fake.overrides = {"id_/": busy}
 
     async def run() -> tuple[Finished, dict[str, str]]:
         async with serving(fake) as (archive, _):
@@ -138,7 +138,7 @@ def test_429_is_waited_for_and_counted(tmp_path: Path) -> None:
 
 def test_an_archive_that_asks_for_too_long_a_pause_is_left_alone(tmp_path: Path) -> None:
     fake = site("/a")
-    fake.odd = {"id_/": lambda _: answer(status="429 Slow", Retry_After="7200")}
+    fake.overrides = {"id_/": lambda _: answer(status="429 Slow", Retry_After="7200")}
 
     async def run() -> tuple[Finished, dict[str, str]]:
         async with serving(fake) as (archive, _):
@@ -215,7 +215,7 @@ def test_a_listing_that_was_cut_off_is_known_as_such(tmp_path: Path) -> None:
         rows = [json.dumps(row) for row in fake.rows(START, "prefix") if "unlisted" not in row["url"]]
         return b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n" + "\n".join(rows).encode() + b'\n{"url'
 
-    fake.odd = {"/cdx": cut}
+    fake.overrides = {"/cdx": cut}
 
     async def run() -> tuple[Finished, dict[str, str]]:
         async with serving(fake) as (archive, _):
@@ -248,7 +248,7 @@ def test_the_internet_archive_s_pages_are_followed_and_loops_noticed(
             table += [[], [str(at + 2)]]
         return answer(json.dumps(table).encode())
 
-    fake.odd = {"/cdx/search/cdx": pages}
+    fake.overrides = {"/cdx/search/cdx": pages}
 
     async def run(folder: Path) -> tuple[Finished, dict[str, str]]:
         async with loopback(fake) as seen:
@@ -269,7 +269,7 @@ def test_wrong_bytes_are_noticed_and_the_next_best_taken(tmp_path: Path) -> None
     fake.add("/page", "<p>the newer page", "20110101000000")
     fake.add("/page", "<p>the older page", "20100101000000")
     fake.add("/only", "<p>the only capture")
-    fake.odd = {
+    fake.overrides = {
         "20110101000000id_/http://lost.example/page": lambda _: answer(b"<p>tampered", Content_Type="text/html"),
         "id_/http://lost.example/only": lambda _: answer(b"<p>other bytes", Content_Type="text/html"),
     }
@@ -307,19 +307,19 @@ def test_bytes_packed_for_the_way_are_unpacked_and_an_archive_whose_bytes_always
         with Store.open(tmp_path / folder) as store:
             return {r.uri: (store.content(r), r.content_encoding, r.altered) for r in store.recovered()}
 
-    fake.odd = dict(packed)
+    fake.overrides = dict(packed)
     found = asyncio.run(run("packed"))
     assert found["http://lost.example/3"] == (b"<p>text of /3", "", False)
     assert len(found) == 13
     fake.digests = {f"http://lost.example{path}": digest(b"8\r\nchunked\r\n0\r\n") for path in paths}
-    fake.odd = {
+    fake.overrides = {
         "id_/http://lost.example/": lambda r: fake.reply(r).replace(
             b"Memento", b"X-Archive-Orig-Transfer-Encoding: chunked\r\nMemento"
         )
     }
     found = asyncio.run(run("chunked"))
     assert len(found) == 13 and not any(altered for _, _, altered in found.values())
-    fake.odd = {}
+    fake.overrides = {}
     fake.digests = {f"http://lost.example{path}": digest(b"another") for path in ("/", *paths)}
     before = len(fake.times)
     found = asyncio.run(run("different"))
@@ -338,7 +338,7 @@ def test_the_newest_good_capture_and_the_end_of_a_site(tmp_path: Path) -> None:
     fake.add("/moved", "<p>content", "20100101000000")
     fake.add("/moved", "", "20120101000000")
     fake.status["http://lost.example/moved", "20120101000000"] = 302
-    fake.odd = {
+    fake.overrides = {
         "20120101000000id_/http://lost.example/moved": lambda _: answer(
             status="302 F", Location="http://elsewhere.example/", Memento_Datetime="Sun, 01 Jan 2012 00:00:00 GMT"
         )
@@ -390,7 +390,7 @@ def test_redirects_lead_on_near_their_time_and_dead_ends_are_taken_back(tmp_path
         uri = f"http://lost.example{path}"
         fake.add(path, "", "20110101000000")
         fake.status[uri, "20110101000000"] = 301
-        fake.odd[f"20110101000000id_/{uri}"] = lambda _, target=target: answer(
+        fake.overrides[f"20110101000000id_/{uri}"] = lambda _, target=target: answer(
             status="301 M", Location=target, Memento_Datetime=moment
         )
     fake.add("/dead", "<p>alive once", "20050101000000")
@@ -462,7 +462,7 @@ def test_an_archive_with_only_timemaps(tmp_path: Path) -> None:
         found = answer(",\n".join(links).encode(), Content_Type="application/link-format")
         return found if len(links) > 1 else answer(status="404 N")
 
-    fake.odd = {"/timemap/link/": timemap}
+    fake.overrides = {"/timemap/link/": timemap}
 
     async def run() -> tuple[Finished, dict[str, str]]:
         async with loopback(fake) as seen:

@@ -92,20 +92,20 @@ def test_what_stalled_once_comes_in_the_same_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("with_length", [True, False])
 def test_a_body_cut_short_once_is_asked_for_again_in_the_same_run(tmp_path: Path, with_length: bool) -> None:
-    """With a length the framing tells it, without one the digest of the index does."""
+    """With a length the framing shows it, without one the digest of the index does."""
     fake = site("/a")
     fake.add("/a", "<p>" + "all of it " * 50)
     cut: list[str] = []
     moment = b"Memento-Datetime: Fri, 01 Jan 2010 00:00:00 GMT\r\nContent-Type: text/html\r\n"
 
-    def odd(request: Request) -> bytes:
+    def misbehave(request: Request) -> bytes:
         if cut:
             return fake.reply(request)
         cut.append(request.path)
         length = b"Content-Length: 503\r\n" if with_length else b""
         return b"HTTP/1.1 200 OK\r\n" + length + moment + b"\r\n<p>all of"
 
-    fake.odd = {"id_/http://lost.example/a": odd}
+    fake.overrides = {"id_/http://lost.example/a": misbehave}
     done, _ = run(tmp_path, fake, patience=10)
     assert cut and done.finished.complete and done.report is not None and not done.report.missing
     with Store.open(tmp_path) as store:
@@ -118,14 +118,14 @@ def test_a_listing_cut_short_once_is_asked_for_again(tmp_path: Path) -> None:
     fake.add("/a", "<p>a")
     cut: list[str] = []
 
-    def odd(request: Request) -> bytes:
+    def misbehave(request: Request) -> bytes:
         whole = fake.reply(request)
         if cut:
             return whole
         cut.append(request.path)
         return whole[: len(whole) // 2]
 
-    fake.odd = {"/cdx": odd}
+    fake.overrides = {"/cdx": misbehave}
     done, _ = run(tmp_path, fake, patience=10)
     assert done.finished.complete and done.report is not None and not done.report.listings
     assert len(fake.times) == 4

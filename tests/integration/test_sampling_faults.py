@@ -316,9 +316,11 @@ def test_a_bad_file_is_an_error_with_its_line_before_anything_is_asked(
 
 @pytest.mark.parametrize("way", ["timemap", "timegate", "cdx"])
 def test_odd_urls_are_asked_about_or_reported_with_their_line(tmp_path: Path, way: str) -> None:
-    odd = "http://exämple.com/ü\n\thttp://tab.example/ \nhttp://a.example/?q=a b\nhttp://a.example:99999/\nmailto:a@b\n"
+    unusual = (
+        "http://exämple.com/ü\n\thttp://tab.example/ \nhttp://a.example/?q=a b\nhttp://a.example:99999/\nmailto:a@b\n"
+    )
     (tmp_path / "urls.txt").write_bytes(
-        odd.encode() + b"http://a.example/\xff\xfe\n" + b"http://b.example/" + b"x" * 5000
+        unusual.encode() + b"http://a.example/\xff\xfe\n" + b"http://b.example/" + b"x" * 5000
     )
     with serving(lambda _path, _number: Reply(b"", 200 if way == "cdx" else 404)) as server:
         address = f"{server.address}/{way}" + "/" * (way != "cdx")

@@ -206,7 +206,7 @@ def test_a_reload_swaps_archives_and_maps_and_drops_no_one(
         server.process.send_signal(signal.SIGHUP)
         eventually(lambda: all(ask(server.base, "/health").json["archives"] == 4 for _ in range(8)))
         assert ask(server.base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "3"
-        registry.write_text("this is no list")
+        registry.write_text("this is not a list")
         server.process.send_signal(signal.SIGHUP)
         eventually(lambda: "nothing was changed" in server.log.read_text())
         assert ask(server.base, f"/timemap/link/{PAGE}").headers["x-memento-count"] == "3"

@@ -108,7 +108,7 @@ def test_timemap(base: str, kind: str) -> None:
     )
     head = ask(base, f"/timemap/{kind}/{PAGE}", "HEAD")
     assert (head.status, head.body, head.headers["x-memento-count"]) == (200, b"", "5")
-    if kind != "json":  # which tells how many milliseconds each archive took, each time others
+    if kind != "json":  # which has the milliseconds that each archive took; they differ each time
         assert head.headers["content-length"] == str(len(reply.body))
 
 
@@ -343,7 +343,7 @@ def test_captured_redirects_and_errors_are_mementos(base: str, cached: str, uri:
     assert replayed.status == status
     assert replayed.headers["memento-datetime"] == "Thu, 01 Jan 2015 00:00:00 GMT"
     states = {one["id"]: one["state"] for one in ask(there, "/archives").json}
-    assert states["a"] == "closed", "an archived error is no failure of the archive"
+    assert states["a"] == "closed", "an archived error is not a failure of the archive"
 
 
 def test_one_client_cannot_switch_the_archives_off(base: str) -> None:

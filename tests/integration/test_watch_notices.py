@@ -44,7 +44,7 @@ OTHER = (
 
 
 class Web:
-    """A site that fails when told to, an RDAP server, a webhook and a save endpoint, all at one address."""
+    """A site that fails on demand, an RDAP server, a webhook and a save endpoint, all at one address."""
 
     def __init__(self) -> None:
         self.base = ""

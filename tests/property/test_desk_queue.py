@@ -91,7 +91,7 @@ def test_whatever_happens_the_queue_is_as_the_model_says(steps: list[tuple[str, 
     history = run(queue.history)
     for number, name in enumerate(ids):
         last = [event for event in history if event["job"] == name][-1]
-        assert last["after"] == model.state[number], "the history tells the same"
+        assert last["after"] == model.state[number], "the history says the same"
     database.close()
 
 

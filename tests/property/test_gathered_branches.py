@@ -59,7 +59,19 @@ def test_ranges_are_decided_as_the_whole(
                   for low, high in pairwise(edges)]  # fmt: skip
         parts = [part_of(number, one, few) for number, (one, few) in enumerate(zip(apart, wanted, strict=True))]
         one = gathered(parts)
-        for name in ("up", "name_length", "kind", "depth", "flags", "leaves", "kinds", "size", "keys", "room", "total"):
+        for name in (
+            "up",
+            "name_length",
+            "kind",
+            "depth",
+            "flags",
+            "leaves",
+            "held_children",
+            "size",
+            "keys",
+            "line_bytes",
+            "total",
+        ):
             assert np.array_equal(getattr(one.branches, name), getattr(whole, name)), name
         assert one.branches.uri_rs == whole.uri_rs
         budget = Budget(max_keys=keys)

@@ -24,7 +24,7 @@ def test_a_record_is_what_the_careful_reader_makes_of_it(
 ) -> None:
     text = key + b" " + m + slash + r + block
     found = lines.line_at(text + end, 0)
-    if found.kind == lines.ODD:
+    if found.kind == lines.IRREGULAR:
         return
     assert found.kind == lines.RECORD
     record = parse_line(text, Header(keys=("surt",), values=("frequency",)))

@@ -15,7 +15,7 @@ from recollect.formats.ukvs import Header, Record, Writer, read
 from recollect.profiles.maps.merge import MergeOptions, merge_maps
 from recollect.uris import ancestors, covers, lookup_keys
 
-# Neighbours in the order of bytes that are none in the tree, addresses, ports, odd segments.
+# Neighbours by bytes that are not neighbours in the tree, addresses, ports, unusual segments.
 KEYS = [
     b"com,x)/", b"com,x)/a", b"com,x)/a-b", b"com,x)/a/%20", b"com,x)/a/1", b"com,x)/a/1/2", b"com,x)/a(b)",
     b"com,x)/a(b)c", b"com,x)/a(b)/d", b"com,x,y)/", b"com,x,y)/a", b"com,x,y,z)/a/1", b"com,x-y)/a", b"com,x:80)/a",

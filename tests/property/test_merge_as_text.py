@@ -24,7 +24,7 @@ KEYS = [
 ]
 WILDCARDS = [b"com,x)/*", b"*"]
 ORDINARY = [b"1/1", b"7/3", b"12/4+", b"5+/2+", b"9", b"3+", b"100/99"]
-ODD = [
+IRREGULAR = [
     b"0", b"0/20", b"/", b"/5", b"-", b"4-/2", b"4~/2~", b"05/1", b"7/01", b"7/", b"0-", b"9223372036854775807/1",
     b"bad", b"7/0", b"1/2/3", b"",
 ]  # fmt: skip
@@ -45,7 +45,7 @@ def maps(draw, strange):
     lines = []
     keys = draw(st.lists(st.sampled_from(KEYS + WILDCARDS if strange else KEYS), max_size=8, unique=not strange))
     for key in keys if strange and draw(st.integers(0, 9)) == 0 else sorted(keys):
-        frequency = draw(st.sampled_from(ORDINARY + ODD if strange else ORDINARY))
+        frequency = draw(st.sampled_from(ORDINARY + IRREGULAR if strange else ORDINARY))
         block = draw(st.sampled_from(BLOCKS)) if strange else b""
         lines.append(key + b" " + frequency + block + (draw(st.sampled_from(ENDS)) if strange else b"\n"))
     text = b"".join(lines)
@@ -53,7 +53,7 @@ def maps(draw, strange):
 
 
 def merged(texts, monkeypatch, *, as_text, window=64, **options):
-    """What comes of it: the map's lines, the counts, the complaints; or the error."""
+    """The result: the map's lines, the counts, the problems; or the error."""
     monkeypatch.setattr(merge, "WORTH_COMPILING", 0 if as_text else 1 << 60)
     monkeypatch.setattr(merge, "WINDOW", window)
     monkeypatch.setattr(mapinputs, "open_map", OneLineAtATime)

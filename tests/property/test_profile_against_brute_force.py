@@ -144,7 +144,7 @@ def test_any_order_any_split_any_piece(
     newline = shuffler.choice(["\n", "\r\n"])
     with tempfile.TemporaryDirectory() as folder:
         tmp = Path(folder)
-        anchor = [Line("com,anchor)/", "20140101000000", "text/html", "200")]  # tells the kind of file
+        anchor = [Line("com,anchor)/", "20140101000000", "text/html", "200")]  # shows the kind of file
         contents = [text_of(anchor + part, form, newline) for part in parts]
         result = made(tmp, contents, threads=threads, piece=piece)
     assert result == expected(anchor * len(parts) + lines)

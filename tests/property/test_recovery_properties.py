@@ -1,4 +1,4 @@
-"""Laws of the recovery's pure parts, over inputs nobody would think of."""
+"""Laws of the recovery's pure parts, over generated inputs."""
 
 from __future__ import annotations
 

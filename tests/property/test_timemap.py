@@ -259,7 +259,7 @@ def test_lines_of_an_archive_are_read_at_once() -> None:
 def test_a_body_cut_off_anywhere_gives_mementos_that_are_true(
     timemaps: list[tuple[str, TimeMap]], kind: str, share: float
 ) -> None:
-    # URI-Ms without digits, so that nothing but the written datetime can tell the moment.
+    # URI-Ms without digits, so that only the written datetime gives the time.
     merged = merge([(name, TimeMap.of(Memento(m.uri.replace("20150101000000", "x"), m.captured_at) for m in timemap))
                     for name, timemap in timemaps])  # fmt: skip
     body = b"".join(write_timemap(kind, PLACE, merged))

@@ -159,7 +159,7 @@ def test_a_crash_while_sending_sends_again(database: Database, run: Any) -> None
     with pytest.raises(RuntimeError):
         send_due(database, server, RENDER, 0.0, SETTINGS)
     server.error = None
-    assert send_due(database, server, RENDER, 60.0, SETTINGS) == 0, "somebody may still be sending it"
+    assert send_due(database, server, RENDER, 60.0, SETTINGS) == 0, "another process may still be sending it"
     assert send_due(database, server, RENDER, 400.0, SETTINGS) == 1
 
 

@@ -33,7 +33,7 @@ cdef packed struct Branch:  # as the dtype BRANCH of `profiles.compaction.branch
     int64_t flags
     int64_t leaves
     int64_t keys      # held exact keys: its own and its leaves'
-    int64_t room      # bytes of their lines
+    int64_t line_bytes      # bytes of their lines
     int64_t total[2]  # URI-Ms and URI-Rs; -1 is not stated
     int64_t bound     # of both, as in `lines.pack_bounds`
     int64_t own       # where the line of its wildcard is

@@ -14,13 +14,13 @@ from recollect.kernels.branches cimport (
     ABSENT, AGAIN, Branch, HELD, JSON, LEAF, NONE, OPEN, OWN, TOTAL, VOID, WILD, ZERO,
 )
 from recollect.kernels.counts cimport Total, add_totals, is_void, stated_total, total_of
-from recollect.kernels.lines cimport Line, ODD, RECORD, m_bound, pack_bounds, r_bound, read_line, token_end
+from recollect.kernels.lines cimport Line, IRREGULAR, RECORD, m_bound, pack_bounds, r_bound, read_line, token_end
 from recollect.kernels.walk cimport (
-    HOST, Key, NO_WILDCARD, PATH, Walk, end_walk, goes_on, make_room, nearest, start_walk, step_down, take_key,
+    HOST, Key, NO_WILDCARD, PATH, Walk, end_walk, goes_on, reserve, nearest, start_walk, step_down, take_key,
 )
 from recollect.kernels.words cimport Bytes, common_bytes, is_digit
 
-# Why `run` came back: all is done, a fault (or ODD) at the line at `at`, or the branches need more room.
+# Why `run` came back: all is done, a fault (or IRREGULAR) at the line at `at`, or the array of branches is too small.
 cpdef enum:
     DONE = 0
     UNSORTED = -1
@@ -52,7 +52,7 @@ cdef inline void _set_total(Branch *branch, Total total) noexcept nogil:
 cdef inline void _add_held(Branch *branch, const Open *node) noexcept nogil:
     """Count a held exact key at a branch."""
     branch.keys += 1
-    branch.room += node.length + 1
+    branch.line_bytes += node.length + 1
     _set_total(branch, add_totals(_total(branch), node.total))
 
 
@@ -70,7 +70,7 @@ cdef class BranchScan:
     cdef Key _key
     cdef bint _begun
     cdef Open *_open
-    cdef Py_ssize_t _open_room
+    cdef Py_ssize_t _open_capacity
     cdef readonly Py_ssize_t at
     cdef readonly Py_ssize_t rows
     cdef readonly Py_ssize_t branches
@@ -89,7 +89,7 @@ cdef class BranchScan:
         self._data, self._stop, self.at = data, stop, start
         self._text = &data[0] if data.shape[0] else NULL
         self._offsets, self._row_branch, self._role = offsets, row_branch, role
-        if not start_walk(&self._walk, INT64_MAX, INT64_MAX) or not self._have_room():
+        if not start_walk(&self._walk, INT64_MAX, INT64_MAX) or not self._ensure_capacity():
             raise MemoryError
         self._open[0].row = -1
         self._open[0].branch = 0
@@ -112,13 +112,13 @@ cdef class BranchScan:
             raise MemoryError
         return status
 
-    cdef bint _have_room(self) noexcept nogil:
+    cdef bint _ensure_capacity(self) noexcept nogil:
         cdef void *bigger
-        if self._open_room < self._walk.room:
-            bigger = realloc(self._open, <size_t>self._walk.room * sizeof(Open))
+        if self._open_capacity < self._walk.capacity:
+            bigger = realloc(self._open, <size_t>self._walk.capacity * sizeof(Open))
             if bigger == NULL:
                 return False
-            self._open, self._open_room = <Open *>bigger, self._walk.room
+            self._open, self._open_capacity = <Open *>bigger, self._walk.capacity
         return True
 
     cdef int _run(self) noexcept nogil:
@@ -133,8 +133,8 @@ cdef class BranchScan:
                     self._text + self._key.at, self._text + self.at, min(self._key.length, self._stop - self.at)
                 )
             kind = read_line(self._text, self.at, self._stop, common, &line)
-            if kind == ODD:
-                return ODD
+            if kind == IRREGULAR:
+                return IRREGULAR
             if kind != RECORD:
                 self.at = line.next
                 continue
@@ -147,7 +147,7 @@ cdef class BranchScan:
             self._begun = True
             while self._walk.top > 0 and not goes_on(&self._walk.nodes[self._walk.top], &self._key, common):
                 self._close()
-            if not make_room(&self._walk, self._key.length + 2) or not self._have_room():
+            if not reserve(&self._walk, self._key.length + 2) or not self._ensure_capacity():
                 return NO_MEMORY
             self._offsets[self.rows] = self.at
             self._role[self.rows] = JSON if line.block else 0
@@ -239,7 +239,7 @@ def add_total(Branch[::1] branch, Py_ssize_t at, int64_t uri_m, int64_t uri_r, i
     _set_total(&branch[at], add_totals(_total(&branch[at]), more))
 
 
-def sum_up(const unsigned char[::1] data, Branch[::1] branch, int64_t[::1] kinds, double[::1] size):
+def sum_up(const unsigned char[::1] data, Branch[::1] branch, int64_t[::1] held_children, double[::1] size):
     """Bottom-up, once all rows are in: inclusive totals, children that hold something, held URIs as far as known; then
     top-down which branches are open. A wildcard speaks for everything below it."""
     cdef Py_ssize_t i, count = branch.shape[0]
@@ -249,7 +249,7 @@ def sum_up(const unsigned char[::1] data, Branch[::1] branch, int64_t[::1] kinds
     with nogil:
         for i in range(count - 1, -1, -1):
             one = &branch[i]
-            kinds[i] += one.leaves
+            held_children[i] += one.leaves
             size[i] += one.keys
             if one.flags & WILD:
                 read_line(&data[0], one.own, data.shape[0], 0, &line)
@@ -258,7 +258,7 @@ def sum_up(const unsigned char[::1] data, Branch[::1] branch, int64_t[::1] kinds
             if i > 0 and size[i] > 0:
                 up = &branch[one.up]
                 size[one.up] += size[i]
-                kinds[one.up] += 1
+                held_children[one.up] += 1
                 _set_total(up, add_totals(_total(up), _total(one)))
         for i in range(count):
             one = &branch[i]
@@ -296,7 +296,7 @@ def match(
     const unsigned char[::1] text,
     const int64_t[::1] starts,
     const int32_t[::1] lengths,
-    const unsigned char[::1] kinds,
+    const unsigned char[::1] log_kind,
     const int32_t[::1] ups,
     const unsigned char[::1] data,
     const int64_t[::1] offsets,
@@ -327,11 +327,11 @@ def match(
             if branch[ups[i]] < 0:
                 continue
             name = &text[starts[i]]
-            among_addresses = kinds[i] == HOST and is_digit(name[0])
+            among_addresses = log_kind[i] == HOST and is_digit(name[0])
             # What may follow a name, in the order of bytes: nothing, then a separator. Only `/` follows in paths.
             for which in range(5):
                 separator = separators[which]
-                if separator and (separator == c"/") != (kinds[i] == PATH):
+                if separator and (separator == c"/") != (log_kind[i] == PATH):
                     continue
                 row = _find(name, lengths[i], separator, data, offsets, first[ups[i]])
                 while row >= 0:
@@ -342,7 +342,7 @@ def match(
                     at = row_branch[row]
                     while at > 0 and name_length[at] > lengths[i]:
                         at = up[at]
-                    if name_length[at] == lengths[i] and kind[at] == kinds[i]:
+                    if name_length[at] == lengths[i] and kind[at] == log_kind[i]:
                         branch[i] = <int32_t>at
                         first[i] = row
                         break

@@ -233,7 +233,7 @@ def spread(
     double[::1] own,
 ):
     """Share a mass of 1 out over the tree: at each branch by weight to its children, to itself (`stay`) and out of the
-    tree. `leave` and `own` become what leaves and what stays at each; `everything` and `mass` are room to work in."""
+    tree. `leave` and `own` become what leaves and what stays at each; `everything` and `mass` are scratch buffers."""
     cdef Py_ssize_t i, count = up.shape[0]
     with nogil:
         for i in range(count):

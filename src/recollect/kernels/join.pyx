@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 
 from recollect.kernels.counts cimport Total, total_of
 from recollect.kernels.lines cimport (
-    ABOUT, AT_LEAST, AT_MOST, Count, EXACT, Line, ODD, RECORD, compare_keys, put_count, read_line,
+    ABOUT, AT_LEAST, AT_MOST, Count, EXACT, Line, IRREGULAR, RECORD, compare_keys, put_count, read_line,
 )
 from recollect.kernels.words cimport Bytes, compare_bytes, find_byte
 
@@ -210,7 +210,7 @@ def join(
     cdef Py_ssize_t *queue
     counts.records = counts.keys = counts.duplicates = counts.first_length = counts.last = counts.last_length = 0
     if out.shape[0] < data.shape[0]:
-        raise IndexError("too little room")
+        raise IndexError("an output array is too small")
     sources = <Source *>calloc(<size_t>(maps + 1), sizeof(Source))
     queue = <Py_ssize_t *>calloc(<size_t>(maps + 1), sizeof(Py_ssize_t))
     if sources == NULL or queue == NULL:
@@ -262,21 +262,21 @@ def compare_counts(
     cdef Bytes mine = &said[0] if said_stop else NULL
     cdef Bytes yours = &exact[0] if exact_stop else NULL
     cdef Line a, b
-    cdef bint odd = False
+    cdef bint irregular = False
     with nogil:
         while (said_at < said_stop or exact_at < exact_stop) and found < differ.shape[0]:
             if said_at < said_stop:
                 order = read_line(mine, said_at, said_stop, 0, &a)
-                if order == ODD:
-                    odd = True
+                if order == IRREGULAR:
+                    irregular = True
                     break
                 if order != RECORD or mine[said_at + a.key_length - 1] == c"*":
                     said_at = a.next
                     continue
             if exact_at < exact_stop:
                 order = read_line(yours, exact_at, exact_stop, 0, &b)
-                if order == ODD:
-                    odd = True
+                if order == IRREGULAR:
+                    irregular = True
                     break
                 if order != RECORD:
                     exact_at = b.next
@@ -302,4 +302,4 @@ def compare_counts(
             said_at = a.next
             if order == 0:
                 exact_at = b.next
-    return min(said_at, said_stop), min(exact_at, exact_stop), compared, found, odd
+    return min(said_at, said_stop), min(exact_at, exact_stop), compared, found, irregular

@@ -1,6 +1,6 @@
 """The lines of a map, `key M/R {block}` (docs/ukvs.md): one reader of lines, counts, and the test for an IP address.
 
-A line of another layout is ODD, for `formats.ukvs` to judge. Nothing here decides that a line is bad.
+A line of another layout is IRREGULAR, for `formats.ukvs` to judge. Nothing here decides that a line is bad.
 """
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
@@ -19,7 +19,7 @@ cpdef enum:
     RECORD = 0
     HEADER = 1
     BLANK = 2
-    ODD = 3
+    IRREGULAR = 3
 
 cdef enum:
     NOT_STATED = -1  # value of a count that is not there
@@ -94,7 +94,7 @@ cdef inline int read_line(
 ) noexcept nogil:
     """Take apart the line at `start`, whose first `known` bytes are known to be of its key; says what the line is.
 
-    RECORD fills all of `line`; HEADER and BLANK fill `next`; ODD fills `key_length` at most.
+    RECORD fills all of `line`; HEADER and BLANK fill `next`; IRREGULAR fills `key_length` at most.
     """
     cdef Py_ssize_t at = start + known
     cdef unsigned char first
@@ -108,11 +108,11 @@ cdef inline int read_line(
             line.next = line_end(data, start, stop) + 1
             return HEADER
         if first == c'"' or first == c"#" or first == c"{" or first <= c" ":
-            return ODD
+            return IRREGULAR
     at = token_end(data, at, stop)
     line.key_length = at - start
     if at >= stop or data[at] != c" ":
-        return ODD
+        return IRREGULAR
     at = read_count(data, at + 1, stop, &line.m)
     line.r.value = NOT_STATED
     line.r.bound = EXACT
@@ -120,7 +120,7 @@ cdef inline int read_line(
     if slash:
         at = read_count(data, at + 1, stop, &line.r)
     if line.m.value == TOO_LARGE or line.r.value == TOO_LARGE or (line.m.value == NOT_STATED and not slash):
-        return ODD
+        return IRREGULAR
     line.block = 0
     if at < stop and data[at] == c" ":
         while at < stop and data[at] == c" ":
@@ -134,7 +134,7 @@ cdef inline int read_line(
     if at < stop and data[at] == c"\r":
         at += 1
     if at < stop and data[at] != c"\n":
-        return ODD
+        return IRREGULAR
     line.next = at + 1
     return RECORD
 

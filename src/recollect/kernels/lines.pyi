@@ -13,7 +13,7 @@ ABOUT: int
 RECORD: int
 HEADER: int
 BLANK: int
-ODD: int
+IRREGULAR: int
 
 class MapLine:
     """A line of a map. Lengths and the place of the block are counted from its start, `next` from that of the data.

@@ -325,10 +325,10 @@ cdef class Runs:
         """Lines of the runs that have captures, their number, and that of SURTs; None if SURTs are not in order."""
         if captures.shape[0] != self.count:
             raise ValueError("captures for each run are needed")
-        cdef Py_ssize_t i, room = 0, size = 0, keys = 0
+        cdef Py_ssize_t i, capacity = 0, size = 0, keys = 0
         cdef Grouped grouped
         cdef bint ordered
-        # In order, late, and room to sort the late ones.
+        # In order, late, and a buffer to sort the late ones.
         cdef Group *groups = <Group *>malloc((3 * self.count + 1) * sizeof(Group))
         cdef unsigned char *out = NULL
         if groups == NULL:
@@ -340,10 +340,10 @@ cdef class Runs:
             if not ordered:
                 return None
             for i in range(grouped.mains):
-                room += groups[i].length + LINE_EXTRA
+                capacity += groups[i].length + LINE_EXTRA
             for i in range(grouped.lates):
-                room += late[i].length + LINE_EXTRA
-            out = <unsigned char *>malloc(room + 1)
+                capacity += late[i].length + LINE_EXTRA
+            out = <unsigned char *>malloc(capacity + 1)
             if out == NULL:
                 raise MemoryError
             with nogil:
@@ -359,7 +359,7 @@ cdef class Runs:
         const int64_t[::1] captures not None, labels,
     ):
         """Items (a run, a label, captures) as sorted records, equal ones summed."""
-        cdef Py_ssize_t i, count = run.shape[0], room = 0, size
+        cdef Py_ssize_t i, count = run.shape[0], capacity = 0, size
         cdef Py_ssize_t label_count = len(labels)
         cdef Item *items = <Item *>malloc((2 * count + 1) * sizeof(Item))
         cdef Item *ordered
@@ -376,9 +376,9 @@ cdef class Runs:
                     raise ValueError("no such run or label")
                 items[i].run, items[i].label, items[i].captures = run[i], label[i], captures[i]
                 put_words(&self.runs[run[i]], items[i].words)
-                room += HEADER + self.runs[run[i]].key_length + 1 + self.runs[run[i]].surt_length
-                room += texts[label[i]].length
-            out = <unsigned char *>malloc(room + 1)
+                capacity += HEADER + self.runs[run[i]].key_length + 1 + self.runs[run[i]].surt_length
+                capacity += texts[label[i]].length
+            out = <unsigned char *>malloc(capacity + 1)
             if out == NULL:
                 raise MemoryError
             with nogil:
@@ -505,7 +505,7 @@ cdef class Merger:
         cdef Py_ssize_t length, capacity = out.shape[0]
         cdef unsigned char *target = &out[0]
         if self.filled > capacity:
-            raise ValueError("less room than before")
+            raise ValueError("the output buffer is smaller than before")
         if not self.begun:
             for i in range(self.size // 2 - 1, -1, -1):
                 sift(self.heap, self.size, i, self.sources)

@@ -14,14 +14,14 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memmove, memset
 
 from recollect.kernels.counts cimport Total, add_totals, is_void, stated_total, total_of
-from recollect.kernels.lines cimport HEADER, Line, ODD, RECORD, put_count, read_line
+from recollect.kernels.lines cimport HEADER, Line, IRREGULAR, RECORD, put_count, read_line
 from recollect.kernels.walk cimport (
-    HOST, Key, NO_WILDCARD, Node, PATH, Walk, end_walk, goes_on, make_room, nearest, start_walk,
+    HOST, Key, NO_WILDCARD, Node, PATH, Walk, end_walk, goes_on, reserve, nearest, start_walk,
     step_down, take_key,
 )
 from recollect.kernels.words cimport Bytes, common_bytes, is_digit
 
-# Why `run` came back: all is done, the caller's turn, or a fault (next to ODD) at the line at `at`.
+# Why `run` came back: all is done, the caller's turn, or a fault (next to IRREGULAR) at the line at `at`.
 cpdef enum:
     DONE = 0
     UNSORTED = -1
@@ -110,16 +110,16 @@ cdef class Rollup:
     cdef Py_ssize_t _pending  # open nodes that may still roll up
     cdef Py_ssize_t _next_blocks
     cdef Known *_known
-    cdef Py_ssize_t _known_room
+    cdef Py_ssize_t _known_capacity
     cdef Entry *_entries
     cdef Py_ssize_t _entry_count
-    cdef Py_ssize_t _entry_room
+    cdef Py_ssize_t _entry_capacity
     cdef Event *_events
     cdef Py_ssize_t _event_count
-    cdef Py_ssize_t _event_room
+    cdef Py_ssize_t _event_capacity
     cdef unsigned char *_out
     cdef Py_ssize_t _out_size
-    cdef Py_ssize_t _out_room
+    cdef Py_ssize_t _out_capacity
 
     def __cinit__(
         self,
@@ -135,7 +135,7 @@ cdef class Rollup:
         self._data, self._stop, self.at = data, stop, start
         self._text = &data[0] if data.shape[0] else NULL
         self._host_cutoffs, self._path_cutoffs, self._tally = host_cutoffs, path_cutoffs, tally
-        if not start_walk(&self._walk, host_cutoffs.shape[0], path_cutoffs.shape[0]) or not self._have_room():
+        if not start_walk(&self._walk, host_cutoffs.shape[0], path_cutoffs.shape[0]) or not self._ensure_capacity():
             raise MemoryError
         memset(&self._known[0], 0, sizeof(Known))
 
@@ -147,7 +147,7 @@ cdef class Rollup:
         free(self._out)
 
     def run(self, Py_ssize_t pause):
-        """Go on up to the first line at or after `pause`: DONE, PAUSED, or a fault (ODD, UNSORTED) at `at`."""
+        """Go on up to the first line at or after `pause`: DONE, PAUSED, or a fault (IRREGULAR, UNSORTED) at `at`."""
         cdef int status
         with nogil:
             status = self._run(pause)
@@ -181,7 +181,7 @@ cdef class Rollup:
                 return NO_MEMORY
             if self.at >= self._stop:
                 while self._walk.top > 0:
-                    if not self._have_room():
+                    if not self._ensure_capacity():
                         return NO_MEMORY
                     self._close()
                 return DONE if self._entry_count == 0 or self._flush() else NO_MEMORY
@@ -193,8 +193,8 @@ cdef class Rollup:
                     self._text + self._key.at, self._text + self.at, min(self._key.length, self._stop - self.at)
                 )
             kind = read_line(self._text, self.at, self._stop, common, &line)
-            if kind == ODD or kind == HEADER:  # headers stand before all records
-                return ODD
+            if kind == IRREGULAR or kind == HEADER:  # headers stand before all records
+                return IRREGULAR
             if kind != RECORD:
                 self.at = line.next
                 continue
@@ -203,12 +203,12 @@ cdef class Rollup:
             take_key(&self._key, self._text, self.at, line.key_length, common if self._begun else -1)
             self._begun = True
             while self._walk.top > 0 and not goes_on(&self._walk.nodes[self._walk.top], &self._key, common):
-                if not self._have_room():
+                if not self._ensure_capacity():
                     return NO_MEMORY
                 self._close()
             if self._pending == 0 and self._entry_count > 0 and not self._flush():
                 return NO_MEMORY
-            if not make_room(&self._walk, self._key.length + 2) or not self._have_room():
+            if not reserve(&self._walk, self._key.length + 2) or not self._ensure_capacity():
                 return NO_MEMORY
             slot = nearest(&self._walk, &self._key)
             while self._walk.nodes[slot].length < self._key.name:
@@ -226,24 +226,24 @@ cdef class Rollup:
             return False
         return common == self._key.length or self._text[self.at + common] > self._text[self._key.at + common]
 
-    cdef bint _have_room(self) noexcept nogil:
+    cdef bint _ensure_capacity(self) noexcept nogil:
         """Room for what one line, or the closing of one node, adds; False without memory."""
         cdef void *bigger
-        if self._known_room < self._walk.room:
-            bigger = realloc(self._known, <size_t>self._walk.room * sizeof(Known))
+        if self._known_capacity < self._walk.capacity:
+            bigger = realloc(self._known, <size_t>self._walk.capacity * sizeof(Known))
             if bigger == NULL:
                 return False
-            self._known, self._known_room = <Known *>bigger, self._walk.room
-        if self._entry_count + 2 > self._entry_room:
-            bigger = realloc(self._entries, <size_t>(2 * self._entry_room + 1024) * sizeof(Entry))
+            self._known, self._known_capacity = <Known *>bigger, self._walk.capacity
+        if self._entry_count + 2 > self._entry_capacity:
+            bigger = realloc(self._entries, <size_t>(2 * self._entry_capacity + 1024) * sizeof(Entry))
             if bigger == NULL:
                 return False
-            self._entries, self._entry_room = <Entry *>bigger, 2 * self._entry_room + 1024
-        if self._event_count + 2 > self._event_room:
-            bigger = realloc(self._events, <size_t>(2 * self._event_room + 1024) * sizeof(Event))
+            self._entries, self._entry_capacity = <Entry *>bigger, 2 * self._entry_capacity + 1024
+        if self._event_count + 2 > self._event_capacity:
+            bigger = realloc(self._events, <size_t>(2 * self._event_capacity + 1024) * sizeof(Event))
             if bigger == NULL:
                 return False
-            self._events, self._event_room = <Event *>bigger, 2 * self._event_room + 1024
+            self._events, self._event_capacity = <Event *>bigger, 2 * self._event_capacity + 1024
         return True
 
     cdef void _open(self, Py_ssize_t slot) noexcept nogil:
@@ -297,7 +297,7 @@ cdef class Rollup:
             known.bare = True
         elif known.wanted:
             self._number_blocks(known)
-            self._tell(
+            self._add_event(
                 EVENT_OWN if wild else EVENT_LINE, known.blocks, self.at + line.block, self.at + line.length
             )
 
@@ -306,7 +306,7 @@ cdef class Rollup:
             self._next_blocks += 1
             known.blocks = self._next_blocks
 
-    cdef void _tell(self, int what, Py_ssize_t node, Py_ssize_t first, Py_ssize_t second) noexcept nogil:
+    cdef void _add_event(self, int what, Py_ssize_t node, Py_ssize_t first, Py_ssize_t second) noexcept nogil:
         cdef Event *event = &self._events[self._event_count]
         event.what, event.node, event.first, event.second = what, node, first, second
         self._event_count += 1
@@ -390,7 +390,7 @@ cdef class Rollup:
         if known.blocks:
             if above.wanted:
                 self._number_blocks(above)
-            self._tell(
+            self._add_event(
                 EVENT_CLOSE, known.blocks, above.blocks, (CLOSE_KEPT if kept else 0) | (CLOSE_BARE if known.bare else 0)
             )
         self._walk.top -= 1
@@ -447,7 +447,7 @@ cdef class Rollup:
             if entry.flags & IS_DEAD:
                 continue
             size = entry.key_length - 2 if entry.flags & IS_ROLLUP else entry.line_length
-            if not self._have_output(size + 64) or not self._have_room():
+            if not self._have_output(size + 64) or not self._ensure_capacity():
                 return False
             out, at = self._out, self._out_size
             memcpy(out + at, self._text + entry.at, <size_t>size)
@@ -461,7 +461,7 @@ cdef class Rollup:
                     out[at] = c"/"
                     at = put_count(out, at + 1, entry.total.r)
                 if entry.blocks:
-                    self._tell(EVENT_EMIT, entry.blocks, at, 0)
+                    self._add_event(EVENT_EMIT, entry.blocks, at, 0)
             out[at] = c"\n"
             self._out_size = at + 1
             self.written += 1
@@ -469,14 +469,14 @@ cdef class Rollup:
         return True
 
     cdef bint _have_output(self, Py_ssize_t size) noexcept nogil:
-        cdef Py_ssize_t room = self._out_room
+        cdef Py_ssize_t capacity = self._out_capacity
         cdef void *bigger
-        if self._out_size + size <= room:
+        if self._out_size + size <= capacity:
             return True
-        while room < self._out_size + size:
-            room = 2 * room + (1 << 16)
-        bigger = realloc(self._out, <size_t>room)
+        while capacity < self._out_size + size:
+            capacity = 2 * capacity + (1 << 16)
+        bigger = realloc(self._out, <size_t>capacity)
         if bigger == NULL:
             return False
-        self._out, self._out_room = <unsigned char *>bigger, room
+        self._out, self._out_capacity = <unsigned char *>bigger, capacity
         return True

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 GOOD: int
-ODD: int
+IRREGULAR: int
 
 SURT_LIST: int
 CDX: int
@@ -23,7 +23,7 @@ class LineFormat:
     """What the lines of a file are made of.
 
     `fields` says what each field of a CDX line is, the first of which must be the key (UNUSED); without fields every
-    line is ODD. `names` says what the fields of a JSON object are; others are not needed.
+    line is IRREGULAR. `names` says what the fields of a JSON object are; others are not needed.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Lines of an index (CDX, CDXJ, lists of SURTs) to columns.
 
-A fast path with a way out: whatever is not plainly ordinary (an escape in the JSON, a key with upper case, a line with
-too few fields) is ODD and left to the careful parser in `formats.cdx`, so that the results are those of the careful
-parser. Nothing here decides that a line is bad.
+A fast path with a fallback: a line that is not regular (an escape in the JSON, a key with upper case, too few fields)
+is IRREGULAR and left to the careful parser in `formats.cdx`, so that the results are those of the careful parser.
+Nothing here decides that a line is bad.
 
 For each line: its start, the number of its run (neighbouring lines with one SURT), the 14 digits of its time, its
 status (0 for none), the number of its media type (-1 for none) and its state. For each run: where the SURT is, its
@@ -20,7 +20,7 @@ from recollect.kernels.words cimport Bytes, common_bytes, find_byte, is_digit, r
 # What a line turned out to be.
 cpdef enum:
     GOOD = 0
-    ODD = 1
+    IRREGULAR = 1
 
 # What a file is.
 cpdef enum:
@@ -47,7 +47,7 @@ cdef enum:
     IN_HOST = 1
     IN_PATH = 2
 
-# What a byte may be without making a key odd: bits IN_HOST and IN_PATH.
+# What a byte may be without making a key irregular: bits IN_HOST and IN_PATH.
 cdef uint8_t[256] ORDINARY
 
 
@@ -441,7 +441,7 @@ cdef inline bint read_cdx(
 cdef inline int put_values(
     Bytes text, Py_ssize_t end, const Span *spans, MediaTypes *types, Columns *columns, Py_ssize_t line
 ) noexcept nogil:
-    """Fill the columns of a line from the spans of its fields; GOOD, or ODD if a value is out of the ordinary."""
+    """Fill the columns of a line from the spans of its fields; GOOD, or IRREGULAR if a value is out of the ordinary."""
     cdef int64_t time = 0
     cdef int status = 0, number = -1
     if spans[TIME].begin >= 0:
@@ -452,7 +452,7 @@ cdef inline int put_values(
         number = media_number(text, spans[MEDIA], types)
     columns.times[line], columns.statuses[line], columns.media[line] = time, <int16_t>status, <int16_t>number
     if time < 0 or status < 0 or number < -1 or (spans[URL].begin >= 0 and not is_web(text, spans[URL])):
-        return ODD
+        return IRREGULAR
     return GOOD
 
 
@@ -495,7 +495,7 @@ cdef Py_ssize_t read_lines(
         # A header, a line of JSON, an empty line: none of them begins like a host.
         if not read or stop == p or not ORDINARY[text[p]] & IN_HOST:
             columns.times[line], columns.statuses[line], columns.media[line] = 0, 0, -1
-            columns.states[line] = ODD
+            columns.states[line] = IRREGULAR
         else:
             columns.states[line] = <uint8_t>put_values(text, stop, spans, types, columns, line)
         line += 1

@@ -314,7 +314,7 @@ cdef class MapSearch:
         int64_t[::1] spare,
         int64_t[::1] positions,
     ):
-        """Look up many keys of a buffer; `order` numbers them, and becomes their order; `spare` is room to work in.
+        """Look up many keys of a buffer; `order` numbers them, and becomes their order; `spare` is a scratch buffer.
 
         What one key found out is used for the next as far as they begin alike.
         """

@@ -80,7 +80,7 @@ def choose(
     unsigned char[:, ::1] ways,
 ):
     """The best ways for a price, in `ways` (U, C, I for each k, the k of an anchor, an exact void); returns what they
-    come to: loss and price of all. `sums` (2 + WAYS for each) and `bits` (WAYS) are room to work in.
+    come to: loss and price of all. `sums` (2 + WAYS for each) and `bits` (WAYS) are scratch buffers.
     """
     cdef Py_ssize_t count = up.shape[0], i, above
     cdef int k, best, held, stays

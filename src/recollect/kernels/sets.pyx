@@ -171,8 +171,8 @@ cdef struct Member:
 cdef bint solve(
     const Member *members, Py_ssize_t count, int seed, Py_ssize_t bits, uint64_t *rows, unsigned char *solution
 ) noexcept nogil:
-    """Find bits that meet all equations of a part; `rows` has room for one row a bit, `solution` for a byte a bit and
-    64 more."""
+    """Find bits that meet all equations of a part; `rows` has one row for each bit, `solution` one byte for each bit
+    and 64 more."""
     cdef Py_ssize_t i, at
     cdef int number, right, last
     cdef Equation equation

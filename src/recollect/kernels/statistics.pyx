@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 
 from recollect.kernels.records cimport HEADER, Head, head_at
 from recollect.kernels.walk cimport (
-    Key, Node, PATH, Walk, end_walk, goes_on, make_room, nearest, start_walk, step_down, take_key,
+    Key, Node, PATH, Walk, end_walk, goes_on, reserve, nearest, start_walk, step_down, take_key,
 )
 from recollect.kernels.words cimport Bytes, common_bytes, same_bytes
 
@@ -124,7 +124,7 @@ def tabulate(
 # Keys: the shape of their tree.
 
 
-cdef struct Seen:  # what is known of an open node
+cdef struct OpenNode:  # what is known of an open node
     int64_t keys      # at it and below it
     int64_t children
     int policies      # bit n: it has a key of its own at Pn
@@ -159,14 +159,14 @@ cdef class TreeWalk:
     cdef readonly Py_ssize_t addresses
     cdef Walk _walk
     cdef Key _key
-    cdef Seen *_seen
-    cdef Py_ssize_t _seen_room
+    cdef OpenNode *_nodes
+    cdef Py_ssize_t _node_capacity
     cdef Closed *_closed
     cdef Py_ssize_t _closed_count
-    cdef Py_ssize_t _closed_room
+    cdef Py_ssize_t _closed_capacity
     cdef unsigned char *_last  # the key before, which has to outlive its text
     cdef Py_ssize_t _last_length
-    cdef Py_ssize_t _last_room
+    cdef Py_ssize_t _last_capacity
     cdef Py_ssize_t _tld_length
 
     def __cinit__(
@@ -181,12 +181,12 @@ cdef class TreeWalk:
         self._host_depths, self._path_depths, self._domains = host_depths, path_depths, domains
         self._policies, self._overlap, self._cut = policies, overlap, cut
         self._last_length = -1
-        if not start_walk(&self._walk, INT64_MAX, INT64_MAX) or not self._have_room(0):
+        if not start_walk(&self._walk, INT64_MAX, INT64_MAX) or not self._ensure_capacity(0):
             raise MemoryError
 
     def __dealloc__(self):
         end_walk(&self._walk)
-        free(self._seen)
+        free(self._nodes)
         free(self._closed)
         free(self._last)
 
@@ -200,21 +200,21 @@ cdef class TreeWalk:
     ):
         """Follow the keys from number `begin` on, until many nodes have been closed; returns how far it came."""
         cdef Py_ssize_t number = begin
-        cdef bint room = True
+        cdef bint capacity = True
         with nogil:
             while number < key_at.shape[0] and self._closed_count < CLOSED:
-                room = self._have_room(key_length[number])
-                if not room:
+                capacity = self._ensure_capacity(key_length[number])
+                if not capacity:
                     break
                 tlds[number] = self._add(&text[key_at[number]], key_length[number])
                 number += 1
-        if not room:
+        if not capacity:
             raise MemoryError
         return number
 
     def close_all(self):
         """Close what is still open, when all keys have been seen."""
-        if not self._have_room(self._walk.top):
+        if not self._ensure_capacity(self._walk.top):
             raise MemoryError
         while self._walk.top > 0:
             self._close()
@@ -230,33 +230,33 @@ cdef class TreeWalk:
         """Bit n: the outermost node that is still open has a key of its own, not only of its children, at Pn."""
         cdef int bits = 0
         if self._walk.top > 0:
-            bits = self._seen[1].policies
+            bits = self._nodes[1].policies
         if self._walk.top > 1 and self._walk.nodes[2].kind == PATH:
-            bits |= self._seen[2].policies
+            bits |= self._nodes[2].policies
         return bits
 
-    cdef bint _have_room(self, Py_ssize_t length) noexcept nogil:
+    cdef bint _ensure_capacity(self, Py_ssize_t length) noexcept nogil:
         """Room for what a key of this length adds: at most as many nodes as bytes are opened or closed."""
-        cdef Py_ssize_t room
+        cdef Py_ssize_t capacity
         cdef void *bigger
-        if not make_room(&self._walk, length + 4):
+        if not reserve(&self._walk, length + 4):
             return False
-        if self._seen_room < self._walk.room:
-            bigger = realloc(self._seen, <size_t>self._walk.room * sizeof(Seen))
+        if self._node_capacity < self._walk.capacity:
+            bigger = realloc(self._nodes, <size_t>self._walk.capacity * sizeof(OpenNode))
             if bigger == NULL:
                 return False
-            self._seen, self._seen_room = <Seen *>bigger, self._walk.room
-        if self._closed_count + self._walk.room > self._closed_room:
-            room = 2 * self._closed_room + self._walk.room
-            bigger = realloc(self._closed, <size_t>room * sizeof(Closed))
+            self._nodes, self._node_capacity = <OpenNode *>bigger, self._walk.capacity
+        if self._closed_count + self._walk.capacity > self._closed_capacity:
+            capacity = 2 * self._closed_capacity + self._walk.capacity
+            bigger = realloc(self._closed, <size_t>capacity * sizeof(Closed))
             if bigger == NULL:
                 return False
-            self._closed, self._closed_room = <Closed *>bigger, room
-        if length >= self._last_room:
+            self._closed, self._closed_capacity = <Closed *>bigger, capacity
+        if length >= self._last_capacity:
             bigger = realloc(self._last, <size_t>(2 * length + 256))
             if bigger == NULL:
                 return False
-            self._last, self._last_room = <unsigned char *>bigger, 2 * length + 256
+            self._last, self._last_capacity = <unsigned char *>bigger, 2 * length + 256
         return True
 
     cdef Py_ssize_t _add(self, Bytes text, Py_ssize_t length) noexcept nogil:
@@ -282,13 +282,13 @@ cdef class TreeWalk:
 
     cdef void _open(self, Py_ssize_t slot) noexcept nogil:
         cdef Node *node = &self._walk.nodes[slot]
-        cdef Seen *seen = &self._seen[slot]
-        seen.keys = seen.children = 0
-        seen.policies = 0
-        seen.cut = False
-        seen.empty = node.kind == PATH and node.depth > 1 and self._last[node.length - 1] == c"/"
+        cdef OpenNode *state = &self._nodes[slot]
+        state.keys = state.children = 0
+        state.policies = 0
+        state.cut = False
+        state.empty = node.kind == PATH and node.depth > 1 and self._last[node.length - 1] == c"/"
         if node.up > 0 and _family(&self._walk.nodes[node.up]) == _family(node):
-            self._seen[node.up].children += 1
+            self._nodes[node.up].children += 1
 
     cdef Py_ssize_t _open_paths(self, Py_ssize_t slot) noexcept nogil:
         """The root of the paths of a key that ends with its host, without `)`."""
@@ -305,20 +305,20 @@ cdef class TreeWalk:
         cdef Py_ssize_t depth = _level(&self._walk.nodes[slot])
         cdef Py_ssize_t host_level = 0, tld = 0, level
         cdef Node *node
-        cdef Seen *seen
+        cdef OpenNode *state
         while slot > 0:
-            node, seen = &self._walk.nodes[slot], &self._seen[slot]
+            node, state = &self._walk.nodes[slot], &self._nodes[slot]
             level = _level(node)
-            seen.keys += 1
+            state.keys += 1
             if node.kind == PATH:
                 if level < POLICY_PATHS:
                     places[level] = slot
-                if level == 0 and seen.keys == 1 and self._is_address():
+                if level == 0 and state.keys == 1 and self._is_address():
                     self.addresses += 1
             elif host_level == 0:
                 host_level = level
-            elif not seen.cut:
-                seen.cut = True
+            elif not state.cut:
+                state.cut = True
                 self._cut[min(level, POLICY_HOSTS)] += 1
             if node.depth == 1 and node.kind != PATH:
                 tld = node.length
@@ -338,30 +338,30 @@ cdef class TreeWalk:
     ) noexcept nogil:
         """Count the key of each policy with n path segments, if it is new. Empty segments at the end are cut."""
         cdef Py_ssize_t n, level
-        cdef Seen *seen
+        cdef OpenNode *state
         for n in range(POLICY_PATHS):
             level = min(n, depth)
-            while level > 0 and self._seen[places[level]].empty:
+            while level > 0 and self._nodes[places[level]].empty:
                 level -= 1
-            seen = &self._seen[places[level]]
-            if not seen.policies >> n & 1:
-                seen.policies |= 1 << n
+            state = &self._nodes[places[level]]
+            if not state.policies >> n & 1:
+                state.policies |= 1 << n
                 self._policies[host_level, n] += 1
 
     cdef void _close(self) noexcept nogil:
         """Take the top node off the stack and note what it was."""
         cdef Node *node = &self._walk.nodes[self._walk.top]
-        cdef Seen *seen = &self._seen[self._walk.top]
+        cdef OpenNode *state = &self._nodes[self._walk.top]
         cdef Closed *closed = &self._closed[self._closed_count]
         cdef Py_ssize_t level = _level(node), n
         if node.kind == PATH:
             if level == 0 and node.up > 0:
-                self._seen[node.up].policies |= seen.policies
+                self._nodes[node.up].policies |= state.policies
                 self._domains[min(self._walk.nodes[node.up].depth, self._domains.shape[0] - 1)] += 1
-        elif seen.cut:
+        elif state.cut:
             for n in range(POLICY_PATHS):
-                if seen.policies >> n & 1:
+                if state.policies >> n & 1:
                     self._overlap[min(level, POLICY_HOSTS), n] += 1
-        closed.family, closed.level, closed.keys, closed.children = _family(node), level, seen.keys, seen.children
+        closed.family, closed.level, closed.keys, closed.children = _family(node), level, state.keys, state.children
         self._closed_count += 1
         self._walk.top -= 1

@@ -245,7 +245,7 @@ cdef Py_ssize_t put_query(Bytes query, Py_ssize_t length, unsigned char *out, un
 
 
 cdef Py_ssize_t put_surt(Bytes uri, Py_ssize_t length, unsigned char *out, unsigned char *spare) noexcept nogil:
-    """Write the SURT of a URI; returns its length, or NOT_ORDINARY. `spare` is room for as much as `out`."""
+    """Write the SURT of a URI; returns its length, or NOT_ORDINARY. `spare` is a scratch buffer as large as `out`."""
     cdef Py_ssize_t at, end, to, size
     cdef bint secure
     cdef int port
@@ -337,7 +337,7 @@ def surts_of_list(const unsigned char[::1] text not None, unsigned char[::1] out
     cdef Py_ssize_t length = text.shape[0], size
     cdef unsigned char *spare = NULL
     if out.shape[0] < length:
-        raise ValueError("a copy is as long as the list at most, and this room is smaller")
+        raise ValueError("the output buffer is smaller than the list")
     if length == 0:
         return 0
     spare = <unsigned char *>malloc(MAX_URI)

@@ -64,7 +64,7 @@ cdef struct Key:
 cdef struct Walk:
     Node *nodes
     Py_ssize_t top
-    Py_ssize_t room
+    Py_ssize_t capacity
     Py_ssize_t max_host  # what lies deeper is one last segment
     Py_ssize_t max_path
 
@@ -73,8 +73,8 @@ cdef inline bint start_walk(Walk *walk, Py_ssize_t max_host, Py_ssize_t max_path
     """Open the root; False without memory. `walk.nodes` is NULL or comes from an earlier walk."""
     walk.top = 0
     if walk.nodes == NULL:
-        walk.room = 0
-        if not make_room(walk, 256):
+        walk.capacity = 0
+        if not reserve(walk, 256):
             return False
     walk.max_host, walk.max_path = max_host, max_path
     walk.nodes[0].at = walk.nodes[0].length = walk.nodes[0].depth = 0
@@ -83,18 +83,18 @@ cdef inline bint start_walk(Walk *walk, Py_ssize_t max_host, Py_ssize_t max_path
     return True
 
 
-cdef inline bint make_room(Walk *walk, Py_ssize_t count) noexcept nogil:
-    """Have room for `count` nodes more than are open; False without memory."""
-    cdef Py_ssize_t room = walk.room
+cdef inline bint reserve(Walk *walk, Py_ssize_t count) noexcept nogil:
+    """Allocate space for `count` nodes more than are open; False without memory."""
+    cdef Py_ssize_t capacity = walk.capacity
     cdef Node *nodes
-    if walk.top + count < room:
+    if walk.top + count < capacity:
         return True
-    while room <= walk.top + count:
-        room = 2 * room + 256
-    nodes = <Node *>realloc(walk.nodes, <size_t>room * sizeof(Node))
+    while capacity <= walk.top + count:
+        capacity = 2 * capacity + 256
+    nodes = <Node *>realloc(walk.nodes, <size_t>capacity * sizeof(Node))
     if nodes == NULL:
         return False
-    walk.nodes, walk.room = nodes, room
+    walk.nodes, walk.capacity = nodes, capacity
     return True
 
 
@@ -179,7 +179,7 @@ cdef inline Py_ssize_t nearest(const Walk *walk, const Key *key) noexcept nogil:
 
 
 cdef inline Py_ssize_t step_down(Walk *walk, Py_ssize_t slot, const Key *key) noexcept nogil:
-    """Open the child of a node towards the key's node, which lies deeper; returns its slot. There must be room."""
+    """Open the child of a node towards the key's node, which lies deeper; returns its slot. `reserve` comes first."""
     cdef Bytes text = key.data + key.at
     cdef Node *node = &walk.nodes[slot]
     cdef Py_ssize_t host_end = min(key.host, key.name)

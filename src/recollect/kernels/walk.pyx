@@ -4,13 +4,13 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from recollect.kernels.lines cimport Line, ODD, RECORD, compare_keys, line_end, pack_bounds, read_line
+from recollect.kernels.lines cimport Line, IRREGULAR, RECORD, compare_keys, line_end, pack_bounds, read_line
 from recollect.kernels.words cimport Bytes, common_bytes, find_byte
 from recollect.kernels.walk cimport (
-    Key, NO_WILDCARD, ROOT, Walk, end_walk, goes_on, make_room, nearest, start_walk, step_down, take_key, wildcard_kind,
+    Key, NO_WILDCARD, ROOT, Walk, end_walk, goes_on, reserve, nearest, start_walk, step_down, take_key, wildcard_kind,
 )
 
-# Why a scan stopped, next to ODD.
+# Why a scan stopped, next to IRREGULAR.
 cpdef enum:
     UNSORTED = -1
 
@@ -26,7 +26,7 @@ def scan_table(
     int32_t[::1] blocks,
     unsigned char[::1] wild,
 ):
-    """Fill the columns of a table; returns (rows, status, offset): 0, ODD, or UNSORTED where keys do not rise."""
+    """Fill the columns of a table; returns (rows, status, offset): 0, IRREGULAR, or UNSORTED where keys do not rise."""
     cdef Py_ssize_t stop = data.shape[0]
     cdef Py_ssize_t at = 0, row = 0
     cdef int kind = 0
@@ -37,7 +37,7 @@ def scan_table(
     with nogil:
         while at < stop:
             kind = read_line(text, at, stop, 0, &line)
-            if kind == ODD:
+            if kind == IRREGULAR:
                 break
             if kind == RECORD:
                 if row and compare_keys(text, offsets[row - 1], key_lengths[row - 1], at, line.key_length) >= 0:
@@ -53,7 +53,7 @@ def scan_table(
                 wild[row] = _is_wildcard(text + at, line.key_length)
                 row += 1
             at = line.next
-    return row, kind if kind in (ODD, UNSORTED) else 0, at
+    return row, kind if kind in (IRREGULAR, UNSORTED) else 0, at
 
 
 cdef inline bint _is_wildcard(Bytes key, Py_ssize_t length) noexcept nogil:
@@ -77,7 +77,7 @@ def build_tree(
 ):
     """Nodes in the order in which byte-sorted rows open them: parents before children, the root first.
 
-    Returns the number of nodes, or -1 when the arrays have too little room for them.
+    Returns the number of nodes, or -1 when the arrays are too small for them.
     """
     cdef Walk walk
     cdef int32_t *numbers = NULL  # of the open nodes, by slot
@@ -115,7 +115,7 @@ cdef Py_ssize_t _build(
     unsigned char[::1] depth,
     int32_t[::1] node_of,
 ) noexcept nogil:
-    """The nodes of all rows; 0 without memory, -1 without room."""
+    """The nodes of all rows; 0 without memory, -1 when the arrays are too small."""
     cdef Py_ssize_t row, slot, nodes = 1, known = 0, common = -1
     cdef int32_t *bigger
     cdef Key key
@@ -128,13 +128,13 @@ cdef Py_ssize_t _build(
         take_key(&key, data, offsets[row], key_lengths[row], common)
         while walk.top > 0 and not goes_on(&walk.nodes[walk.top], &key, common):
             walk.top -= 1
-        if not make_room(walk, key.length + 2):
+        if not reserve(walk, key.length + 2):
             return 0
-        if known < walk.room:
-            bigger = <int32_t *>realloc(numbers[0], <size_t>walk.room * sizeof(int32_t))
+        if known < walk.capacity:
+            bigger = <int32_t *>realloc(numbers[0], <size_t>walk.capacity * sizeof(int32_t))
             if bigger == NULL:
                 return 0
-            numbers[0], known = bigger, walk.room
+            numbers[0], known = bigger, walk.capacity
             bigger[0] = 0
         slot = nearest(walk, &key)
         while walk.nodes[slot].length < key.name:

@@ -19,7 +19,7 @@ _IDENTITY = "--identity takes the file that age-keygen wrote, or an SSH private 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Who can open an object: age recipients, or whoever knows a passphrase; neither means everybody."""
+    """Who can open an object: age recipients, or anyone with the passphrase; with neither, all readers."""
 
     recipients: tuple[str, ...] = ()
     passphrase: str | None = None

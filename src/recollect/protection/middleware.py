@@ -3,9 +3,9 @@
     app = ProtectWSGI(app, "site.blocks")        Flask: app.wsgi_app = ProtectWSGI(app.wsgi_app, "site.blocks")
     app = ProtectASGI(app, "site.blocks")        Starlette: Middleware(ProtectASGI, blocks="site.blocks")
 
-Hides: the protocols. Everybody gets the same page (no cloaking). Responses stream; Content-Length, ETag and conditional
-requests stay right; HEAD has the headers of GET. Other responses (other types, encoded bodies, ranges, errors) pass
-unchanged. Compress after this middleware, not before it.
+Hides: the protocols. All clients get the same page (no cloaking). Responses stream; Content-Length, ETag and
+conditional requests stay correct; HEAD has the headers of GET. Other responses (other types, encoded bodies, ranges,
+errors) pass unchanged. Compress after this middleware, not before it.
 """
 
 from __future__ import annotations

@@ -31,9 +31,22 @@ from recollect.profiles.compaction.optimum import Solution
 
 Ints = NDArray[np.int64]
 # Columns that are counted for each branch by itself, and so add up where ranges share one.
-_ADDED = ("leaves", "kinds", "size", "keys", "room")
-_SMALL = {"leaves": np.int32, "kinds": np.int32, "keys": np.int32, "depth": np.int32, "name_length": np.int32}
-_COLUMNS = ("up", "name_length", "kind", "depth", "flags", "leaves", "kinds", "size", "keys", "room", "total", "bound")
+_ADDED = ("leaves", "held_children", "size", "keys", "line_bytes")
+_SMALL = {"leaves": np.int32, "held_children": np.int32, "keys": np.int32, "depth": np.int32, "name_length": np.int32}
+_COLUMNS = (
+    "up",
+    "name_length",
+    "kind",
+    "depth",
+    "flags",
+    "leaves",
+    "held_children",
+    "size",
+    "keys",
+    "line_bytes",
+    "total",
+    "bound",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +156,7 @@ def _add(columns: dict[str, Any], at: int, part: Part, top: int) -> None:
     """Add what a range says of a branch that an earlier one has."""
     mine = part.columns
     if at and columns["size"][at] > 0 and mine["size"][top] > 0:
-        columns["kinds"][0] -= 1  # both ranges count it as a child of the root
+        columns["held_children"][0] -= 1  # both ranges count it as a child of the root
     for name in _ADDED:
         columns[name][at] += mine[name][top]
     columns["flags"][at] |= mine["flags"][top]

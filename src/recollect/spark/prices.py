@@ -38,7 +38,7 @@ class Crossing:
 
     size: float = 0.0
     leaves: float = 0.0
-    kinds: float = 0.0
+    held_children: float = 0.0
     onward: float = 0.0
     stay: float = 0.0
 
@@ -46,7 +46,7 @@ class Crossing:
         """Add what another range knows of it."""
         self.size += other.size
         self.leaves += other.leaves
-        self.kinds += other.kinds
+        self.held_children += other.held_children
         self.onward += other.onward
         self.stay = max(self.stay, other.stay)
 
@@ -54,7 +54,7 @@ class Crossing:
     def everything(self) -> float:
         """All weights at the node together, as `prior.shares_of` has them."""
         seen = self.onward + self.leaves + self.stay
-        share = 1 / np.sqrt(1.0 + self.kinds)
+        share = 1 / np.sqrt(1.0 + self.held_children)
         unseen = share * seen / (1 - share if share < 1 else 1.0) if seen > 0 else 1.0
         return float(seen + unseen)
 
@@ -68,10 +68,10 @@ def masses_of(crossings: dict[bytes, Crossing]) -> Masses:
     tops = {name: crossing for name, crossing in crossings.items() if name != _ROOT}
     root = crossings.get(_ROOT, Crossing())
     # At the root each top-level domain counts once, with all that it has in any range.
-    whole = Crossing(root.size, root.leaves, root.kinds, root.onward, root.stay)
+    whole = Crossing(root.size, root.leaves, root.held_children, root.onward, root.stay)
     weights = {name: max(one.size, 1.0) ** 0.5 for name, one in tops.items()}
     whole.onward += sum(weights.values())
-    whole.kinds += sum(one.size > 0 for one in tops.values())
+    whole.held_children += sum(one.size > 0 for one in tops.values())
     each = 1.0 / whole.everything
     return {_ROOT: each} | {name: each * weights[name] / one.everything for name, one in tops.items()}
 
@@ -89,14 +89,14 @@ def crossings_of(
     """What a range knows of the nodes that it shares."""
     shares, tops = shares or shares_of(branches), _tops(branches, deep)
     onward = np.bincount(branches.up[1:], weights=shares.weight[1:], minlength=len(branches))
-    numbers = (branches.size, branches.leaves, branches.kinds, onward, shares.stay)
+    numbers = (branches.size, branches.leaves, branches.held_children, onward, shares.stay)
     found = {
         name(branch) if branch else _ROOT: Crossing(*(float(column[branch]) for column in numbers))
         for branch in (0, *np.flatnonzero(tops).tolist())
     }
     root = found[_ROOT]
     root.onward -= float(shares.weight[tops].sum())
-    root.kinds -= float((branches.size[tops] > 0).sum())
+    root.held_children -= float((branches.size[tops] > 0).sum())
     return found
 
 

@@ -67,7 +67,7 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def parse_robots(content: bytes, agent: str = AGENT) -> Robots:
-    """The rules of a robots.txt for an agent: those of its own groups, or else those for everybody (`*`)."""
+    """The rules of a robots.txt for an agent: those of its own groups, or else those for all agents (`*`)."""
     groups: dict[str, list[Rule]] = {}
     agents: list[str] = []
     in_rules = False

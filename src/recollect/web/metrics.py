@@ -142,7 +142,7 @@ def leave(folder: Path, worker: int, text: str) -> None:
 
 
 def together(own: str, folder: Path | None, worker: int) -> str:
-    """One exposition of all workers: each family once, with everybody's lines."""
+    """One exposition of all workers: each family once, with the lines of every worker."""
     texts = [own]
     if folder is not None:
         others = sorted(path for path in folder.glob("worker-*") if path.name != f"worker-{worker}")

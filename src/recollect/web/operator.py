@@ -1,7 +1,7 @@
 """The endpoints about the aggregator itself: health, archives and their states, counters, events, reload, about.
 
-Hides: what everybody may know (which archives are asked, and whether they rest) and what only an operator may (failures
-in detail, counters, reload). Credentials of archives are never shown.
+Hides: what every client may see (which archives are asked, and whether they pause) and what only an operator may see
+(failures in detail, counters, reload). Credentials of archives are never shown.
 """
 
 from __future__ import annotations

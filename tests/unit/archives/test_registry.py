@@ -1,4 +1,4 @@
-"""The registry: MemGator's list as it is, our own files, clear errors, rules, and the list that ships."""
+"""The registry: MemGator's list as it is, Recollect's files, clear errors, rules, and the list that ships."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map commands against what nobody should give them: nothing good is lost, and the exit code says so."""
+"""The map commands against invalid input: nothing good is lost, and the exit code says so."""
 
 from __future__ import annotations
 

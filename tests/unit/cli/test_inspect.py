@@ -1,4 +1,4 @@
-"""What files are taken for is shown before anything is done with them; files that are no inputs are ignored by name."""
+"""`inspect` shows what files are taken for before they are used; files that are not inputs are ignored by name."""
 
 from __future__ import annotations
 

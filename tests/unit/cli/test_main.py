@@ -197,7 +197,7 @@ def test_completion_scripts(shell: str) -> None:
 
 
 def completing(line: str) -> dict[str, str]:
-    """What bash tells a program whose completion it wants."""
+    """What bash passes to a program when it asks for completions."""
     return {"_RECOLLECT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
 
 
@@ -231,7 +231,7 @@ def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[" in shown_on_a_terminal(monkeypatch, "")
     plain = shown_on_a_terminal(monkeypatch, "1")
     assert "\x1b[" not in plain
-    assert "a[b]c" in plain  # markup of the library is no markup of ours
+    assert "a[b]c" in plain  # the markup of the library is not interpreted
 
 
 def test_tables_in_a_pipe_are_plain(capsys: pytest.CaptureFixture[str]) -> None:

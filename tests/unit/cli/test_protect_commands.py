@@ -224,7 +224,7 @@ def test_missing_packages_have_a_remedy(
     assert "recollect[protect]" in capsys.readouterr().err
     monkeypatch.setattr(code, "find_spec", lambda name: None)
     assert apply("--json") == 0
-    assert said(capsys)["classes"][0]["code"] == "gf256", "our own code stands in for RaptorQ"  # type: ignore[index]
+    assert said(capsys)["classes"][0]["code"] == "gf256", "the built-in code replaces RaptorQ"  # type: ignore[index]
     assert apply("--code", "raptorq") == 2
     assert "recollect[protect]" in capsys.readouterr().err
 

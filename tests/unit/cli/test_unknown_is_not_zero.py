@@ -1,4 +1,4 @@
-"""What is unknown is absent, what is no map or no URI is said to be none, and what was not done is said not to be."""
+"""Unknown values are absent, input that is not a map or a URI is refused, and steps that were not done are reported."""
 
 from __future__ import annotations
 

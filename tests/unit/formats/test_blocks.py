@@ -131,7 +131,7 @@ def test_text_that_does_not_compress_still_fits_its_blocks(tmp_path):
 
 
 def test_a_block_start_in_the_text_is_not_a_block(tmp_path):
-    """Stored text may hold the very bytes by which blocks are found; the length behind them gives it away."""
+    """Stored text may contain the bytes that mark a block; the length after them shows that it is not a block."""
     inner = BGZF_TEXT * b"\x00" + b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0\x10\0" + os.urandom(60_000)
     with BlockFile.open(foreign_bgzf(tmp_path / "m.gz", inner, size=BGZF_TEXT)) as file:
         starts = set(file._container.offsets()[0])

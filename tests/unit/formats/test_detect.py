@@ -47,7 +47,7 @@ CDXJ = 'com,x)/ 20140103030321 {"url": "http://x.com/"}\n'
         ("filedesc://x.arc 0.0.0.0 20070629170700 text/plain 200\n", Kind.ARC),
         ("", Kind.EMPTY),
         ("\n\n", Kind.EMPTY),
-        ("just some prose, which is no index\nand more of it\n", Kind.UNKNOWN),
+        ("just some prose, which is not an index\nand more of it\n", Kind.UNKNOWN),
     ],
 )  # fmt: skip
 def test_kinds(tmp_path: Path, content: str, kind: Kind) -> None:

@@ -178,8 +178,8 @@ def test_tables_of_counts_are_read_back(rows: list[tuple[str, int]], separator: 
 
 @given(st.lists(PATHS, min_size=1, max_size=80), st.data())
 def test_a_list_stays_a_list_whatever_numbers_some_lines_end_in(paths: list[str], data: st.DataObject) -> None:
-    odd = data.draw(st.sets(st.integers(0, len(paths) - 1), max_size=len(paths) // 3))
+    marked = data.draw(st.sets(st.integers(0, len(paths) - 1), max_size=len(paths) // 3))
     lines = [
-        URL + path + (f" {data.draw(st.integers(0, 10**14))}" if at in odd else "") for at, path in enumerate(paths)
+        URL + path + (f" {data.draw(st.integers(0, 10**14))}" if at in marked else "") for at, path in enumerate(paths)
     ]
     assert decide(lines) == Form(Style.LIST)

@@ -151,7 +151,7 @@ def test_further_key_columns_are_checked(faults):
     assert faults(head + b"com,x)/ 2015 5\ncom,x)/ 2014 5\n") == [(3, "unsorted")]
     assert faults(head + b"com,x)/ : 5\ncom,x)/ 2014 5\ncom,x)/ : 5\n") == [(4, "duplicate-key")]
     assert faults(head + b"com,x)/ May 5\n") == [(2, "bad-datetime")]
-    # A profile of a list, which tells no times, has such rows.
+    # A profile of a list, which has no times, has such rows.
     assert faults(head + b"com,x)/ : 10\ncom,x)/ ? 10\n") == []
     assert faults(b'!fields {keys: ["a", "b"], values: []}\nx z\nx y\ny a\n') == [(3, "unsorted")]
 

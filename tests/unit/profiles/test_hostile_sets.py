@@ -1,4 +1,4 @@
-"""Hashed sets that somebody damaged or made up: a plain wildcard or a clear error, never a crash or a false no."""
+"""Hashed sets that are damaged or forged: a plain wildcard or a clear error, never a crash or a false no."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_what_we_wrote_and_a_person_changed_is_not_taken_away(tmp_path: Path) ->
         store.db.commit()
         write_outputs(store, Outputs(), lambda _p: None)
     assert (tmp_path / "x.com" / "s.css").read_text() == "mine now"
-    assert not (tmp_path / "rehost" / "public" / "s.css").exists(), "of which nobody changed anything"
+    assert not (tmp_path / "rehost" / "public" / "s.css").exists(), "which no user changed"
 
 
 def test_links_are_replaced_neither_as_files_nor_as_folders(tmp_path: Path) -> None:

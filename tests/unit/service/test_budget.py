@@ -65,7 +65,7 @@ def test_jobs_take_turns_and_nothing_is_lost(moves: list[tuple[str, bool]]) -> N
         since.pop(served)
         if len(got[served]) < len(asked[served]):
             since[served] = 0
-        assert all(turns <= 2 for turns in since.values()), "nobody waits for more than one permit of each other job"
+        assert all(turns <= 2 for turns in since.values()), "no job waits for more than one permit of each other job"
     assert all(got[name] == asked[name][: len(got[name])] for name in "abc"), "first come first served within a job"
 
 
@@ -199,7 +199,7 @@ def test_no_more_requests_are_under_way_than_the_archive_takes(limit: int, moves
                 open_now[str(ticket)] += 1
         assert sum(open_now.values()) == budgets.in_use("ia") <= limit
         waiting = sum(len(line) for each in budgets.lanes for line in each.waiting.values())
-        assert not waiting or budgets.in_use("ia") == limit, "nobody waits while there is a place"
+        assert not waiting or budgets.in_use("ia") == limit, "no job waits while a permit is free"
 
 
 def test_a_request_whose_end_is_never_reported_counts_for_five_minutes() -> None:

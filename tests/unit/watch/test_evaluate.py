@@ -55,7 +55,7 @@ def page(title: str, words: str, *paths: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Real pages of two sites, as anybody would label them."""
+    """Real pages of two sites, labelled by hand."""
     club = [page(f"Race {n} of the Rowing Club", "boats and oars ", f"/r{n}", "/boats", "/oars") for n in range(4)]
     shop = [page(f"Chair {n} from Garden Shop", "tables and chairs ", f"/c{n}", "/sale", "/tables") for n in range(3)]
     rows = ["site,label,uri,file"]

@@ -6,7 +6,7 @@ problem named; a body cut off gives what came.
 
 Link-format is read in three passes, each over what the one before left. Mementos that stand one a line, as most
 archives write them, are split off and checked all at once (0.6 µs each). A regular expression splits what is left at
-well-formed mementos (0.9 µs each). What lies between, the head of the TimeMap or anything odd, goes to the tolerant
+well-formed mementos (0.9 µs each). What lies between, the head of the TimeMap or irregular text, goes to the tolerant
 reader (`links`).
 
 A large body is read in pieces of about `PIECE` characters, cut where a link begins. No call into compiled code (a
@@ -29,7 +29,7 @@ from recollect.formats.timemap.structured import TOO_LATE, read_cdxj, read_json
 
 INFLATE_LIMIT = 64 << 20
 """Bytes that a body sent compressed without saying so may grow to."""
-MOST_ODD = 500_000
+MAX_IRREGULAR = 500_000
 """Links that are read one by one, at ten times the cost: some seconds of work, whatever an archive sends."""
 
 # Targets here hold only what `safe_uri` leaves alone, and no `<`: one start never runs into another, so time is linear.
@@ -104,14 +104,14 @@ def _decode(body: bytes, problems: Problems) -> str:
 
 def _read_links(text: str, base: str, problems: Problems, stop: Callable[[], bool]) -> TimeMap:
     found = Found(base, problems)
-    odd = 0
+    irregular = 0
     for number, piece in enumerate(pieces_of(text, PIECE)):
         if number and stop():
             problems.lose(TOO_LATE)
             break
-        left = MOST_ODD - odd
-        odd += read_well_formed(read_lines(piece, found) if len(piece) >= _LONG else piece, found, left)
-        if odd >= MOST_ODD:
+        left = MAX_IRREGULAR - irregular
+        irregular += read_well_formed(read_lines(piece, found) if len(piece) >= _LONG else piece, found, left)
+        if irregular >= MAX_IRREGULAR:
             break
     if not found.related and not found.uris:
         problems.add("no links: this is not a TimeMap")
@@ -179,20 +179,22 @@ def _have_times(moments: list[str]) -> bool:
     )
 
 
-def read_well_formed(text: str, found: Found, most_odd: int = MOST_ODD) -> int:
+def read_well_formed(text: str, found: Found, max_irregular: int = MAX_IRREGULAR) -> int:
     """Read all that is left: well-formed mementos wherever they stand, and what lies between them, of which at most
-    `most_odd` links. Returns how many of these there were."""
+    `max_irregular` links. Returns how many of these there were."""
     parts = _FAST.split(text)
     uris, days, times = parts[1::4], parts[2::4], parts[3::4]
-    gaps, odd = parts[0::4], 0
+    gaps, irregular = parts[0::4], 0
     for number, gap in compress(enumerate(gaps), gaps):
         for link in parse_links(gap, found.problems):
             found.link(link)
-            odd += 1
-            if odd == most_odd:
-                found.problems.lose(f"more than {MOST_ODD} links that are not plain mementos, the rest is not read")
+            irregular += 1
+            if irregular == max_irregular:
+                found.problems.lose(
+                    f"more than {MAX_IRREGULAR} links that are not plain mementos, the rest is not read"
+                )
                 break
-        if odd == most_odd:
+        if irregular == max_irregular:
             break
         if number < len(gaps) - 1 and ">" in gap and not gap.rstrip().endswith(","):
             found.problems.add("a semicolon between links" if gap.rstrip().endswith(";") else "no comma between links")
@@ -205,4 +207,4 @@ def read_well_formed(text: str, found: Found, most_odd: int = MOST_ODD) -> int:
     except FormatError:
         for uri, day, time in zip(uris, days, times, strict=True):
             found.memento(uri, f"{day}{time} GMT")
-    return odd
+    return irregular

@@ -37,7 +37,7 @@ POWERS = 10 ** np.arange(1, 19)  # each is the first number with one more digit
 
 # A branch as the scan makes it, as `Branch` in `kernels/branches.pxd`.
 BRANCH = np.dtype(
-    [(name, np.int64) for name in ("up", "at", "length", "kind", "depth", "flags", "leaves", "keys", "room")]
+    [(name, np.int64) for name in ("up", "at", "length", "kind", "depth", "flags", "leaves", "keys", "line_bytes")]
     + [("total", np.int64, (2,)), ("bound", np.int64), ("own", np.int64)]
 )
 Scanned = NDArray[np.void]
@@ -75,8 +75,8 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """One row per branch. `leaves`, `keys` and `room`: plain leaves, and number and bytes of the lines of held exact
-    keys (its own and its leaves'); `kinds`: children that hold something; `size`: held URIs below, as far as known;
+    """One row per branch. `leaves`, `keys`, `line_bytes`: plain leaves, and number and bytes of the lines of held exact
+    keys (its own and its leaves'); `held_children`: children that hold something; `size`: held URIs below, if known;
     `total`, `bound`: the inclusive frequency (URI-Ms, URI-Rs; -1 is not stated; two bits of bounds each)."""
 
     data: Bytes
@@ -88,10 +88,10 @@ class Branches:
     depth: Ints
     flags: NDArray[np.uint8]
     leaves: Ints
-    kinds: Ints
+    held_children: Ints
     size: Floats
     keys: Ints
-    room: Ints
+    line_bytes: Ints
     total: Ints
     bound: NDArray[np.uint8]
 
@@ -187,15 +187,15 @@ class Branches:
         """The same with these plain leaves (rows of theirs) as branches of their own, after all others."""
         branch = np.zeros(len(rows), BRANCH)
         up = self.rows.branch[rows]
-        room, length = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        line_bytes, length = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         for number, row in enumerate(rows.tolist()):
             line = line_at(self.data, int(self.rows.offset[row]))
             kernels.add_total(branch, number, line.m, line.r, line.bounds)
-            room[number], length[number] = line.length + 1, line.key_length
-        leaves, keys, space = self.leaves.copy(), self.keys.copy(), self.room.copy()
+            line_bytes[number], length[number] = line.length + 1, line.key_length
+        leaves, keys, space = self.leaves.copy(), self.keys.copy(), self.line_bytes.copy()
         np.subtract.at(leaves, up, 1)
         np.subtract.at(keys, up, 1)
-        np.subtract.at(space, up, room)
+        np.subtract.at(space, up, line_bytes)
         ends = self.data[self.rows.offset[rows] + length - 1]
         row_branch, role = self.rows.branch.copy(), self.rows.role.copy()
         row_branch[rows] = len(self) + np.arange(len(rows))
@@ -212,10 +212,10 @@ class Branches:
             np.concatenate((self.depth, np.where(below_path, self.depth[up] + 1, 1))),
             np.concatenate((self.flags, kernels.HELD | kernels.GROWN | (self.flags[up] & kernels.OPEN))),
             np.concatenate((leaves, 0 * one)),
-            np.concatenate((self.kinds, 0 * one)),
+            np.concatenate((self.held_children, 0 * one)),
             np.concatenate((self.size, one.astype(float))),
             np.concatenate((keys, one)),
-            np.concatenate((space, room)),
+            np.concatenate((space, line_bytes)),
             np.concatenate((self.total, branch["total"])),
             np.concatenate((self.bound, branch["bound"].astype(np.uint8))),
         )
@@ -233,7 +233,7 @@ def branches_of(plain: PlainMap, threads: int = 1) -> Branches:
     data = plain.array
     with ThreadPoolExecutor(max(1, threads), "recollect-scan") as pool:
         lines = np.cumsum([0, *pool.map(lambda piece: _count_lines(data, *piece), ranges)])
-        rows = _room_for(int(lines[-1]))
+        rows = _empty_rows(int(lines[-1]))
         # Where memory is first touched costs more than the scan itself, so parts share arrays and are moved together.
         starts = lines // 4 + 4096 * np.arange(len(lines))
         whole = np.empty(int(starts[-1]), BRANCH)
@@ -246,8 +246,8 @@ def branches_of(plain: PlainMap, threads: int = 1) -> Branches:
     branch = _joined(data, rows, lines, parts, whole)
     rows = rows.without_gaps([(int(start), taken) for start, (taken, _) in zip(lines, parts, strict=False)])
     del parts
-    kinds, size = np.zeros(len(branch), np.int64), np.zeros(len(branch))
-    kernels.sum_up(data, branch, kinds, size)
+    held_children, size = np.zeros(len(branch), np.int64), np.zeros(len(branch))
+    kernels.sum_up(data, branch, held_children, size)
     # What a pass of the optimum reads is copied, the rest stays where it is.
     return Branches(
         data,
@@ -259,10 +259,10 @@ def branches_of(plain: PlainMap, threads: int = 1) -> Branches:
         branch["depth"],
         branch["flags"].astype(np.uint8),
         branch["leaves"],
-        kinds,
+        held_children,
         size,
         branch["keys"].copy(),
-        branch["room"].copy(),
+        branch["line_bytes"].copy(),
         branch["total"],
         branch["bound"].astype(np.uint8),
     )
@@ -275,7 +275,7 @@ def _count_lines(data: Bytes, start: int, stop: int) -> int:
     return 1 + sum(int(np.count_nonzero(data[step : min(step + (1 << 18), stop)] == 10)) for step in steps)
 
 
-def _room_for(count: int) -> Rows:
+def _empty_rows(count: int) -> Rows:
     return Rows(
         np.empty(count, np.int64),
         np.empty(count, np.int32),
@@ -298,7 +298,7 @@ def _ranges(plain: PlainMap, threads: int) -> list[tuple[int, int]]:
 
 
 def _scan(plain: PlainMap, start: int, stop: int, rows: Rows, branch: Scanned) -> tuple[int, Scanned]:
-    """Scan a part into its rows and, as long as there is room, into `branch`; returns how many rows there are, and the
+    """Scan a part into its rows and, as long as they fit, into `branch`; returns how many rows there are, and the
     part's branches."""
     data = plain.array
     scan = kernels.BranchScan(data, start, stop, rows.offset, rows.branch, rows.role)
@@ -359,7 +359,7 @@ def _name(data: Bytes, branch: Scanned, at: int) -> bytes:
 def _add_double(joined: Scanned, branch: int, double: Scanned) -> None:
     """What another part says of the same branch."""
     joined["flags"][branch] |= double["flags"][0]
-    for column in ("leaves", "keys", "room"):
+    for column in ("leaves", "keys", "line_bytes"):
         joined[column][branch] += double[column][0]
     uri_m, uri_r = double["total"][0].tolist()
     kernels.add_total(joined, branch, uri_m, uri_r, int(double["bound"][0]))

@@ -133,7 +133,7 @@ class Case:
             one = np.ones(1, np.int64)
             absences = np.zeros(len(self.up) - len(branches), np.int64)
             return Costs(np.concatenate((branches.keys, absences)), one, one, one)
-        costs = Costs(branches.room, branches.wildcard_bytes(), branches.void_bytes(), branches.zero_bytes())
+        costs = Costs(branches.line_bytes, branches.wildcard_bytes(), branches.void_bytes(), branches.zero_bytes())
         if unit == "novel":
             shared = branches.shared_bytes()
             own = branches.keys - branches.leaves
@@ -242,7 +242,7 @@ def choose(case: Case, budget: Budget, unit: str, limit: int, known: Fit | None 
         # How large it gets is known only in the end, so the smoothing is fitted at the size of a first attempt.
         limit = _reaching(case, optimiser, accuracy, 1.0).cost
     else:
-        rolled_up, optimiser = _room_to_roll(case, optimiser, limit)
+        rolled_up, optimiser = _raise_rollup_level(case, optimiser, limit)
     fit = Fit(Smoothing())
     if case.demand is not None:
         fit = known or _fitted(case, optimiser, limit, free=not (rolled_up or budget.rollup_tlds))
@@ -284,8 +284,8 @@ def _fitted(case: Case, optimiser: Optimiser, limit: int, *, free: bool) -> Fit:
     return fit
 
 
-def _room_to_roll(case: Case, optimiser: Optimiser, limit: int) -> tuple[str, Optimiser]:
-    """Let wildcards go further up, but no further than the budget needs."""
+def _raise_rollup_level(case: Case, optimiser: Optimiser, limit: int) -> tuple[str, Optimiser]:
+    """Allow wildcards at higher levels, but only as high as the budget needs; returns the name of the level."""
     needed = 0
     for top, name in ((2, ""), (1, "tlds"), (0, "root")):
         if top < 2:

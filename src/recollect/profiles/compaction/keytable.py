@@ -104,7 +104,7 @@ def table_of(data: Bytes, *, name: str = "") -> KeyTable:
     if status:
         line = lines.count_lines(data, 0, at) + 1
         where = f"{name or 'map'}:{line}"
-        if status == lines.ODD:
+        if status == lines.IRREGULAR:
             raise FormatError("a line that is not a plain record", where=where)
         raise NotSorted("keys out of order or repeated", where=where, hint="recollect merge sorts and joins them")
     return KeyTable(
@@ -123,13 +123,13 @@ def table_of(data: Bytes, *, name: str = "") -> KeyTable:
 def tree_of(table: KeyTable, *, max_host_depth: int = 0, max_path_depth: int = 0) -> KeyTree:
     """The tree of a table's keys; 0 means no limit of depth, else what lies deeper is one last segment."""
     no_limit = np.iinfo(np.int64).max
-    room = len(table) + len(table) // 2 + 1024
+    capacity = len(table) + len(table) // 2 + 1024
     while True:
-        parent = np.empty(room, np.int32)
-        row = np.empty(room, np.int32)
-        name_length = np.empty(room, np.int32)
-        kind = np.empty(room, np.uint8)
-        depth = np.empty(room, np.uint8)
+        parent = np.empty(capacity, np.int32)
+        row = np.empty(capacity, np.int32)
+        name_length = np.empty(capacity, np.int32)
+        kind = np.empty(capacity, np.uint8)
+        depth = np.empty(capacity, np.uint8)
         node_of = np.empty(len(table), np.int32)
         nodes = kernels.build_tree(
             table.data,
@@ -146,5 +146,5 @@ def tree_of(table: KeyTable, *, max_host_depth: int = 0, max_path_depth: int = 0
         )
         if nodes >= 0:
             break
-        room *= 2
+        capacity *= 2
     return KeyTree(table, parent[:nodes], row[:nodes], name_length[:nodes], kind[:nodes], depth[:nodes], node_of)

@@ -51,7 +51,7 @@ def shares_of(branches: Branches, temper: float = TEMPER) -> Shares:
     seen += stay
     # A share s = 1/√(1+k) of everything is s/(1-s) = 1/(√(1+k)-1) of what is seen; a branch without children has
     # only unseen ones.
-    roots = branches.kinds + 1.0
+    roots = branches.held_children + 1.0
     np.sqrt(roots, out=roots)
     roots -= 1
     roots[roots == 0] = 1.0

@@ -316,7 +316,7 @@ def _rolled(branches: Branches, weights: Weights) -> NDArray[np.bool_]:
     rests = np.zeros(len(branches), np.int64)
     kernels.outermost(branches.up, branches.flags, branches.leaves, rests)
     deepest = branches.depth == weights.max_path_depth - 1
-    children = np.where(is_path, np.where(deepest, rests, branches.kinds), branches.kinds - roots)
+    children = np.where(is_path, np.where(deepest, rests, branches.held_children), branches.held_children - roots)
     host, path = np.asarray(weights.host_cutoffs()), np.asarray(weights.path_cutoffs())
     cutoff = np.where(is_path, _at(path, branches.depth), _at(host, branches.depth))
     # A host that is first met through a port, of which nothing but ports is held, does not roll up, nor do numbers.

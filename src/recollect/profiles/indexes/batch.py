@@ -179,7 +179,7 @@ def batch_of(captures: Sequence[Capture], all_schemes: bool = False) -> Batch:
 
 
 class _LineRepair:
-    """Gives to a batch what the kernel could not: odd keys, odd lines, and runs for SURTs that stand in no line."""
+    """Adds to a batch what the kernel leaves out: irregular keys and lines, and runs for SURTs that no line has."""
 
     def __init__(self, batch: Batch, line_text: Callable[[int], str], all_schemes: bool) -> None:
         self._batch = batch
@@ -197,42 +197,42 @@ class _LineRepair:
         too_long = batch.surt_length > MAX_KEY
         if too_long.any():
             batch.alive &= ~too_long[batch.run_of]
-        odd_runs = np.flatnonzero(batch.key_length < 0)
-        if odd_runs.size:
-            self._mend_keys(odd_runs)
+        irregular_runs = np.flatnonzero(batch.key_length < 0)
+        if irregular_runs.size:
+            self._repair_keys(irregular_runs)
         for line in np.flatnonzero(~batch.alive).tolist():
-            self._mend_line(line)
+            self._repair_line(line)
         self.finish()
         if not self._all_schemes:
             self._leave_out()
 
-    def _mend_keys(self, odd_runs: Ints) -> None:
+    def _repair_keys(self, irregular_runs: Ints) -> None:
         batch = self._batch
         batch.key_at, batch.key_length = batch.key_at.copy(), batch.key_length.copy()
-        hopeless = np.zeros(len(batch.surt_at), np.bool_)
+        unusable = np.zeros(len(batch.surt_at), np.bool_)
         same_host = _SameHost()
         text = batch.text.tobytes()
         ends = batch.surt_at + batch.surt_length
         for run, start, end in zip(
-            odd_runs.tolist(), batch.surt_at[odd_runs].tolist(), ends[odd_runs].tolist(), strict=True
+            irregular_runs.tolist(), batch.surt_at[irregular_runs].tolist(), ends[irregular_runs].tolist(), strict=True
         ):
             surt = text[start:end]
             if b")" not in surt:  # a URL in a list, which the careful parser reads
-                hopeless[run] = True
+                unusable[run] = True
                 continue
             try:
                 if b"\t" in surt or b"\r" in surt:
                     raise BadURI("two words")  # or so the careful parser may think
                 key = same_host.key(surt)
             except BadURI:
-                hopeless[run] = True
+                unusable[run] = True
                 continue
             if not surt.startswith(key):
                 batch.key_at[run] = self._keep(key)
             batch.key_length[run] = len(key)
-        batch.alive &= ~hopeless[batch.run_of]
+        batch.alive &= ~unusable[batch.run_of]
 
-    def _mend_line(self, line: int) -> None:
+    def _repair_line(self, line: int) -> None:
         batch = self._batch
         try:
             capture = batch.capture_at(line)
@@ -302,7 +302,7 @@ class _LineRepair:
 
 
 class _SameHost:
-    """Keys of SURTs of which many follow each other with one odd host (an IP address), made from the first one's."""
+    """Keys of many consecutive SURTs with the same irregular host (an IP address), made from the first one's."""
 
     def __init__(self) -> None:
         self._host = self._made = b"\0"

@@ -148,8 +148,8 @@ class _Reader(Generic[T]):
         self._work = work
         self._options = options
         self._local = threading.local()
-        # Room for pieces is used again: memory freed and taken in such amounts falls into bits that fit nothing.
-        self._rooms: deque[NDArray[np.uint8]] = deque()
+        # Buffers of pieces are reused: to free and allocate such amounts again and again fragments the heap.
+        self._buffers: deque[NDArray[np.uint8]] = deque()
 
     def tasks(self, sources: Sequence[Source]) -> Iterator[Callable[[], Piece[T]]]:
         for source in sources:
@@ -182,7 +182,7 @@ class _Reader(Generic[T]):
         with Path(source.path).open("rb", buffering=0) as file:
             # One byte more in front shows whether a line begins at the offset.
             begin = max(offset - 1, 0)
-            text = self._room(until - begin + (1 << 16))
+            text = self._buffer(until - begin + (1 << 16))
             filled = _fill(file.fileno(), text, 0, begin, size)
             last = until - begin
             first = _after_bom(text) if offset == 0 else _newline(text, 0, min(last, filled)) + 1
@@ -200,17 +200,17 @@ class _Reader(Generic[T]):
         piece.consumed = until
         return piece
 
-    def _room(self, size: int) -> NDArray[np.uint8]:
-        room: NDArray[np.uint8] | None = getattr(self._local, "room", None)
-        if room is None or len(room) < size:
-            room = self._local.room = np.empty(size, np.uint8)
-        return room
+    def _buffer(self, size: int) -> NDArray[np.uint8]:
+        buffer: NDArray[np.uint8] | None = getattr(self._local, "buffer", None)
+        if buffer is None or len(buffer) < size:
+            buffer = self._local.buffer = np.empty(size, np.uint8)
+        return buffer
 
     def _stream_tasks(self, source: Source) -> Iterator[Callable[[], Piece[T]]]:
         problems: list[Problem] = []
         stream = source.stream or open_input(source.path, problems.append)
         with stream:
-            for text in _pieces(stream, self._options.piece, problems, self._rooms):
+            for text in _pieces(stream, self._options.piece, problems, self._buffers):
                 yield partial(self._stream_piece, source, text, stream.consumed)
         if source.stream is not None:  # damage found while detecting the format is not reported yet
             problems += [Problem(source.label, None, why) for why in (stream.damage, stream.flaw) if why]
@@ -250,7 +250,7 @@ class _Reader(Generic[T]):
         piece = self._lines(source, text)
         piece.consumed = consumed
         if isinstance(text.base, np.ndarray):
-            self._rooms.append(text.base)
+            self._buffers.append(text.base)
         return piece
 
     def _lines(self, source: Source, text: NDArray[np.uint8]) -> Piece[T]:
@@ -326,8 +326,8 @@ class _Reader(Generic[T]):
 
 def _with_surts(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """A list of URLs with SURTs in the places of ordinary ones, which leaves few lines to the careful parser."""
-    room = np.empty(len(text), np.uint8)
-    return room[: surts_of_list(text, room)]
+    buffer = np.empty(len(text), np.uint8)
+    return buffer[: surts_of_list(text, buffer)]
 
 
 def _joined(blocks: list[bytes]) -> NDArray[np.uint8]:
@@ -373,14 +373,14 @@ def _after_bom(text: NDArray[np.uint8]) -> int:
 
 
 def _pieces(
-    stream: InputStream, size: int, problems: list[Problem], rooms: deque[NDArray[np.uint8]]
+    stream: InputStream, size: int, problems: list[Problem], buffers: deque[NDArray[np.uint8]]
 ) -> Iterator[NDArray[np.uint8]]:
-    """The stream in pieces of whole lines, each the beginning of an array taken from `rooms` if one is free."""
+    """The stream in pieces of whole lines, each the beginning of an array taken from `buffers` if one is free."""
     if stream.peek(len(BOM)).startswith(BOM):
         stream.read(len(BOM))
     rest: NDArray[np.uint8] = np.empty(0, np.uint8)
     while True:
-        text = rooms.popleft() if rooms and size >= 2 * len(rest) else np.empty(max(size, 2 * len(rest)), np.uint8)
+        text = buffers.popleft() if buffers and size >= 2 * len(rest) else np.empty(max(size, 2 * len(rest)), np.uint8)
         text[: len(rest)] = rest
         filled = len(rest)
         view = text.data

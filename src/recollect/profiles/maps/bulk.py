@@ -61,8 +61,8 @@ def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:
     text = opened.text
     assert isinstance(text, MappedText)
     lines = np.frombuffer(piece, np.uint8)
-    room = piece.count(b"\n") + 1
-    offsets, sizes = np.empty(room, np.int64), np.empty(room, np.int64)
+    capacity = piece.count(b"\n") + 1
+    offsets, sizes = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     count = kernels.split_lines(lines, offsets, sizes)
     offsets, sizes = offsets[:count], sizes[:count]
     lengths = np.empty(count, np.int64)

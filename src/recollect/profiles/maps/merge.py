@@ -257,7 +257,7 @@ class _Merger:
                     self._meter.show("merging")
                     joined = joiner.join([stretch.text for stretch in several])
                     if joined is None:
-                        self._write_odd(writer, several)
+                        self._write_irregular(writer, several)
                         continue
                     writer.write_lines(joined.text, joined.keys, joined.first, joined.last)
                     self.result.records += joined.records
@@ -270,7 +270,7 @@ class _Merger:
             tell(problem)
         return True
 
-    def _write_odd(self, writer: Writer, several: list[Stretch]) -> None:
+    def _write_irregular(self, writer: Writer, several: list[Stretch]) -> None:
         """Write a stretch in which some line needs more thought."""
         from recollect.profiles.maps.join import NotPlain
 

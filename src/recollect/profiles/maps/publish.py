@@ -41,7 +41,7 @@ FOLDER = "mementomap"
 PAGE_KEYS = 1_000_000
 _ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 # Bytes at the start or the end of a line that is not a record, or not as a record is written.
-_ODD = b"#!@\n \t"
+_IRREGULAR = b"#!@\n \t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,9 @@ def _tidy(piece: bytes) -> bytes:
     data = np.frombuffer(piece, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     beside = np.concatenate((data[:1], data[ends - 1], data[ends[ends < len(data) - 1] + 1]))
-    if np.isin(beside, np.frombuffer(_ODD, np.uint8)).any() or any(odd in piece for odd in (b"\r", b"\v", b"\f")):
+    if np.isin(beside, np.frombuffer(_IRREGULAR, np.uint8)).any() or any(
+        other in piece for other in (b"\r", b"\v", b"\f")
+    ):
         lines = piece.splitlines()
         return b"".join(line.rstrip() + b"\n" for line in lines if line.strip() and line[:1] not in (b"#", b"!", b"@"))
     return piece if piece.endswith(b"\n") else piece + b"\n"

@@ -259,8 +259,8 @@ class SortedSurts:
     def _tabulate(self, text: NDArray[np.uint8], begin: int, end: int) -> int:
         if begin == end:
             return -1
-        room = (end - begin) // HEADER + 1
-        at, captures, fresh = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_)
+        capacity = (end - begin) // HEADER + 1
+        at, captures, fresh = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.bool_)
         count, last = kernels.tabulate(text, begin, end, at, captures, fresh.view(np.uint8), self.counts.months)
         at, captures, fresh = at[:count], captures[:count], fresh[:count]
         self.counts.uri_rs += count

@@ -314,10 +314,10 @@ def _compare_lines(plain: PlainMap, true: PlainMap, result: VerifyResult) -> boo
     said_at, exact_at = plain.start, true.start
     differ = np.empty((1 << 12, 2), np.int64)
     while said_at < len(plain.data) or exact_at < len(true.data):
-        said_at, exact_at, keys, found, odd = compare_counts(
+        said_at, exact_at, keys, found, irregular = compare_counts(
             plain.data, said_at, true.data, exact_at, result.at_least, differ
         )
-        if odd:
+        if irregular:
             return False
         compared += keys
         wrong += differ[:found].tolist()

@@ -97,7 +97,7 @@ async def login(request: web.Request) -> web.Response:
         return _login_page("too many attempts: wait a quarter of an hour", 429)
     stored = await desk.transact(lambda c: c.rows("SELECT hash FROM credential WHERE name = 'admin'"))
     password = str(given.get("password", ""))[:_LONGEST]
-    # In a thread: scrypt is slow by design, and everybody else is served meanwhile.
+    # In a thread: scrypt is slow by design, and other requests are served meanwhile.
     if not stored or not await asyncio.to_thread(_matches, password, stored[0]["hash"]):
         return _login_page("wrong password", 403)
     cookie, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)

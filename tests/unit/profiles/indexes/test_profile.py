@@ -1,4 +1,4 @@
-"""Profiling as its users see it: what comes out, what is said about bad input, what is left behind."""
+"""Profiling as its users see it: results, reports about bad input, files that remain."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def body(result: ProfileResult) -> list[str]:
 
 
 def test_keys_are_unique_sorted_and_complete_where_the_reference_is_not(tmp_path: Path) -> None:
-    # A fault of the reference: `?` sorts behind `/` and digits, so cutting queries leaves keys out of order.
+    # An error of the reference: `?` sorts after `/` and digits, so cutting queries leaves keys out of order.
     surts = [
         "com,x)/",
         "com,x)/0",
@@ -416,7 +416,7 @@ def test_kinds_that_are_not_lines_come_through_pipes_too(tmp_path: Path) -> None
     whole = b"com,x)/a 1/1\n" + b"".join(b"com,y)/%06d 1/1\n" % n for n in range(200_000))
     for content in ((tmp_path / "x.parquet").read_bytes(), (tmp_path / "x.wacz").read_bytes(), record):
         assert body(piped(tmp_path, content)) == ["com,x)/a 1/1"]
-    for content in (whole, gzip.compress(whole)):  # longer than what is looked at to tell its kind
+    for content in (whole, gzip.compress(whole)):  # longer than the part that is read to detect its kind
         result = piped(tmp_path, content)
         assert (result.totals.keys, body(result)[0]) == (200_001, "com,x)/a 1/1")
         assert result.as_dict()["sources"][0]["name"].endswith("pipe")
@@ -535,7 +535,7 @@ def test_a_key_longer_than_a_piece(tmp_path: Path) -> None:
     assert body(result) == ["com,w)/ 1/1", f"{long} 1/1", "com,y)/ 1/1"]
 
 
-# -- what is left behind --------------------------------------------------------------------------
+# -- files that remain ----------------------------------------------------------------------------
 
 
 def test_a_folder_can_be_profiled_again_into_itself(tmp_path: Path) -> None:
