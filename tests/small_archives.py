@@ -49,6 +49,8 @@ class SmallArchives:
     server: ThreadingHTTPServer
     archives: dict[str, SmallArchive] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    """`asked ID` and `answered ID` in the order in which it happened."""
     redirects: dict[tuple[str, str], str] = field(default_factory=dict)
     """Captures that are redirects: (archive, URI-R) to where they led."""
 
@@ -87,6 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.archives.requests.append((self.command, self.path))
         name, _, rest = self.path[1:].partition("/")
+        self.archives.events.append(f"asked {name}")
         archive = self.archives.archives.get(name)
         if archive is None:
             return self._send(404, b"no such archive")
@@ -138,6 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in (fields or {}).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
+        self.archives.events.append(f"answered {self.path[1:].partition('/')[0]}")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

@@ -90,6 +90,47 @@ def test_a_timegate_asks_archives_far_in_time_last_and_with_near_not_at_all(
         assert status == 302 and "/new/web/2015" in fields["location"], "asked where no other archive has a memento"
 
 
+def test_archives_far_in_time_are_asked_when_the_others_have_answered_or_had_their_head_start(
+    tmp_path: Path, archives: SmallArchives
+) -> None:
+    archives.archives["old"].delay = 0.3
+    archives.add("unmapped", {PAGE: ["20110101000000"]})
+    maps = by_year(archives, tmp_path / "maps", "--by", "year")
+    (tmp_path / "maps" / "unmapped.ukvs").unlink()
+    with serving(archives.write(tmp_path), "--maps", maps, *QUICK) as base:
+        status, fields, _ = ask(base, f"/timegate/{PAGE}", Accept_Datetime=Y2005)
+        assert status == 302 and "/old/web/2006" in fields["location"]
+        assert archives.events[-2:] == ["asked new", "answered new"]
+        assert archives.events.index("answered old") == 3, "the others are asked at once"
+        archives.events.clear()
+        archives.archives["old"].delay = 3.0  # longer than the head start
+        status, fields, _ = ask(base, f"/timegate/{PAGE}", Accept_Datetime=Y2005)
+        assert status == 302 and "/old/web/2006" in fields["location"]
+        assert archives.events.index("answered new") < archives.events.index("answered old")
+        archives.events.clear()
+        archives.archives["old"].delay = 0.3
+        assert ask(base, f"/timemap/link/{PAGE}", Accept_Datetime=Y2005)[0] == 200
+        assert archives.events.index("asked new") < archives.events.index("answered old"), "TimeMaps are not affected"
+
+
+def test_archives_that_a_sample_finds_unlikely_are_asked_last_when_the_answer_is_missing(
+    tmp_path: Path, archives: SmallArchives
+) -> None:
+    probes = {b"%b,h%d)/p" % (top, number): top == b"pt" for top in (b"pt", b"example") for number in range(600)}
+    write_sample(tmp_path / "maps" / "old.ukvs", Observed(probes))
+    archives.archives["old"].holdings["http://rare.example/"] = ["20050101000000"]
+    with serving(archives.write(tmp_path), "--maps", str(tmp_path / "maps"), *QUICK) as base:
+        assert decisions(base, PAGE)["old"]["code"] == "unlikely"
+        status, fields, _ = ask(base, f"/timemap/link/{PAGE}")
+        assert status == 200 and fields["x-recollect-partial"].startswith("old")
+        assert asked(archives) == ["new"]
+        archives.archives["new"].delay = 0.3
+        archives.events.clear()
+        status, _, body = ask(base, "/timemap/link/http://rare.example/")
+        assert status == 200 and b"/old/web/20050101000000/" in body
+        assert archives.events == ["asked new", "answered new", "asked old", "answered old"]
+
+
 def write_sample(path: Path, observed: Observed) -> None:
     path.parent.mkdir(exist_ok=True)
     with Writer(path, Header(meta={"scope": "sample", "archive": "old", "target_recall": 0.95})) as writer:

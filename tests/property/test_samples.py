@@ -111,6 +111,34 @@ def test_only_a_complete_listing_that_was_empty_says_no(observed: Observed, key:
         holdings.close()
 
 
+def test_an_archive_without_a_find_keeps_its_share_of_half_a_find() -> None:
+    keys = [
+        b"%b,h%d)/%b" % (top, number, path)
+        for top in (b"com", b"org")
+        for number in range(150)
+        for path in (b"", b"a/b")
+    ]
+    sample = sample_of([Probe(key, False) for key in keys])
+    share = 0.5 / (len(keys) + 1)
+    for key in (b"com,h1)/", b"com,new)/a", b"net,new)/"):
+        assert share / 4 < sample.chance(key) <= share
+
+
+def test_what_is_likelier_than_usual_is_not_skipped() -> None:
+    held = [Probe(b"com,example,h%d)/%d" % (number % 7, number), True) for number in range(40)]
+    absent = [Probe(b"org,h%d)/a" % number, False) for number in range(60)]
+    sample = sample_of([*held, *absent])
+    level = threshold(sample, [*held, *absent], 0.95)
+    assert level is not None and level <= sample.usual < 0.5
+    assert sample.chance(b"org,new)/a") < level
+    assert level < sample.chance(b"com,example,new)/") < min(map(sample.chance_without, held))
+
+
+def test_one_absence_among_many_finds_of_a_host_is_a_sample() -> None:
+    probes = [Probe(b"com,example)/x/%d" % number, number != 7) for number in range(20_000)]
+    assert 0.999 < sample_of(probes).chance(b"com,example)/x/y") <= 1
+
+
 @pytest.mark.parametrize(
     ("key", "expected"),
     [

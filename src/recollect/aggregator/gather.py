@@ -1,7 +1,7 @@
 """Asking the chosen archives side by side, and making one answer of theirs.
 
-Hides: the one deadline, the order of arrival (the answer does not depend on it), and what may be claimed about
-neighbours when only TimeGates were asked.
+Hides: the one deadline, the order of arrival (the answer does not depend on it), how archives that are asked last
+wait for the others, and what may be claimed about neighbours when only TimeGates were asked.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -22,6 +23,11 @@ from recollect.formats.timemap import Memento, Mementos, Negotiated, merge
 log = logging.getLogger("recollect.aggregator")
 
 OnOutcome = Callable[[Outcome], None]
+
+HEAD_START = 1.0
+"""Seconds that archives with captures far from the asked datetime wait for the others, at most."""
+_SHARE_OF_TIME = 0.25
+"""The same as a share of the time until the deadline."""
 
 
 async def gather_timemaps(
@@ -58,13 +64,40 @@ async def gather_timegates(
     deadline: float,
     headers: Mapping[str, str] | None = None,
     on_outcome: OnOutcome | None = None,
+    gaps: Mapping[str, float] | None = None,
 ) -> list[Outcome]:
-    """The same through TimeGates, for a datetime (None: the most recent)."""
-    return await _all(
-        lambda archive: ask_timegate(client, archive, uri_r, at, deadline=deadline, headers=headers),
-        archives,
-        on_outcome,
-    )
+    """The same through TimeGates, for a datetime (None: the most recent). `gaps` says how far from it the captures of
+    archives are known to lie: an archive is asked when those nearer in time have answered, or had their head start."""
+
+    def ask(archive: Archive) -> Awaitable[Outcome]:
+        return ask_timegate(client, archive, uri_r, at, deadline=deadline, headers=headers)
+
+    if not gaps or len(archives) < 2:
+        return await _all(ask, archives, on_outcome)
+    moment = asyncio.get_running_loop().time()
+    until = moment + min(HEAD_START, _SHARE_OF_TIME * (deadline - moment))
+    return await _all(_nearest_first(ask, archives, gaps, until), archives, on_outcome)
+
+
+def _nearest_first(
+    ask: Callable[[Archive], Awaitable[Outcome]], archives: Sequence[Archive], gaps: Mapping[str, float], until: float
+) -> Callable[[Archive], Awaitable[Outcome]]:
+    """The same asking, in which an archive waits for the answers of those with smaller gaps, `until` a moment."""
+    answers = {archive.id: asyncio.Event() for archive in archives}
+
+    async def in_turn(archive: Archive) -> Outcome:
+        mine = gaps.get(archive.id, 0.0)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                for nearer, answered in answers.items():
+                    if gaps.get(nearer, 0.0) < mine:
+                        await answered.wait()
+        try:
+            return await ask(archive)
+        finally:
+            answers[archive.id].set()
+
+    return in_turn
 
 
 async def _all(

@@ -274,8 +274,8 @@ def _decide(
     if found is None:
         expected = candidate.probability
         return Decision(candidate.id, True, Source.NOTHING, expected=expected, chance=chance, sources=sources)
-    expected = found.expected if found.answer == "yes" else candidate.probability * found.expected
-    decision = Decision(candidate.id, True, found.source, found.key, found.frequency, expected * ratio)
+    expected = found.expected * ratio if found.answer == "yes" else chance
+    decision = Decision(candidate.id, True, found.source, found.key, found.frequency, expected)
     decision = decision._replace(
         chance=chance,
         sources=sources,

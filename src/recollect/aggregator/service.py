@@ -353,7 +353,12 @@ class Aggregator:
             decisions = tuple(_not_cached(one) if one.archive in missing else one for one in decisions)
         elif todo:
             asked, turned_away = self._admit(todo)
-            fetched = await self._ask(asking, asked, extra={d.archive for d in decisions if d.ask and d.unlikely})
+            fetched = await self._ask(
+                asking,
+                asked,
+                extra={d.archive for d in decisions if d.ask and d.unlikely},
+                gaps={d.archive: d.gap for d in decisions if d.ask and d.gap},
+            )
             if turned_away:
                 decisions = tuple(turned_away.get(decision.archive, decision) for decision in decisions)
         if not lookup.policy.only and not any(
@@ -399,7 +404,14 @@ class Aggregator:
         changed |= turned_away
         return tuple(changed.get(decision.archive, decision) for decision in decisions), outcomes
 
-    async def _ask(self, asking: _Asking, archives: Sequence[Archive], *, extra: Collection[str] = ()) -> list[Outcome]:
+    async def _ask(
+        self,
+        asking: _Asking,
+        archives: Sequence[Archive],
+        *,
+        extra: Collection[str] = (),
+        gaps: Mapping[str, float] | None = None,
+    ) -> list[Outcome]:
         lookup = asking.lookup
         headers = {"Via": lookup.via} if lookup.via else None
         try:
@@ -412,6 +424,7 @@ class Aggregator:
                     deadline=asking.deadline,
                     headers=headers,
                     on_outcome=lookup.on_outcome,
+                    gaps=gaps,
                 )
             else:
                 outcomes = await gather_timemaps(

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, lines_of, progress_bar, talk
+from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, numbered_lines, progress_bar, talk
 from recollect.cli.logs import log_option, start_logging
 from recollect.cli.types import DATE, DURATION, SHARE
-from recollect.errors import UsageError
+from recollect.errors import BadURI, UsageError
 from recollect.quantities import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from recollect.aggregator.kinds import KindOf
+    from recollect.aggregator.routing import Decision
     from recollect.aggregator.simulation import RoutingTotals
     from recollect.archives.registry import Archive
 
@@ -150,7 +152,7 @@ Examples:
 @click.argument("uri")
 @click.option("--archives", "archives_file", help="List of archives: MemGator's archives.json, or TOML.")
 @click.option("--maps", "maps_dir", help="Directory with one map or filter per archive, named by its id.")
-@click.option("--top-k", type=int, help="Ask at most N archives, the most promising first.")
+@click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the most promising first.")
 @click.option(
     "--target-recall", type=SHARE, help="Ask archives by probability until this share of the holdings is expected."
 )
@@ -172,7 +174,7 @@ def route(
     """Explain which archives a lookup of URI asks: the decision, the deciding key, and the probability that the archive
     holds the URI. Sends no requests."""
     from recollect.aggregator.archiveset import ArchiveSet
-    from recollect.aggregator.explain import decision_json, reason_words
+    from recollect.aggregator.explain import decision_json
     from recollect.aggregator.maps import Maps
     from recollect.aggregator.referer import page_holders, with_page
     from recollect.aggregator.routing import route as decide
@@ -188,34 +190,53 @@ def route(
         talk(f"ignored map: {problem}")
     page = page_of(referer)
     holders = page_holders(maps.evidence(page)) if page else {}
-    for one in lines_of("-") if uri == "-" else [uri]:
-        uri_r = clean_uri(one)
+    shown = bad = 0
+    for number, one in numbered_lines("-") if uri == "-" else [(0, uri)]:
+        try:
+            uri_r = clean_uri(one)
+        except BadURI as error:
+            if not number:
+                raise
+            bad += 1
+            talk(f"ignored: line {number}: {error}")
+            if as_json:
+                emit_json_line({"uri": one, "error": str(error)})
+            continue
         evidence = with_page(archive_set.evidence(uri_r, at=at), holders)
         decisions = decide(archive_set.usual_candidates, evidence, top_k=top_k, target_recall=target_recall, near=near)
+        shown += 1
         if as_json:
             told = [decision_json(decision) for decision in decisions]
             emit_json_line({"uri": uri_r, "ask": sum(d.ask for d in decisions), "archives": told})
-            continue
-        asked = sum(decision.ask for decision in decisions)
-        emit_table(
-            ("archive", "decision", "chance", "by", "key", "frequency", "expected", "reason"),
-            [
-                (
-                    d.archive,
-                    "ask" if d.ask else "skip",
-                    "" if d.chance is None else f"{d.chance:.3g}",
-                    ", ".join(dict.fromkeys(filter(None, (d.source, *d.sources)))),
-                    d.key,
-                    d.frequency,
-                    f"{d.expected:g}" * d.ask,
-                    reason_words(d),
-                )
-                for d in decisions
-            ],
-            title=f"{uri_r}: {asked} of {len(decisions)} archives are asked",
-            right=[2, 6],
-        )
-    return 3 if maps.problems else 0
+        else:
+            _show_route(uri_r, decisions)
+    if bad and not shown:
+        return 1
+    return 3 if maps.problems or bad else 0
+
+
+def _show_route(uri_r: str, decisions: Sequence[Decision]) -> None:
+    from recollect.aggregator.explain import reason_words
+
+    asked = sum(decision.ask for decision in decisions)
+    emit_table(
+        ("archive", "decision", "chance", "by", "key", "frequency", "expected", "reason"),
+        [
+            (
+                d.archive,
+                "ask" if d.ask else "skip",
+                "" if d.chance is None else f"{d.chance:.3g}",
+                ", ".join(dict.fromkeys(filter(None, (d.source, *d.sources)))),
+                d.key,
+                d.frequency,
+                f"{d.expected:g}" * d.ask,
+                reason_words(d),
+            )
+            for d in decisions
+        ],
+        title=f"{uri_r}: {asked} of {len(decisions)} archives are asked",
+        right=[2, 6],
+    )
 
 
 _REPLAY_EPILOG = """\b
@@ -223,7 +244,7 @@ Examples:
   recollect replay access.jsonl                          a log of `recollect serve --access-log`
   recollect replay access.jsonl --maps maps/             and with maps
   recollect replay urls.txt --archives archives.json --maps small/ --truth full/
-  recollect replay access.jsonl --maps maps/ --estimate --target-recall 0.99   one estimate, with and without referers
+  recollect replay access.jsonl --maps maps/ --estimate --target-recall 99%   one estimate, with and without referers
   recollect replay access.jsonl --maps by-year/ --truth by-year/ --near 2y     TimeGates by time
   recollect replay access.jsonl --top-k 3 --by tld,language                    the three likeliest archives
 """
@@ -234,7 +255,7 @@ Examples:
 @click.option("--archives", "archives_file", help="List of archives.  [default: those in the log]")
 @click.option("--maps", "maps_dir", help="Directory of the maps to route by.")
 @click.option("--truth", "truth_dir", help="Directory of maps of what the archives hold, if the log does not say it.")
-@click.option("--top-k", type=int, help="Ask at most N archives, the most promising first.")
+@click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the most promising first.")
 @click.option(
     "--by",
     default="",
@@ -255,13 +276,7 @@ Examples:
     show_default=True,
     help="Share of skipped lookups that are asked nevertheless.",
 )
-@click.option(
-    "--target-recall",
-    type=click.FloatRange(0, 1),
-    default=0.95,
-    show_default=True,
-    help="Recall to reach for each archive.",
-)
+@click.option("--target-recall", type=SHARE, default="95%", show_default=True, help="Recall to reach for each archive.")
 @click.option(
     "--latency", type=float, default=0.5, show_default=True, help="Seconds per request where the log has none."
 )

@@ -40,6 +40,13 @@ def test_expectation_orders_and_top_k_cuts() -> None:
     assert words(decisions[-1]) == "skip (only the best 2 are asked)"
 
 
+def test_an_estimate_orders_by_its_own_probability_and_not_by_the_usual_one_as_well() -> None:
+    sampled = Evidence("unknown", Source.SAMPLE, expected=0.9, chance=0.9, sources=(Source.SAMPLE,))
+    first, second = route([Candidate("unknown"), Candidate("sampled")], {"sampled": sampled}, top_k=1)
+    assert (first.archive, first.ask, first.expected) == ("sampled", True, 0.9)
+    assert (second.archive, second.ask) == ("unknown", False)
+
+
 def test_a_choice_leaves_the_others_out() -> None:
     decisions = route(THREE, {}, chosen=frozenset({"b"}))
     assert asked(decisions) == ["b"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,33 @@ def test_route_explains(tmp_path: Path, maps: Path, capsys: pytest.CaptureFixtur
     ]
     assert run(["route", "a.com/x", "--archives", str(listed), "--maps", str(maps)]) == 0
     assert "1 of 2 archives are asked" in capsys.readouterr().out
+
+
+def test_route_reads_a_list_to_its_end_and_names_lines_that_are_not_uris(
+    tmp_path: Path, maps: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = tmp_path / "archives.json"
+    listed.write_text(json.dumps([{"id": name, "timemap": "http://127.0.0.1:9/"} for name in IDS]))
+    asking = ["route", "-", "--archives", str(listed), "--maps", str(maps), "--target-recall", "95%", "--json"]
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(b"a.com/x\n\nnot a uri\nb.com/\n"))))
+    assert run(asking) == 3
+    out, err = capsys.readouterr()
+    told = [json.loads(line) for line in out.splitlines()]
+    assert [one["uri"] for one in told] == ["http://a.com/x", "not a uri", "http://b.com/"]
+    assert told[1]["error"] and "archives" not in told[1]
+    assert "line 3: malformed URI-R" in err
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(b"not a uri\n"))))
+    assert run(asking) == 1
+
+
+def test_replay_takes_a_recall_as_a_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = {"uri": "http://a.pt/", "status": 200, "archives": {"national": 1}}
+    (tmp_path / "log.jsonl").write_text(json.dumps(line) + "\n")
+    for given in ("99%", "0.99"):
+        assert run(["replay", str(tmp_path / "log.jsonl"), "--estimate", "--target-recall", given, "--json"]) == 0
+        ways = {way["way"] for way in json.loads(capsys.readouterr().out)["ways"]}
+        assert {"learned", "estimate"} <= ways
+    assert run(["replay", str(tmp_path / "log.jsonl"), "--target-recall", "99"]) == 2
 
 
 def _raise(problem: Problem) -> None:

@@ -16,12 +16,15 @@ A map of a sample has `"scope": "sample"` in its `!meta`. A key that it lacks is
 The estimate. The chance that an archive holds a URI is that of all URIs, corrected by each narrower level in
 proportion to what was asked there: p = (held + M·p_wider) / (asked + M), in the order archive, depth, top-level
 domain, top-level domain with root or deep, registered domain, host. M is the one of `WEIGHTS` that predicts the sample
-best, each URI judged without itself (leave one out).
+best, each URI judged without itself (leave one out). The chance of all URIs counts half a find more than were made; it
+counts in the choice of M, too, as if it were spread over the sample. Without it, an archive with hardly any finds gets
+the smallest M, and each level repeats the same absences until the chance is a millionth.
 
 The promise. For a wanted recall the held URIs of the sample are judged without themselves and sorted. A URI that is
 not in the sample takes any place among n of them with the same probability, so a threshold at the j-th of them misses
 (j + 1) / (n + 1) of what is held. Where even the lowest misses too much there are too few probes, and the archive is
-asked.
+asked. A threshold is never above the chance of all URIs: what is likelier than usual is not skipped, however likely the
+finds of the sample are.
 """
 
 from __future__ import annotations
@@ -39,10 +42,12 @@ from recollect.formats.ukvs import Record
 from recollect.uris import ancestors, segments
 from recollect.uris.suffixes import registered_name
 
-WEIGHTS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+WEIGHTS = tuple(2.0**power for power in range(11))
 TARGET_RECALL = 0.95
 _DEPTHS = 4
 _ALL = b"*"
+_HALF_A_FIND = 0.5
+_LEAST = 2.0**-53  # a chance that is 1 but for the precision of numbers
 
 Counts = tuple[int, int]
 """How many URIs were asked for, and how many of them were held."""
@@ -67,6 +72,12 @@ class Sample:
     def total(self) -> Counts:
         return self.counts.get(_ALL, (0, 0))
 
+    @property
+    def usual(self) -> float:
+        """The chance that the archive holds a URI of which nothing is known."""
+        asked, held = self.total
+        return (held + _HALF_A_FIND) / (asked + 1.0)
+
     def chance(self, key: bytes) -> float:
         """The chance that the archive holds a key."""
         return self._chance(levels(key), self.weight, 0, 0)
@@ -77,7 +88,7 @@ class Sample:
 
     def _chance(self, names: Sequence[bytes], weight: float, less_asked: int, less_held: int) -> float:
         asked, held = self.total
-        chance = (held - less_held + 0.5) / (asked - less_asked + 1.0)
+        chance = (held - less_held + _HALF_A_FIND) / (asked - less_asked + 1.0)
         for name in names:
             known = self.counts.get(name)
             if known is not None:
@@ -102,8 +113,12 @@ def _weighted(counts: Mapping[bytes, Counts], probes: Sequence[Probe]) -> Sample
     sample = Sample(counts)
 
     def loss(weight: float) -> float:
-        chances = ((sample.chance_without(probe, weight), probe.held) for probe in probes)
-        return -sum(math.log(chance if held else 1.0 - chance) for chance, held in chances)
+        total = 0.0
+        for probe in probes:
+            chance = sample.chance_without(probe, weight)
+            total -= math.log(chance if probe.held else max(1.0 - chance, _LEAST))
+            total -= _HALF_A_FIND / len(probes) * math.log(chance)
+        return total
 
     return Sample(counts, min(WEIGHTS, key=loss)) if probes else sample
 
@@ -113,7 +128,7 @@ def threshold(sample: Sample, probes: Iterable[Probe], target_recall: float) -> 
     are too few to promise it."""
     finds = sorted(sample.chance_without(probe) for probe in probes if probe.held)
     place = math.floor((1.0 - target_recall) * (len(finds) + 1) + 1e-9) - 1
-    return finds[place] if place >= 0 else None
+    return min(finds[place], sample.usual) if place >= 0 else None
 
 
 # Levels --------------------------------------------------------------------------------------------------------------
