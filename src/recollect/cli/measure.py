@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,14 +36,18 @@ def measure(lost: str, recovered: str, diagram: str | None, listed: bool, as_jso
 
     Each is a folder (a recovery's own, or any copy), a WARC, a WACZ, or the URL of a site on loopback.
     """
+    from recollect.formats.containers import atomic_output
+    from recollect.formats.outputs import refuse_inputs
     from recollect.recovery.diagram import diagram_svg
     from recollect.recovery.measure import measure as compare
     from recollect.recovery.snapshots import open_snapshot
 
+    refuse_inputs(diagram, [lost, recovered])
     before, after = open_snapshot(lost), open_snapshot(recovered)
     result = compare(before.resources, after.resources, recoverable=after.recoverable, requests=after.requests)
     if diagram:
-        Path(diagram).write_text(diagram_svg(result.difference, title=recovered), encoding="utf-8")
+        with atomic_output(diagram) as out:
+            out.write(diagram_svg(result.difference, title=recovered).encode())
         talk(f"diagram: {diagram}")
     if as_json:
         emit_json(_as_dict(result))

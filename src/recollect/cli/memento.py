@@ -20,6 +20,7 @@ from recollect.cli.console import emit_table, progress_bar, talk
 from recollect.cli.types import DATE, END_DATE
 from recollect.datetimes import format_http_date
 from recollect.errors import ArchiveError, UsageError
+from recollect.formats.outputs import refuse_inputs
 from recollect.model import Progress
 
 if TYPE_CHECKING:
@@ -193,6 +194,7 @@ def memento(
         raise UsageError("--raw and --format cannot be combined", hint="leave one of them out")
     if output and not raw:
         raise UsageError("-o is for the body", hint="add --raw")
+    refuse_inputs(output, [place for place in (common["registry"], common["maps"]) if place])
     question = _Question(Options(**common), uri)
     if not raw:
         return _choose(question, at, kind, base)

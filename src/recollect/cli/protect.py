@@ -14,6 +14,7 @@ from recollect.cli.archives import archives_option
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.types import DURATION, SIZE
 from recollect.errors import UsageError
+from recollect.formats.outputs import refuse_inputs
 from recollect.model import Progress
 from recollect.quantities import counted, parse_share
 
@@ -136,6 +137,7 @@ def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_js
     from recollect.protection.sealing import spread
     from recollect.protection.site import fit_pages, sizes_now
 
+    refuse_inputs(plot, [site, *_paths(given["sources"])])
     packings = _gathered(given)
     options = _options(keys.new_key(), given, need=None)
     pages, _ = fit_pages(site, given["exclude"])
@@ -228,6 +230,7 @@ def apply(site: Path, key_file: Path, output: Path | None, quiet: bool, as_json:
         elif output is None:
             raise UsageError("missing -o FILE", hint=f"recollect protect apply {site} … -o site.blocks")
         else:
+            refuse_inputs(output, [site, key_file, *filter(Path.is_file, _paths(given["sources"]))])
             done = bundle.write(output, bundle.read_paths(site), packings, options, progress=progress)
     if as_json:
         emit_json(protecttalk.applied_json(done))
@@ -272,6 +275,11 @@ def remove(site: Path, as_json: bool) -> int:
 
 
 # From flags to values ------------------------------------------------------------------------------------------------
+
+
+def _paths(sources: tuple[str, ...]) -> list[Path]:
+    """The paths of `--files`, without their classes."""
+    return [Path(text) for source in sources for text in {source, source.split("=", 1)[-1]}]
 
 
 def _gathered(given: dict[str, Any], output: Path | None = None) -> list[Packing]:

@@ -13,6 +13,7 @@ from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.recoverytalk import agree, event_log, listing_line, progress_lines, show_survey, status_line, tell
 from recollect.cli.types import DATE, DURATION, END_DATE, SIZE
 from recollect.errors import UsageError
+from recollect.formats.outputs import refuse_inputs
 
 if TYPE_CHECKING:
     from recollect.recovery.options import Options
@@ -197,6 +198,8 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **given: Any) -> int:
     """Recover a lost website from all archives that hold a part of it."""
     folder = _folder(uris, output, resume)
+    for written in (given["log_file"], given["summary"]):
+        refuse_inputs(written, [place for place in (given["registry"], given["maps"]) if place])
     from recollect.recovery.progress import Watch
     from recollect.recovery.recover import Run
     from recollect.recovery.recover import recover as recover_site

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -206,12 +207,14 @@ def _terms(source: str) -> list[str]:
 @json_option
 def map_command(run: str, output: str, target_recall: float, as_json: bool) -> int:
     """Make a map of a RUN, and estimate its recall."""
+    from recollect.formats.outputs import refuse_inputs
     from recollect.formats.ukvs import Writer
-    from recollect.sampling.journal import read_journal
+    from recollect.sampling.journal import NAME, read_journal
     from recollect.sampling.worth import TARGETS, worth_of
 
     if not 0 < target_recall < 1:
         raise UsageError("a recall lies between 0% and 100%", where="--target-recall")
+    refuse_inputs(output, [Path(run) / NAME])
     archive, entries = read_journal(run)
     worth = worth_of(archive, entries, {*TARGETS, target_recall})
     if not (worth.probes or worth.seen or worth.listings):

@@ -61,7 +61,9 @@ def check_command(
 ) -> int:
     """Estimate what share of the live site URI could be recovered if it were lost today."""
     from recollect.cli.watchrun import check_site
+    from recollect.formats.outputs import refuse_inputs
 
+    refuse_inputs(output, [archives] if archives else [])
     site = site_uri(uri)
     refuse_private(site, allow_private)
     with progress_bar() as progress:

@@ -16,9 +16,12 @@ from recollect.quantities import counted
 now_option = click.option("--now", type=DATE, help="Simulated current time.")
 
 
-def _write(output: str, content: bytes) -> None:
+def _write(folder: str, output: str, content: bytes) -> None:
     from recollect.formats.containers import atomic_output
+    from recollect.formats.outputs import refuse_inputs
+    from recollect.watch.store import NAME
 
+    refuse_inputs(output, [Path(folder) / NAME])
     with atomic_output(output) as out:
         out.write(content)
 
@@ -34,7 +37,7 @@ def feed_command(folder: str, output: str, now: datetime | None) -> int:
     with open_store(folder, read_only=True) as store:
         sites = {site.uri: site for site in store.sites()}
         notices = store.notices()
-    _write(output, atom(sites, notices, now or datetime.now(UTC)))
+    _write(folder, output, atom(sites, notices, now or datetime.now(UTC)))
     talk(f"{output}: {counted(len(notices), 'notice')}")
     return 0
 
@@ -50,7 +53,7 @@ def dashboard_command(folder: str, output: str, now: datetime | None) -> int:
 
     with open_store(folder, read_only=True) as store:
         board = board_of(store, now or datetime.now(UTC))
-    _write(output, dashboard_page(board).encode())
+    _write(folder, output, dashboard_page(board).encode())
     talk(f"{output}: {counted(len(board.lines), 'site')}")
     return 0
 

@@ -45,6 +45,7 @@ AHEAD = 8  # pieces a reading thread may be ahead
 BUFFER = 1 << 20
 # What Windows programs put in front of text; readers of text pass over it.
 BOM = b"\xef\xbb\xbf"
+CUT_LINE = "the line before the damage is incomplete and was left out"
 # No line of any index or map is longer; a file without newlines must not fill the memory.
 LONGEST_LINE = 1 << 24
 # zstd's own limit of 128 MB refuses files made with `--long`; memory is only used by files that ask for it.
@@ -432,8 +433,7 @@ def whole_lines(stream: InputStream, on_problem: OnProblem | None = None, *, siz
     if not stream.damage:
         yield last
     elif on_problem is not None:
-        reason = "the line before the damage is incomplete and was left out"
-        on_problem(Problem(stream.label, None, reason, _excerpt(last)))
+        on_problem(Problem(stream.label, None, CUT_LINE, _excerpt(last)))
 
 
 def _too_long(stream: InputStream, parts: list[bytes], on_problem: OnProblem | None) -> None:

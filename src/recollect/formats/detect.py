@@ -24,8 +24,9 @@ from pathlib import Path
 
 from recollect.errors import FormatError, UsageError
 from recollect.formats.cdx import Layout, parse_layout, usual_layout
+from recollect.formats.cells import is_epoch, is_time
 from recollect.formats.containers import BOM, InputStream, open_input
-from recollect.formats.forms import Asked, Form, Style, is_epoch, is_time
+from recollect.formats.forms import Asked, Form, Style, looks_like_uri
 from recollect.formats.parts import is_parted, parted_size
 from recollect.model import Problem
 from recollect.uris import is_surt
@@ -377,10 +378,14 @@ def _layout_of(fields: list[str], delimiter: str) -> Layout | None:
     if len(fields) < 2 or not _TIME.fullmatch(fields[1]) or not re.search(r"[.),]", fields[0]):
         return None
     usual = usual_layout(len(fields), delimiter)
-    # With few fields a number may as well be a frequency, an epoch or an identifier.
-    if usual is None and len(fields) < 9 and len(fields[1]) >= 8 and is_time(fields[1]) and not is_epoch(fields[1]):
-        return Layout("NbamskrM"[: len(fields)], delimiter)
-    return usual
+    if usual is not None or len(fields) >= 9:
+        return usual
+    # With few fields a number may as well be a frequency, an epoch or an identifier, and what is after it anything.
+    if len(fields[1]) < 8 or not is_time(fields[1]) or is_epoch(fields[1]):
+        return None
+    if len(fields) > 2 and not looks_like_uri(fields[2]) and (fields[2].isdigit() or not is_surt(fields[0])):
+        return None
+    return Layout("NbamskrM"[: len(fields)], delimiter)
 
 
 def _shards(index: str) -> Iterator[tuple[str, str | None]]:
@@ -394,6 +399,13 @@ def _shards(index: str) -> Iterator[tuple[str, str | None]]:
     places = _locations(Path(index).parent)
     for shard in named:
         yield shard, _shard_path(shard, Path(index), places.get(shard, []), alone=len(named) == 1)
+
+
+def beside_index(name: str) -> Iterator[str]:
+    """What a ZipNum index needs besides itself: its shards, and the `.loc` files that say where they are."""
+    if inspect(name).kind is Kind.ZIPNUM:
+        yield from (path for _, path in _shards(name) if path is not None)
+        yield from map(str, Path(name).parent.glob("*.loc"))
 
 
 def _locations(folder: Path) -> dict[str, list[str]]:

@@ -8,8 +8,9 @@ identifier; one line cannot tell, all lines together can:
     table     columns apart by tabs, commas, semicolons, bars or blanks, with or without a line that names them
 
 Columns of a table are time, url, status and count. Fourteen digits, ISO 8601 and plausible epochs (1990 to 2100, also
-in milli- and microseconds) are times. A number is a count only where it is one on all lines of the sample and every
-column of the table is understood; a name in the first line, or `--columns`, overrides that.
+in milli- and microseconds) are times, and so is a column of years. A number is a count only where it is one on all
+lines of the sample and every column of the table is understood; numbers of lines (ranks) and identifiers are not
+counts. A name in the first line, or `--columns`, overrides that.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ import csv
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 
-from recollect.datetimes import parse_any, parse_timestamp
-from recollect.errors import FormatError, UsageError
+from recollect.errors import UsageError
+from recollect.formats.cells import are_counts, are_identifiers, are_numbers_of_lines, are_years, is_time, is_word
 from recollect.formats.lists import uri_of_line
 from recollect.uris import is_surt
 
@@ -35,6 +35,8 @@ _NAMES = {
 COLUMN_OF = {name: column for column, names in _NAMES.items() for name in names}
 # Where a table has both, the URL as it was captured is better than its key.
 _BEST_URL = ("url", "uri", "original")
+# Names of numbers that are not counts.
+_NOT_COUNTS = re.compile(r".*(?:id|rank|year)|no|nr|#|index|position|line|size|bytes|length|user")
 _SKIPPED = ("", "-", "_", "x", "skip", "other")
 _SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "blanks"}
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/]|(?:dns|urn|warcinfo|filedesc|mailto|javascript|about|data):\S", re.I)
@@ -54,11 +56,8 @@ _MEMGATOR = re.compile(r"(?:INFO|ERROR|FATAL|BENCHMARK|WARNING): \d{4}/\d\d/\d\d
 _STATUS = re.compile(r"[1-5]\d\d|-", re.ASCII)
 _USUAL_STATUS = re.compile(r"20[0146]|30[1-478]|40[0134]|410|429|451|50[0234]")
 _STATUS_ROWS = 10
-_COUNT = re.compile(r"\d{1,12}", re.ASCII)
-_DIGITS = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
-_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d.*)?|[A-Za-z]{3}, .*|\d{1,2}/[A-Za-z]{3}/\d{4}:.*", re.DOTALL)
-# Epochs from 1990 to 2100, in seconds.
-_FIRST, _LAST = 631_152_000, 4_102_444_800
+# A column of numbers that are neither counts nor anything else that is read.
+_NUMBER = "number"
 # Lines of a sample that may be broken: one in fifty.
 _BROKEN = 50
 
@@ -272,21 +271,31 @@ def _named_table(lines: Sequence[str], separators: Sequence[str]) -> Form | None
 
 
 def _typed_table(lines: Sequence[str], separators: Sequence[str], enough: Enough) -> Form | None:
-    """A table without names, by what its columns hold."""
+    """A table by what its columns hold; its first line may have names for them that say nothing here."""
     for separator in separators:
         rows = [split(line, separator) for line in lines]
         width = max(map(len, rows), key=[len(row) for row in rows].count)
         if width < 2 or not enough([len(row) == width for row in rows]):
             continue
-        rows = [row for row in rows if len(row) == width]
-        columns = _typed([[row[at] for row in rows] for at in range(width)], enough)
+        named = len(rows) > 1 and len(rows[0]) == width and all(map(_is_name, rows[0]))
+        names = [cell.lower() for cell in rows[0]] if named else [""] * width
+        rows = [row for row in rows[named:] if len(row) == width]
+        first = [row[0] for row in rows]
+        columns = _typed([[row[at] for row in rows] for at in range(width)], enough, names)
+        # In front of a URL they are ranks (1,example.com); padded by blanks they are what `uniq -c` counted.
+        if columns is not None and columns[0] == "count" and separator != " " and are_numbers_of_lines(first):
+            columns = (_NUMBER, *columns[1:])
         # Separated by spaces, a URL with spaces is cut; only a time next to it shows that the words are columns.
         if columns is not None and (separator != " " or "" not in columns or "time" in columns):
-            return Form(Style.TABLE, separator, columns)
+            return Form(Style.TABLE, separator, tuple("" if name == _NUMBER else name for name in columns), named)
     return None
 
 
-def _typed(columns: Sequence[Sequence[str]], enough: Enough) -> tuple[str, ...] | None:
+def _is_name(cell: str) -> bool:
+    return is_word(cell) and not looks_like_uri(cell)
+
+
+def _typed(columns: Sequence[Sequence[str]], enough: Enough, names: Sequence[str]) -> tuple[str, ...] | None:
     """What columns hold; None if no one holds URLs, or none but that is understood."""
     # A column of whole URIs is better than one of hosts, which may be those of clients.
     urls = [at for at, cells in enumerate(columns) if enough([looks_like_uri(cell) for cell in cells])]
@@ -295,17 +304,17 @@ def _typed(columns: Sequence[Sequence[str]], enough: Enough) -> tuple[str, ...] 
     for at, cells in enumerate(columns):
         if at == next(iter(whole or urls), -1):
             kinds.append("url")
-        elif "time" not in kinds and enough([is_time(cell) for cell in cells]):
+        elif "time" not in kinds and (enough([is_time(cell) for cell in cells]) or are_years(cells)):
             kinds.append("time")
         elif "status" not in kinds and _are_statuses(cells, len(columns), enough):
             kinds.append("status")
-        elif "count" not in kinds and all(_COUNT.fullmatch(cell) for cell in cells):
-            kinds.append("count")
+        elif "count" not in kinds and are_counts(cells):
+            kinds.append(_NUMBER if _NOT_COUNTS.fullmatch(names[at]) or are_identifiers(cells) else "count")
         else:
             kinds.append("")
     if "" in kinds:  # a number among columns that are not understood may be anything
         kinds = [
-            "" if kind == "count" or (kind == "status" and not _are_statuses(cells, 2, enough)) else kind
+            "" if kind in ("count", _NUMBER) or (kind == "status" and not _are_statuses(cells, 2, enough)) else kind
             for kind, cells in zip(kinds, columns, strict=True)
         ]
     return tuple(kinds) if "url" in kinds and any(kind not in ("", "url") for kind in kinds) else None
@@ -329,45 +338,3 @@ def _with_columns(lines: Sequence[str], columns: tuple[str, ...], separators: Se
     separator = max(separators, key=fitting)
     named = bool(data) and names_columns(data[0], separator) is not None
     return Form(Style.TABLE, separator, columns, named)
-
-
-def is_time(cell: str) -> bool:
-    """Whether a cell is a time, and hardly a number."""
-    if _DATE.fullmatch(cell):
-        return moment_of(cell) is not None
-    if not _DIGITS.fullmatch(cell):
-        return False
-    if cell.isdigit() and len(cell) in (8, 12, 14):
-        return _is_date(cell)
-    return _epoch(cell) is not None
-
-
-def is_epoch(cell: str) -> bool:
-    """Whether a cell is a number of seconds (or parts of them) since 1970, and no date."""
-    return is_time(cell) and bool(_DIGITS.fullmatch(cell)) and not (cell.isdigit() and len(cell) in (8, 12, 14))
-
-
-def moment_of(cell: str) -> datetime | None:
-    """The time of a cell, in UTC: digits, ISO 8601, an HTTP date, a log's date, an epoch; None if it is none."""
-    text = cell.strip()
-    if _DIGITS.fullmatch(text) and not (text.isdigit() and len(text) in (4, 6, 8, 12, 14)):
-        seconds = _epoch(text)
-        return None if seconds is None else datetime.fromtimestamp(int(seconds), UTC)
-    try:
-        return parse_any(re.sub(r"^(\d{1,2})/([A-Za-z]{3})/(\d{4}):", r"\1 \2 \3 ", text))
-    except FormatError:
-        return None
-
-
-def _is_date(digits: str) -> bool:
-    moment = parse_timestamp(digits)
-    return 1990 <= moment.year < 2100 and f"{moment:%Y%m%d%H%M%S}".startswith(digits)
-
-
-def _epoch(text: str) -> float | None:
-    """Seconds since 1970 of a number of seconds, milli-, micro- or nanoseconds in the years 1990 to 2100."""
-    value = float(text)
-    for unit in (1, 10**3, 10**6, 10**9):
-        if _FIRST <= value / unit < _LAST:
-            return value / unit
-    return None

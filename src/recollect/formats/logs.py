@@ -32,8 +32,9 @@ from urllib.parse import parse_qsl, unquote
 
 from recollect.datetimes import parse_any
 from recollect.errors import FormatError
+from recollect.formats.cells import count_of, moment_of
 from recollect.formats.containers import BOM, InputStream, open_input
-from recollect.formats.forms import COLUMN_OF, Asked, Form, Style, decide, looks_like_uri, moment_of
+from recollect.formats.forms import COLUMN_OF, Asked, Form, Style, decide, looks_like_uri
 from recollect.formats.lists import uri_of_line
 from recollect.model import Problem
 
@@ -118,7 +119,7 @@ class Lookups(Iterator[LogEntry]):
 
 def outweighs(entry: LogEntry | None, total: int) -> str:
     """A warning if one line is more than half of all lookups; empty otherwise."""
-    if entry is None or entry.count == 1 or 2 * entry.count <= total or entry.count == total:
+    if entry is None or entry.count == 1 or 2 * entry.count <= total:
         return ""
     return (
         f"warning: one line is {entry.count / total:.1%} of all lookups: {entry.uri[:120]} ×{entry.count:,}; "
@@ -272,7 +273,10 @@ def _checked(uri: str) -> str:
 
 
 def _positive(text: str) -> int:
-    count = int(text)
+    try:
+        count = count_of(text)
+    except ValueError:
+        raise FormatError("not a number", where=repr(text)) from None
     if count < 1:
         raise NoLookup("a count of zero")
     return count
@@ -300,9 +304,9 @@ def _entry(fields: Mapping[str, Any]) -> LogEntry:
         raise FormatError("not a datetime", where=repr(at))
     try:
         code = int(status) if status not in (None, "", "-") else None
-        times = _positive(str(count)) if count not in (None, "", "-") else 1
-    except ValueError as error:
-        raise FormatError("not a number", why=str(error)) from error
+    except (TypeError, ValueError):
+        raise FormatError("not a status", where=repr(status)) from None
+    times = _positive(str(count)) if count not in (None, "", "-") else 1
     return LogEntry(_checked(str(fields.get("url", ""))), moment, code, times)
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from recollect.errors import UsageError
+from recollect.errors import RecollectError, UsageError
 
 _HINT = "write to another file; only compact and merge may replace their map"
 
@@ -52,10 +53,12 @@ def _identity(name: str) -> tuple[int, int] | None:
 
 
 def _files(name: str) -> Iterator[str]:
-    """The files that a name means, and of a folder of parts the folder and its files; none for stdin and URLs."""
+    """The files that a name means, with the parts of a folder of parts and the shards of a ZipNum index; none for
+    stdin and URLs."""
     if name == "-" or (not Path(name).exists() and "://" in name):
         return
-    from recollect.formats.detect import files_of  # here: it takes longer to import than all the rest of this module
+    # Here: it takes longer to import than all the rest of this module.
+    from recollect.formats.detect import beside_index, files_of
 
     try:
         found = list(files_of([name]))
@@ -65,3 +68,6 @@ def _files(name: str) -> Iterator[str]:
         yield file
         if Path(file).is_dir():
             yield from (str(part) for part in Path(file).iterdir())
+        elif Path(file).is_file():
+            with suppress(OSError, RecollectError):  # reported by whoever reads it
+                yield from beside_index(file)

@@ -11,6 +11,11 @@ from collections.abc import Sequence
 
 from recollect.formats.summaries import kind_of_summary
 
+
+def _in_other_code(code: str) -> str:
+    return f"text in {code}; convert it with iconv -f {code} -t UTF-8"
+
+
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -29,8 +34,10 @@ _MAGIC = (
     (b"ORC", "an ORC file; write it as Parquet"),
     (b"PK\x05\x06", "an empty zip file"),
     (b"PK\x03\x04", "a zip file that is not a WACZ: neither an index nor WARCs are in it"),
-    (b"\xff\xfe", "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"),
-    (b"\xfe\xff", "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"),
+    (b"\xff\xfe\0\0", _in_other_code("UTF-32")),
+    (b"\0\0\xfe\xff", _in_other_code("UTF-32")),
+    (b"\xff\xfe", _in_other_code("UTF-16")),
+    (b"\xfe\xff", _in_other_code("UTF-16")),
 )
 _CHECKSUM = re.compile(r"\\?[0-9a-f]{32,128}\s+\*?\S.*|[A-Z0-9-]+ \(.+\) = [0-9a-f]{32,128}", re.I)
 _PLACE = re.compile(r"(?:.*/)?([^/]+)")
@@ -70,8 +77,14 @@ def describe(head: bytes, lines: Sequence[str]) -> str:
     if head[257:262] == b"ustar":
         return "a tar archive; unpack it first"
     some = head[:4096]
-    if some.count(0) * 3 > len(some) and some.count(0) in (some[1::2].count(0), some[::2].count(0)):
-        return "text in UTF-16; convert it with iconv -f UTF-16 -t UTF-8"
+    if some.count(0) * 3 > len(some):
+        # Without a byte order mark iconv has to be given the order: most of such text is ASCII and zeros.
+        for code, zeros in (("UTF-16LE", some[1::2]), ("UTF-16BE", some[::2])):
+            if some.count(0) == zeros.count(0):
+                return _in_other_code(code)
+        for code, letters in (("UTF-32LE", some[::4]), ("UTF-32BE", some[3::4])):
+            if len(some) - some.count(0) == len(letters) - letters.count(0):
+                return _in_other_code(code)
     if is_binary(head):
         return "binary data"
     return _describe_text(head.decode("utf-8", "replace").lstrip()[:20_000], lines)

@@ -20,6 +20,7 @@ from typing import IO
 
 from recollect.errors import FormatError, UsageError
 from recollect.formats.containers import atomic_output
+from recollect.formats.outputs import refuse_inputs
 from recollect.service.database import Connection, DatabaseUnavailable, Row, hold_folder, open_database
 from recollect.service.migrations import MIGRATIONS
 from recollect.service.settings import DeskSettings
@@ -43,6 +44,7 @@ def write_backup(settings: DeskSettings, output: Path, *, results: bool = True) 
     folder = Path(settings.data)
     if not folder.is_dir():
         raise UsageError("no desk here", where=str(folder), hint="--data DIR")
+    refuse_inputs(output, [folder / name for name in ("desk.sqlite", *_SECRETS, "results") if (folder / name).exists()])
     count = 0
     with (
         tempfile.TemporaryDirectory(prefix="recollect-backup-") as scratch,

@@ -81,6 +81,8 @@ def _split_surt(surt: bytes) -> tuple[bytes, bytes]:
 
 def _normal_host(host: bytes, surt: bytes) -> bytes:
     host = host.rstrip(b",")
+    if b"\0" in host:  # a hole in a file, as a crash leaves it, would make another key of what follows it
+        raise _no_key(surt, "NUL bytes in a host")
     if host.startswith(b"[") or host.count(b":") > 1:
         ipv6 = _IPV6.fullmatch(host)
         if ipv6 is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 from pathlib import Path
 
@@ -10,8 +12,12 @@ import pytest
 from recollect.cli.main import run
 from recollect.errors import UsageError
 from recollect.formats.outputs import refuse_inputs
+from recollect.watch.store import Store as Watch
 
 CDXJ = 'com,x)/ 20140103030321 {"url": "http://x.com/", "mime": "text/html", "status": "200"}\n'
+JOURNAL = """{"archive": "a", "version": 1}
+{"kind": "uri", "uri": "http://x.com/", "key": "com,x)/", "outcome": "held", "why": ""}
+"""
 
 
 @pytest.fixture
@@ -26,6 +32,20 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("soft").symlink_to("in/x.cdxj")
     os.link("in/x.cdxj", "hard")
     Path("folder-link").symlink_to("in")
+    Path("zipnum").mkdir()
+    block = gzip.compress(CDXJ.encode())
+    Path("zipnum/cdx-00000.gz").write_bytes(block)
+    Path("zipnum/cluster.idx").write_text(f"com,x)/ 20140103030321\tcdx-00000.gz\t0\t{len(block)}\t1\n")
+    Path("zipnum/cluster.loc").write_text("cdx-00000.gz\tcdx-00000.gz\n")
+    Path("run").mkdir()
+    Path("run/journal.jsonl").write_text(JOURNAL)
+    Path("archives.json").write_text(json.dumps([{"id": "a", "timemap": "http://127.0.0.1:9/timemap/link/"}]))
+    Path("site").mkdir()
+    Path("site/index.html").write_text("<p>a page</p>")
+    Path("desk").mkdir()
+    Path("desk/desk.sqlite").write_bytes(b"the database of a desk")
+    with Watch(Path("watch")):
+        pass
     return tmp_path
 
 
@@ -53,6 +73,26 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "voids in/urls.txt --map map.svg -o in/urls.txt",
         "voids in/urls.txt --map map.svg -o map.svg",
         "compact map.svg -o in/urls.txt --lookups in/urls.txt --max-keys 5",
+        # A file that is named is an input, also where the same map in a folder is the one of an earlier run.
+        "profile in/x.cdxj map.svg -o map.svg",
+        # What a ZipNum index names is read with it.
+        "profile zipnum/cluster.idx -o zipnum/cdx-00000.gz",
+        "profile zipnum/cluster.idx -o zipnum/cluster.loc",
+        "profile zipnum -o zipnum/cluster.loc",
+        "report zipnum/cluster.idx -o zipnum/cdx-00000.gz",
+        "filter zipnum/cluster.idx -o zipnum/cdx-00000.gz",
+        # Outputs that are not maps.
+        "sample map run -o run/journal.jsonl",
+        "measure site site --diagram site/index.html",
+        "memento http://x.com/ 2014 --raw -o archives.json --archives archives.json",
+        "recover http://x.com/ -o new --log archives.json --archives archives.json",
+        "recover http://x.com/ -o new --summary archives.json --archives archives.json",
+        "desk backup --data desk -o desk/desk.sqlite",
+        "watch feed --data watch -o watch/watch.sqlite3",
+        "watch dashboard --data watch -o watch/watch.sqlite3",
+        "watch check http://x.com/ --archives archives.json -o archives.json",
+        "protect plan site --files code=in/urls.txt --plot in/urls.txt",
+        "protect plan site --files in --plot site/index.html",
     ],
 )
 def test_an_output_that_is_an_input_is_refused(world: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import random
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from recollect.cli.main import run
 from recollect.errors import FormatError
@@ -17,6 +20,7 @@ from recollect.model import Problem
 from recollect.profiles.indexes.profile import profile
 
 Capture = pytest.CaptureFixture[str]
+Pack = Callable[[bytes], bytes]
 LINES = "".join(f'com,x)/{i:05d} 2014 {{"url": "http://x.com/{i:05d}"}}\n' for i in range(4000)).rstrip("\n").encode()
 
 
@@ -51,6 +55,28 @@ def test_gzip_members_with_every_field_of_the_header(tmp_path: Path) -> None:
         (tmp_path / "x").write_bytes((head + body)[:cut])
         with pytest.raises(FormatError, match="cut off"), open_input(tmp_path / "x") as stream:
             stream.read()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, zstandard.compress])
+def test_a_file_that_is_cut_off_is_one_line_of_damage(tmp_path: Path, capsys: Capture, pack: Pack) -> None:
+    noise = random.Random(1)
+    text = LINES + "".join(f"\ncom,y)/{noise.random()} 2014 {{}}" for _ in range(100_000)).encode()
+    (tmp_path / "x").write_bytes(pack(text)[:-3000])
+    assert run(["profile", str(tmp_path / "x"), "-o", str(tmp_path / "map.ukvs")]) == 3
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
+    assert "is cut off; the line before the damage is incomplete and was left out" in said
+
+
+def test_a_hole_of_zeros_loses_no_line_whose_url_is_whole(tmp_path: Path) -> None:
+    """Zeros in front of a key would make another key of it; what a line still says is its URL."""
+    middle = LINES.index(b"com,x)/02000")
+    file = tmp_path / "x.cdxj"
+    file.write_bytes(LINES[:middle] + bytes(4096) + LINES[middle:])
+    made = profile(file, tmp_path / "map.ukvs")
+    assert made.totals.keys == 4000 and b"%00" not in (tmp_path / "map.ukvs").read_bytes()
+    file.write_bytes(LINES[: middle + 5] + bytes(4096) + LINES[middle + 4101 :])
+    made = profile(file, tmp_path / "map.ukvs")
+    assert b"%00" not in (tmp_path / "map.ukvs").read_bytes() and sum(made.tally.skipped.values()) == 1
 
 
 def test_noise_in_the_middle_is_one_line(tmp_path: Path, capsys: Capture) -> None:

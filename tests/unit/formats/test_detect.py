@@ -24,6 +24,12 @@ CDXJ = 'com,x)/ 20140103030321 {"url": "http://x.com/"}\n'
         (CDX * 3, Kind.CDX),
         ("x.com/ 20140103030321 http://x.com/ text/html 200 D - - 1 2 f.warc.gz\n", Kind.CDX),
         ("com,x)/ 20140103030321\n", Kind.CDX),
+        ("com,x)/ 20140103030321 http://x.com/\n", Kind.CDX),
+        ("com,x)/\t20140103030321\t-\ttext/html\n", Kind.CDX),
+        # What is after the time of a table is not the URL.
+        ("http://x.com/\t20140103030321\t7\n", Kind.TABLE),
+        ("http://x.com/ 20140103030321 200 text/html\n", Kind.TABLE),
+        ("com,x)/ 20140103030321 200\n", Kind.TABLE),
         (CDXJ, Kind.CDXJ),
         ("garbage line\n" + CDXJ * 3, Kind.CDXJ),
         ('!context ["http://oduwsdl.github.io/contexts/cdxj"]\n!meta {"created_at": "x"}\n' + CDXJ, Kind.CDXJ),

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import UsageError
-from recollect.formats.forms import Asked, Form, Style, decide, looks_like_uri, moment_of
+from recollect.formats.cells import is_time, moment_of
+from recollect.formats.forms import Asked, Form, Style, decide, looks_like_uri
 from recollect.formats.logs import LogEntry, read_lookups
 from recollect.model import Problem
 
@@ -41,6 +42,19 @@ NEW_YEAR = datetime(2013, 1, 1, tzinfo=UTC)
         (["2013-01-01\thttp://x.com/\tme\t512"], "columns time, url, -, - separated by tabs"),
         (["1.2 5 10.0.0.1 HIT/200 9 GET http://x.com/ - text/html"] * 3, None),
         (["1356998400.1 5 10.0.0.1 9 GET http://x.com/ -"] * 3, "columns time, -, -, -, -, url, - separated by blanks"),
+        # Years are times; ranks and identifiers are not counts; few numbers are what they were.
+        ([f"{2000 + i % 9} http://x.com/{i}" for i in range(30)], "columns time, url separated by blanks"),
+        ([f"{i + 1},x{i}.com" for i in range(30)], "columns -, url separated by commas"),
+        ([f"{i + 1},x{i}.com" for i in range(9)], "columns count, url separated by commas"),
+        ([f"{i + 1:7} x{i}.com" for i in range(30)], "columns count, url separated by blanks"),
+        ([f"x{i}.com,{i + 1}" for i in range(30)], "columns url, count separated by commas"),
+        ([f"{9 * 10**9 + 7 * i}\thttp://x.com/{i}" for i in range(30)], "columns -, url separated by tabs"),
+        # A first line of names that say nothing here; a name may say that a number is not a count.
+        (["AnonID\tWhen?\tClickURL", "7\t2006-03-01\thttp://x.com/"], "columns -, time, url separated by tabs, named"),
+        (["Page,Page views", "http://x.com/,7", "http://x.com/a,9"], "columns url, count separated by commas, named"),
+        (["Rank,Domain", "7,x.com", "9,y.com"], "columns -, url separated by commas, named"),
+        # Thousands of a spreadsheet.
+        (["Page,Views", 'http://x.com/,"1,207"', "http://x.com/a,9"], "columns url, count separated by commas, named"),
         (['{"uri": "http://x.com/"}', '{"event": "start"}'], "log lines"),
         (['{"captures": 5, "hosts": 1}'], None),
         (["words of a README", "and more"], None),
@@ -121,6 +135,21 @@ def test_a_lookup_that_outweighs_all_others_is_named(tmp_path: Path) -> None:
     assert notes[1].startswith("warning: one line is 100.0% of all lookups: http://x.com/much ×23,320,900")
 
 
+def test_a_lookup_that_is_all_of_a_log_is_named(tmp_path: Path) -> None:
+    assert "100.0% of all lookups" in read(tmp_path, f"{URL} 23320900\n")[2][1]
+    assert len(read(tmp_path, f"{URL}\n")[2]) == 1
+
+
+def test_a_spreadsheets_thousands_are_counts_and_other_cells_are_named(tmp_path: Path) -> None:
+    text = f'url,clicks\n{URL},"1,207"\n{URL}a,"12,07"\n{URL}b,many\n'
+    entries, problems, _ = read(tmp_path, text)
+    assert entries == [LogEntry(URL, count=1207)]
+    assert [(problem.line, problem.reason) for problem in problems] == [
+        (3, "not a number: '12,07'"),
+        (4, "not a number: 'many'"),
+    ]
+
+
 def test_a_count_column_must_be_one_on_all_lines(tmp_path: Path) -> None:
     text = "".join(f"{URL}{i} {i}\n" for i in range(1, 9)) + f"{URL}a x1\n"
     entries, _, _ = read(tmp_path, text)
@@ -165,7 +194,6 @@ PATHS = st.text("abcdefghij0123456789-._~", min_size=0, max_size=12)
 )
 def test_tables_of_counts_are_read_back(rows: list[tuple[str, int]], separator: str, first: bool) -> None:
     """Against the rows they were made of; numbers that are all plausible dates (8 digits) are dates."""
-    from recollect.formats.forms import is_time
     from recollect.formats.logs import parse_entry
 
     lines = [separator.join((str(n), URL + path) if first else (URL + path, str(n))) for path, n in rows]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import recollect
 from recollect.errors import FormatError, NotSorted, ResourceError, UsageError
-from recollect.formats.containers import atomic_output, check_output
+from recollect.formats.containers import CUT_LINE, atomic_output, check_output
 from recollect.formats.detect import Kind, Source, find_sources, inspect, on_disk
 from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header
@@ -75,7 +75,11 @@ class Tally:
     def note(self, problem: Problem) -> None:
         """Count a problem; one without a line concerns a whole file."""
         if problem.line is None:
-            self.damaged.append(problem)
+            last = self.damaged[-1] if self.damaged else None
+            if problem.reason == CUT_LINE and last is not None and last.file == problem.file:  # one damage, one line
+                self.damaged[-1] = replace(last, reason=f"{last.reason}; {problem.reason}", excerpt=problem.excerpt)
+            else:
+                self.damaged.append(problem)
             return
         self.skipped[problem.reason.partition(": ")[0]] += 1
         if self._continues(problem):
@@ -184,8 +188,9 @@ def profile(
     on_problem = None if chosen.strict else found.append
     sources = find_sources(names, on_problem, asked=chosen.asked, on_ignored=tally.ignored.append)
     sources = usable(sources, target, [*found, *tally.ignored])
-    if target is not None and not _is_earlier_map(target, sources):
-        refuse_inputs(target, names)
+    if target is not None:
+        named = [name for name in names if not Path(name).is_dir()]
+        refuse_inputs(target, named if _is_earlier_map(target, sources) else names)
     with on_disk(sources, chosen.temp_dir, found.append) as settled:
         for problem in found:
             tally.note(problem)

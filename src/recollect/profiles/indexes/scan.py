@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from recollect.errors import FormatError
 from recollect.formats import cdx
 from recollect.formats.cdx import Capture
-from recollect.formats.containers import BOM, InputStream, open_input
+from recollect.formats.containers import BOM, CUT_LINE, InputStream, open_input
 from recollect.formats.detect import Kind, Source
 from recollect.formats.zipnum import read_blocks
 from recollect.kernels.surts import surts_of_list
@@ -401,9 +401,7 @@ def _pieces(
         lines = np.flatnonzero(text[:filled] == 10)
         cut = int(lines[-1]) + 1 if lines.size else 0
         excerpt = text[cut : min(cut + 80, filled)].tobytes().decode("utf-8", "replace")
-        problems.append(
-            Problem(stream.label, None, "the line before the damage is incomplete and was left out", excerpt)
-        )
+        problems.append(Problem(stream.label, None, CUT_LINE, excerpt))
         filled = cut
     if filled:
         yield text[:filled]
