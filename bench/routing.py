@@ -52,14 +52,14 @@ def pages(folder: Path) -> list[Page]:
     with open_input(DATA) as stream:
         for raw in stream:
             line = raw.decode()
-            told = json.loads(line[line.index("{") :])
+            row = json.loads(line[line.index("{") :])
             try:
-                key_of_uri(told["url"])
+                key_of_uri(row["url"])
             except BadURI:
                 continue
-            page = found.setdefault(told["url"], Page(told["url"]))
-            page.years[told["archive"]].append(int(line.split(" ", 2)[1][:4]))
-            lines[told["archive"]].append(line)
+            page = found.setdefault(row["url"], Page(row["url"]))
+            page.years[row["archive"]].append(int(line.split(" ", 2)[1][:4]))
+            lines[row["archive"]].append(line)
     for archive, mine in lines.items():
         (folder / f"{archive}.cdxj").write_text("".join(mine))
     return list(found.values())

@@ -208,8 +208,8 @@ def to_its_end(command: list[str], work: Path) -> float:
     with (work / "stderr.txt").open("wb") as errors:
         process = subprocess.Popen(command, cwd=work, stdout=subprocess.DEVNULL, stderr=errors, env=clean(work))
         _, status, usage = os.wait4(process.pid, 0)
-    if os.waitstatus_to_exitcode(status) in (1, 2) and b"rror" in (told := (work / "stderr.txt").read_bytes()):
-        raise SystemExit(f"failed: {' '.join(command)}\n{told.decode()}")
+    if os.waitstatus_to_exitcode(status) in (1, 2) and b"rror" in (written := (work / "stderr.txt").read_bytes()):
+        raise SystemExit(f"failed: {' '.join(command)}\n{written.decode()}")
     return usage.ru_utime + usage.ru_stime
 
 

@@ -194,14 +194,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     names = ["table"] if given.table else given.policy or ["exhaustive", "knowledgeable"]
-    told = []
+    summary = []
     for name in names:
         rows, found = read_table(given.table) if given.table else measured(given.sites, given.seed, name)
-        told.append(report(name, rows, found))
+        summary.append(report(name, rows, found))
         if not given.json:
-            show(told[-1])
+            show(summary[-1])
     if given.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(summary, indent=2))
     return 0
 
 
@@ -209,27 +209,27 @@ def report(name: str, rows: Sequence[Properties], found: Sequence[bool]) -> dict
     """The regression of one set of recoveries, for programs."""
     estimates, fit = regress(rows, found)
     together = float(np.corrcoef([one.hops for one in rows], [one.depth for one in rows])[0, 1])
-    told = []
+    summary = []
     for one, true, paper in zip(estimates, TRUE, TABLE_22, strict=True):
         row = {"name": one.name, "estimate": one.value, "error": one.error, "p": one.p, "table_22": paper}
-        told.append(row | ({"true": true, "covered": one.covers(true)} if name == "exhaustive" else {}))
+        summary.append(row | ({"true": true, "covered": one.covers(true)} if name == "exhaustive" else {}))
     counts = {"resources": len(rows), "recovered": sum(found) / len(found), "r_squared": fit}
-    return {"policy": name, **counts, "hops_with_depth": together, "estimates": told}
+    return {"policy": name, **counts, "hops_with_depth": together, "estimates": summary}
 
 
-def show(told: dict[str, Any]) -> None:
+def show(summary: dict[str, Any]) -> None:
     """The regression as a table."""
-    known = told["policy"] == "exhaustive"
+    known = summary["policy"] == "exhaustive"
     shown = [
         (e["name"], f"{e['estimate']:.5f}", f"{e['error']:.5f}", "< .0001" if e["p"] < 1e-4 else f"{e['p']:.4f}")
         + ((f"{e['true']:.2f}", "yes" if e["covered"] else "no") if known else ())
         + ("" if e["table_22"] is None else f"{e['table_22']:.5f}",)
-        for e in told["estimates"]
+        for e in summary["estimates"]
     ]
     headers = ["variable", "estimate", "error", "p", *(["true", "covered"] if known else []), "Table 22"]
     title = (
-        f"{told['policy']}: {told['resources']:,} resources, {told['recovered']:.0%} recovered, "
-        f"R squared {told['r_squared']:.3f}, correlation of hops and depth {told['hops_with_depth']:.3f}"
+        f"{summary['policy']}: {summary['resources']:,} resources, {summary['recovered']:.0%} recovered, "
+        f"R squared {summary['r_squared']:.3f}, correlation of hops and depth {summary['hops_with_depth']:.3f}"
     )
     emit_table(headers, shown, title=title, right=[1, 2, 3, *([4] if known else []), len(headers) - 1])
 

@@ -134,14 +134,14 @@ def main() -> int:
     story = Story(folder)
     try:
         with ExitStack() as servers:
-            tell(story, servers, given.serve)
+            run_demo(story, servers, given.serve)
     except KeyboardInterrupt:
         story.say("\nInterrupted; all servers are ended.")
         return 130
     return 0
 
 
-def tell(story: Story, servers: ExitStack, stay: bool) -> None:
+def run_demo(story: Story, servers: ExitStack, stay: bool) -> None:
     """The whole demo, from an empty folder to a page."""
     numbers = Numbers()
     world, archives = build(story, servers, numbers)

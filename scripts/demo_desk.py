@@ -95,13 +95,13 @@ def show_mails(data: Path, desk: subprocess.Popen[str]) -> int:
 
 def go_alone(base: str, uri: str, data: Path) -> int:
     """Submit, confirm, wait, download: what a person would do."""
-    told = ask("POST", f"{base}/api/jobs", {"uri": uri, "email": "anna@mail.example"})
+    reply = ask("POST", f"{base}/api/jobs", {"uri": uri, "email": "anna@mail.example"})
     while not (mails := list((data / "outbox").glob("*.eml"))):
         time.sleep(0.2)
     link = re.findall(r"http://\S+", mails[0].read_text())[0]
     with urlopen(Request(link, b"", method="POST"), timeout=30):
         pass
-    status = f"{base}/api/jobs/{told['id']}?token={told['token']}"
+    status = f"{base}/api/jobs/{reply['id']}?token={reply['token']}"
     began = time.monotonic()
     while (now := ask("GET", status))["state"] not in ("ready", "failed", "nothing-found", "cancelled"):
         print(f"   {now['state']:8} {now['progress']:4.0%}", flush=True)

@@ -88,9 +88,9 @@ class RunningDesk:
     def submit(self, uri: str, address: str = "anna@mail.example", **fields: Any) -> Job:
         answer = self.ask("POST", "/api/jobs", {"uri": uri, "email": address, **fields})
         assert answer.status == 201, answer.text
-        told = answer.json
-        [token] = re.findall(r"token=([\w-]+)", told["status_url"])
-        return Job(told["id"], token, address, told["state"])
+        reply = answer.json
+        [token] = re.findall(r"token=([\w-]+)", reply["status_url"])
+        return Job(reply["id"], token, address, reply["state"])
 
     def operator(self, method: str, path: str, body: Any = None) -> Answer:
         token = (self.folder / "operator.token").read_text().strip()
@@ -132,18 +132,18 @@ class RunningDesk:
     def show(self, job: Job) -> dict[str, Any]:
         answer = self.ask("GET", f"/api/jobs/{job.id}?token={job.token}")
         assert answer.status == 200, answer.text
-        told: dict[str, Any] = answer.json
-        return told
+        reply: dict[str, Any] = answer.json
+        return reply
 
     def wait(self, job: Job, *states: str, seconds: float = SECONDS) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+        reply: dict[str, Any] = {}
 
         def look() -> bool:
-            told.update(self.show(job))
-            return told["state"] in states
+            reply.update(self.show(job))
+            return reply["state"] in states
 
-        until(look, seconds, lambda: f"{told}\n{''.join(self.said[-40:])}")
-        return told
+        until(look, seconds, lambda: f"{reply}\n{''.join(self.said[-40:])}")
+        return reply
 
     def history(self, job: Job) -> list[str]:
         return [event["action"] for event in self.operator("GET", f"/api/history?job={job.id}").json["events"]]

@@ -55,9 +55,9 @@ class Settings:
     patience: float = _setting(
         3.0, "duration", "how long a request waits for its turn at an archive (rate and concurrency limits)"
     )
-    top_k: int | None = _setting(None, "count", "ask at most N archives, the most promising first")
+    top_k: int | None = _setting(None, "count", "ask at most N archives, the most probable first")
     budget: int | None = _setting(
-        None, "count", "at most N requests per lookup: the most promising archives first, then pages"
+        None, "count", "at most N requests per lookup: the most probable archives first, then pages"
     )
     max_pages: int = _setting(100, "count", "requests per archive and lookup: a TimeMap and its pages")
     max_answer: int = _setting(64 * 10**6, "size", "largest response read from an archive")

@@ -280,8 +280,8 @@ def _violations(page: Any, address: str, axe: str) -> list[str]:
 
 def test_a_hostile_recovered_page_reaches_nothing(desk: RunningDesk, browser: Any) -> None:
     job = desk.queue("http://evil.example/", archives=["p1"])
-    told = desk.wait(job, "ready")
-    zipped = desk.ask("GET", told["result"]["zip"])
+    reply = desk.wait(job, "ready")
+    zipped = desk.ask("GET", reply["result"]["zip"])
     assert "attachment" in zipped.headers["Content-Disposition"]
     names = zipfile.ZipFile(io.BytesIO(zipped.body)).namelist()
     assert not any(name.startswith("/") or ".." in name for name in names)
@@ -289,8 +289,8 @@ def test_a_hostile_recovered_page_reaches_nothing(desk: RunningDesk, browser: An
     page = context.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(told["result"]["report"])
-    assert "owned" not in page.title() and asked == [told["result"]["report"]]
+    page.goto(reply["result"]["report"])
+    assert "owned" not in page.title() and asked == [reply["result"]["report"]]
     page.goto(f"{desk.base}/jobs/{job.id}?token={job.token}")
     assert "owned" not in page.title() and not any("stolen" in url for url in asked)
     preview = page.get_by_role("link", name="Browse a preview").get_attribute("href")

@@ -86,8 +86,8 @@ def test_served_with_status_and_feed(browser: sync_api.Browser, data: Path) -> N
         assert complaints == [], "the content policy allows all that the page needs"
         page.close()
         with urlopen(base + "status.json", timeout=30) as answer:
-            told = json.load(answer)
-        assert len(told["sites"]) == 3 and len(told["series"]) == 90
+            reply = json.load(answer)
+        assert len(reply["sites"]) == 3 and len(reply["series"]) == 90
         with urlopen(base + "atom.xml", timeout=30) as answer:
             assert b"is lost" in answer.read()
     finally:

@@ -194,10 +194,10 @@ _RECORDED_PARTS = {"evaluate": _judgement, "tradeoff": _curves}
 def _run(*command: str) -> bytes:
     written = io.BytesIO()
     text = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
-    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()) as told:
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()) as errors:
         code = run(list(command))
     if code:
-        raise AssertionError(f"{command} ended with {code}: {told.getvalue()}")
+        raise AssertionError(f"{command} ended with {code}: {errors.getvalue()}")
     return written.getvalue()
 
 

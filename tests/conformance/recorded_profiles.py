@@ -143,8 +143,8 @@ def digests(folder: Path) -> Iterator[tuple[str, str]]:
         lines = [line for line in (made.text or b"").splitlines(keepends=True) if not line.startswith(b"!")]
         totals, tally = made.totals, made.tally
         dropped = [counts.total() for counts in (tally.filtered, tally.left_out, tally.skipped)]
-        told = f"{totals.keys} {totals.captures} {totals.uri_rs} {len(lines)} {tally.lines} {dropped}\n".encode()
-        yield name, hashlib.sha256(told + b"".join(lines)).hexdigest()
+        counts = f"{totals.keys} {totals.captures} {totals.uri_rs} {len(lines)} {tally.lines} {dropped}\n".encode()
+        yield name, hashlib.sha256(counts + b"".join(lines)).hexdigest()
 
 
 if __name__ == "__main__":

@@ -35,14 +35,14 @@ import contextlib, io, json, sys
 from recollect.cli.main import run
 from recollect.spark.session import Cluster, session
 master, conf, commands, answers = sys.argv[1:]
-told = {}
+output = {}
 with session(Cluster(master, json.loads(conf))):
     for name, command in json.loads(commands).items():
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = run([*command, "--engine", "spark"])
-        told[name] = {"code": code, "out": out.getvalue(), "err": err.getvalue()}
-open(answers, "w").write(json.dumps(told))
+        output[name] = {"code": code, "out": out.getvalue(), "err": err.getvalue()}
+open(answers, "w").write(json.dumps(output))
 """
 
 
@@ -81,7 +81,7 @@ def world() -> Iterator[World]:
 
 
 @pytest.fixture(scope="module")
-def told(world: World) -> dict[str, Any]:
+def output(world: World) -> dict[str, Any]:
     """All commands, run once."""
     shared, driver = world.shared, world.driver
     profile(world.indexes[:1], shared / "one.ukvs", updated_at=UPDATED)
@@ -108,14 +108,14 @@ def told(world: World) -> dict[str, Any]:
     return world.run(commands)
 
 
-def test_the_map_of_a_profile_of_relative_inputs_comes_to_the_driver(world: World, told: dict[str, Any]) -> None:
-    assert told["profile"]["code"] == 3, "the invalid lines are reported"
+def test_the_map_of_a_profile_of_relative_inputs_comes_to_the_driver(world: World, output: dict[str, Any]) -> None:
+    assert output["profile"]["code"] == 3, "the invalid lines are reported"
     here = profile(world.indexes, updated_at=UPDATED)
     assert gzip.decompress((world.driver / "map.ukvs.gz").read_bytes()) == here.text
     assert not list(world.driver.glob(".recollect-*"))
 
 
-def test_maps_are_merged_and_compacted_as_here(world: World, told: dict[str, Any]) -> None:
+def test_maps_are_merged_and_compacted_as_here(world: World, output: dict[str, Any]) -> None:
     shared, driver, expected = world.shared, world.driver, world.driver / "expected.ukvs"
     merge_maps([shared / "one.ukvs", shared / "two.ukvs"], expected, MergeOptions(updated_at="2024-01-01T00:00:00Z"))
     assert _lines(driver / "merged.ukvs") == _lines(expected)
@@ -135,23 +135,23 @@ def _lines(path: Path) -> list[bytes]:
     return [line for line in path.read_bytes().splitlines() if not line.startswith(b"!")]
 
 
-def test_statistics_and_evaluations_say_what_they_say_here(world: World, told: dict[str, Any]) -> None:
-    there = json.loads(told["stats"]["out"])
+def test_statistics_and_evaluations_say_what_they_say_here(world: World, output: dict[str, Any]) -> None:
+    there = json.loads(output["stats"]["out"])
     here = json.loads(json.dumps(stats(world.indexes).as_dict()))
     assert there["overview"] == here["overview"] and there["top_uri_rs"] == here["top_uri_rs"]
     log = str(world.driver / "lookups.txt")
     report = evaluate([str(world.shared / "one.ukvs")], world.indexes[:1], [log])
-    found = json.loads(told["evaluate"]["out"])
+    found = json.loads(output["evaluate"]["out"])
     assert (found["held"], found["holdings_keys"]) == (report.held, report.holdings_keys)
 
 
-def test_what_workers_do_not_see_is_refused_before_the_work(world: World, told: dict[str, Any]) -> None:
+def test_what_workers_do_not_see_is_refused_before_the_work(world: World, output: dict[str, Any]) -> None:
     if not world.cluster.separate:
         pytest.skip("this system does not let a process have its own view of files (unshare)")
-    assert told["unseen input"]["code"] == told["unseen output"]["code"] == 2
-    assert "workers do not have this file" in told["unseen input"]["err"]
-    assert "mine.cdxj" in told["unseen input"]["err"]
-    assert "workers do not share this folder" in told["unseen output"]["err"]
+    assert output["unseen input"]["code"] == output["unseen output"]["code"] == 2
+    assert "workers do not have this file" in output["unseen input"]["err"]
+    assert "mine.cdxj" in output["unseen input"]["err"]
+    assert "workers do not share this folder" in output["unseen output"]["err"]
     assert not list((world.driver / "no").iterdir())
 
 
@@ -163,6 +163,6 @@ def test_a_packed_environment_reaches_the_workers(world: World) -> None:
     with tarfile.open(world.driver / "env.tar.gz", "w:gz") as archive:
         archive.add(python, "bin/python")
     conf = {"spark.archives": f"{world.driver}/env.tar.gz#env", "spark.pyspark.python": "./env/bin/python"}
-    told = world.run({"stats": ["stats", Path(world.indexes[0]).name, "--json"]}, **conf)
-    assert told["stats"]["code"] == 0, told["stats"]["err"]
+    output = world.run({"stats": ["stats", Path(world.indexes[0]).name, "--json"]}, **conf)
+    assert output["stats"]["code"] == 0, output["stats"]["err"]
     assert mark.exists()

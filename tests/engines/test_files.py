@@ -110,9 +110,9 @@ def test_an_earlier_map_in_parts_by_url_is_whole_until_the_next_is(
     with monkeypatch.context() as failing:
         pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])
         failing.setattr(spark_profile, "RangeTask", _Failing)
-        with pytest.raises(RecollectError, match="No space left on device") as told:
+        with pytest.raises(RecollectError, match="No space left on device") as raised:
             spark_profile.profile(indexes, output, sizes=SMALL)
-    assert "/disk/spill" in str(told.value) and "spark.local.dir" in told.value.hint
+    assert "/disk/spill" in str(raised.value) and "spark.local.dir" in raised.value.hint
     assert set(names) < {one.name for one in (tmp_path / "map").iterdir()}, "finished parts are kept beside the map"
     assert b"".join(part.read_bytes() for part in part_names(tmp_path / "map")) == first
     spark_profile.profile(indexes, output, sizes=SMALL)

@@ -171,9 +171,9 @@ def test_a_map_too_large_for_one_task_meets_the_budget_and_is_nearly_as_good(
     wide = open_map(tmp_path / "there.ukvs")
     held = [line.split()[0] for line in Path(maps[0]).read_text().splitlines() if line[0] != "!" and "*" not in line]
     assert all(wide.lookup(key).answer == "yes" for key in held)
-    with pytest.raises(UsageError, match="too large a map") as told:
+    with pytest.raises(UsageError, match="too large a map") as raised:
         spark_budget(maps[0], tmp_path / "there.ukvs", Budget(max_bytes=900), sizes=SMALL)
-    assert "by weights first" in told.value.hint
+    assert "by weights first" in raised.value.hint
 
 
 def test_compaction_by_budget_of_a_decomposed_map_with_a_log_and_in_parts(
@@ -223,9 +223,9 @@ def test_budgets_that_cannot_be_met_on_spark_are_refused_in_plain_words(
     (tmp_path / "unsorted.ukvs").write_text("com,b)/ 1/1\ncom,a)/ 1/1\ncom,a)/ 2/1\n")
     for most in (1000, -1):  # branches, so that the map is small enough for one task, and too large
         monkeypatch.setattr("recollect.spark.budget.MOST_BRANCHES", most)
-        with pytest.raises(RecollectError, match="not plain, sorted and unique") as told:
+        with pytest.raises(RecollectError, match="not plain, sorted and unique") as raised:
             spark_budget(tmp_path / "unsorted.ukvs", tmp_path / "no.ukvs", Budget(max_keys=90), sizes=SMALL)
-        assert "recollect merge" in told.value.hint
+        assert "recollect merge" in raised.value.hint
 
 
 @pytest.mark.parametrize("wide", ["", "com,* 9/3\n", "* 99/9\n"], ids=["domains", "a top-level domain", "everything"])

@@ -155,13 +155,13 @@ def test_an_evaluation_is_the_same(
     (tmp_path / "lookups.txt").write_text("\n".join(line.split(" ")[0] for line in lines(9, 200)) + "\n")
     (tmp_path / "small.ukvs").write_text("com,* 9/3\n*,no 0\n")
     tested, log = [maps[1], str(tmp_path / "small.ukvs")], str(tmp_path / "lookups.txt")
-    told: list[Any] = []
-    here = evaluate(tested, indexes, [log], truth=truth, on_problem=told.append)
+    problems: list[Any] = []
+    here = evaluate(tested, indexes, [log], truth=truth, on_problem=problems.append)
     on_spark = partial(held_on_spark, sizes=SMALL)
-    assert evaluate(tested, indexes, [log], truth=truth, holder=on_spark, on_problem=told.append) == here
+    assert evaluate(tested, indexes, [log], truth=truth, holder=on_spark, on_problem=problems.append) == here
     assert 10 < here.held < here.lookups
-    assert len(told) % 2 == 0
-    assert told[: len(told) // 2] == told[len(told) // 2 :]
+    assert len(problems) % 2 == 0
+    assert problems[: len(problems) // 2] == problems[len(problems) // 2 :]
     command = ("evaluate", *tested, *(f"--holdings={index}" for index in indexes), "--lookups", log, "--truth", truth)
     assert said_by(*command, "--json", "--engine", "spark") == said_by(*command, "--json")
     with pytest.raises(UsageError, match="this machine"):

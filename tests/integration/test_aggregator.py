@@ -252,12 +252,12 @@ def test_an_answer_we_cannot_digest_hurts_only_its_archive(monkeypatch: pytest.M
 
     async def main() -> None:
         async with aggregator({"a": says(answer(b"poison")), "b": holds("2016")}) as (service, _):
-            told: list[str] = []
-            for on_outcome in (None, lambda outcome: told.append(outcome.archive)):
+            reported: list[str] = []
+            for on_outcome in (None, lambda outcome: reported.append(outcome.archive)):
                 got = await service.timemaps(LookupRequest(URI, on_outcome=on_outcome))
                 assert len(got.mementos) == 1
                 assert [(o.archive, o.error) for o in got.failed] == [("a", "internal error")]
-            assert sorted(told) == ["a", "b"]
+            assert sorted(reported) == ["a", "b"]
 
     run(main())
 
@@ -591,16 +591,16 @@ def test_what_one_client_allows_does_not_change_the_answers_of_others() -> None:
 
 
 def test_answers_from_the_cache_are_reported_too() -> None:
-    told: list[str] = []
+    caches: list[str] = []
 
     async def main() -> None:
-        options = {**cached(), "on_answer": lambda answer: told.append(answer.cache)}
+        options = {**cached(), "on_answer": lambda answer: caches.append(answer.cache)}
         async with aggregator({"a": holds("2015")}, **options) as (service, _):
             for _ in range(4):
                 await service.timemaps(LookupRequest(URI))
 
     run(main())
-    assert told == ["miss", "hit", "hit", "hit"]
+    assert caches == ["miss", "hit", "hit", "hit"]
 
 
 def test_who_asks_while_a_gathering_is_cancelled_gets_an_answer() -> None:

@@ -90,21 +90,21 @@ def test_from_the_form_to_the_zip(desk: RunningDesk, expected: dict[str, bytes])
     from desk_world import until
 
     until(lambda: show()["state"] == "ready", 90, lambda: f"{show()} {''.join(desk.said)}")
-    told = show()
-    assert told["progress"] == 1 and told["summary"]["recovered"] > 20
-    zipped = desk.ask("GET", told["result"]["zip"])
+    reply = show()
+    assert reply["progress"] == 1 and reply["summary"]["recovered"] > 20
+    zipped = desk.ask("GET", reply["result"]["zip"])
     assert zipped.headers["X-Checksum-Sha256"] == hashlib.sha256(zipped.body).hexdigest()
     with zipfile.ZipFile(io.BytesIO(zipped.body)) as archive:
         tree = {name: archive.read(name) for name in archive.namelist()}
     assert site_of(tree) == expected
     assert {"report.html", "report.json", "summary.tsv", "recovered.warc.gz", "recovered.wacz"} <= set(tree)
-    tar = desk.ask("GET", told["result"]["tar.gz"])
+    tar = desk.ask("GET", reply["result"]["tar.gz"])
     with tarfile.open(fileobj=io.BytesIO(tar.body)) as opened:
         assert {e.name: opened.extractfile(e).read() for e in opened} == tree  # type: ignore[union-attr]
-    assert zipfile.ZipFile(io.BytesIO(desk.ask("GET", told["result"]["wacz"]).body)).namelist()
-    report = desk.ask("GET", told["result"]["report"])
+    assert zipfile.ZipFile(io.BytesIO(desk.ask("GET", reply["result"]["wacz"]).body)).namelist()
+    report = desk.ask("GET", reply["result"]["report"])
     assert "sandbox" in report.headers["Content-Security-Policy"]
-    part = desk.ask("GET", told["result"]["zip"], Range="bytes=100-199")
+    part = desk.ask("GET", reply["result"]["zip"], Range="bytes=100-199")
     assert part.status == 206 and part.body == zipped.body[100:200]
     assert show()["state"] == "picked-up"
     assert "is back" in desk.mail("anna@mail.example", "is back")["Subject"]
@@ -125,21 +125,21 @@ def test_the_api_keeps_its_contract(idle: RunningDesk) -> None:
     body = {"uri": "http://one.example/", "email": "a@mail.example", "scope": "site", "archives": ["p0"], "at": "2009"}
     answer = idle.ask("POST", "/api/jobs", {**body, "windows_names": True}, Idempotency_Key="first")
     assert answer.status == 201
-    told = answer.json
-    assert told["state"] == "pending" and told["status_url"].startswith(f"{idle.base}/jobs/{told['id']}?token=")
+    reply = answer.json
+    assert reply["state"] == "pending" and reply["status_url"].startswith(f"{idle.base}/jobs/{reply['id']}?token=")
     again = idle.ask("POST", "/api/jobs", {**body, "windows_names": True}, Idempotency_Key="first")
-    assert (again.status, again.json["id"]) == (201, told["id"])
+    assert (again.status, again.json["id"]) == (201, reply["id"])
     other = idle.ask("POST", "/api/jobs", {**body, "uri": "http://two.example/"}, Idempotency_Key="first")
     assert other.status == 422
-    token = told["token"]
-    shown = idle.ask("GET", f"/api/jobs/{told['id']}?token={token}").json
+    token = reply["token"]
+    shown = idle.ask("GET", f"/api/jobs/{reply['id']}?token={token}").json
     assert shown["state"] == "pending" and shown["options"]["archives"] == ["p0"]
     for wrong in ("", "?token=", "?token=x", f"?token={token}x"):
-        assert idle.ask("GET", f"/api/jobs/{told['id']}{wrong}").status == 403
+        assert idle.ask("GET", f"/api/jobs/{reply['id']}{wrong}").status == 403
     assert idle.ask("GET", f"/api/jobs/0123456789abcdef?token={token}").status == 403
-    assert idle.ask("GET", f"/api/jobs/{told['id']}/result.zip?token={token}").status == 404
-    assert idle.ask("POST", f"/api/jobs/{told['id']}/cancel?token={token}", {}).json["state"] == "cancelled"
-    assert idle.ask("GET", f"/api/jobs/{told['id']}?token={token}").json["state"] == "cancelled"
+    assert idle.ask("GET", f"/api/jobs/{reply['id']}/result.zip?token={token}").status == 404
+    assert idle.ask("POST", f"/api/jobs/{reply['id']}/cancel?token={token}", {}).json["state"] == "cancelled"
+    assert idle.ask("GET", f"/api/jobs/{reply['id']}?token={token}").json["state"] == "cancelled"
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def test_the_link_of_the_mail_confirms_by_post_only_and_again_changes_nothing(id
         assert idle.ask("POST", link, form={}, Origin=origin).status == 403
     assert idle.show(job)["state"] == "pending"
     assert idle.ask("POST", link, form={}, Origin=idle.base).status == 303
-    told = idle.show(job)
-    assert told["state"] == "queued" and told["rank"] >= 1 and told["estimate"]["working"] > 0
+    reply = idle.show(job)
+    assert reply["state"] == "queued" and reply["rank"] >= 1 and reply["estimate"]["working"] > 0
     assert idle.ask("POST", link, form={}).status == 303
     assert idle.history(job) == ["submit", "confirm"]
     assert idle.ask("GET", "/confirm/wrong").status == 404
@@ -186,8 +186,8 @@ def test_events_tell_of_every_change(idle: RunningDesk) -> None:
 
     job = idle.queue("http://events.example/")
     with urlopen(f"{idle.base}/api/jobs/{job.id}/events?token={job.token}", timeout=20) as stream:
-        told = [json.loads(line[6:]) for line in _lines(stream, 1)]
-        assert told[0]["state"] == "queued"
+        reply = [json.loads(line[6:]) for line in _lines(stream, 1)]
+        assert reply[0]["state"] == "queued"
         idle.operator("POST", f"/api/jobs/{job.id}/pause")
         assert [json.loads(line[6:])["state"] for line in _lines(stream, 1)] == ["waiting"]
         idle.ask("POST", f"/api/jobs/{job.id}/cancel?token={job.token}", {})
@@ -243,13 +243,13 @@ def test_the_commands_of_jobs(idle: RunningDesk, tmp_path: Path) -> None:
         assert done.returncode == code, done.stderr
         return done.stdout
 
-    told = json.loads(
+    reply = json.loads(
         jobs("submit", "http://cli.example/", "--email", "cli@mail.example", "--desk", idle.base, "--json")
     )
-    assert told["state"] == "pending"
-    shown = json.loads(jobs("show", told["id"], "--desk", idle.base, "--json"))
+    assert reply["state"] == "pending"
+    shown = json.loads(jobs("show", reply["id"], "--desk", idle.base, "--json"))
     assert shown["uri"] == "http://cli.example/", "the token is remembered"
-    assert json.loads(jobs("show", told["status_url"], "--json"))["id"] == told["id"]
+    assert json.loads(jobs("show", reply["status_url"], "--json"))["id"] == reply["id"]
     own = json.loads(
         jobs("submit", "http://own.example/", "--email", "o@mail.example", "--data", str(idle.folder), "--json")
     )
@@ -265,8 +265,8 @@ def test_the_commands_of_jobs(idle: RunningDesk, tmp_path: Path) -> None:
     jobs("list", "--desk", idle.base, code=1)  # another home: this user did not start the desk
     jobs("fetch", own["id"], "-o", str(tmp_path / "x.zip"), "--desk", idle.base, code=1)
     jobs("fetch", own["id"], "-o", str(tmp_path / "x.rar"), "--desk", idle.base, code=2)
-    jobs("cancel", told["id"], "--desk", idle.base)
-    jobs("watch", told["id"], "--desk", idle.base, code=1)
+    jobs("cancel", reply["id"], "--desk", idle.base)
+    jobs("watch", reply["id"], "--desk", idle.base, code=1)
 
 
 def test_no_secret_and_no_address_in_what_the_desk_says(idle: RunningDesk) -> None:
@@ -310,9 +310,9 @@ def test_who_started_a_desk_operates_it_by_its_address_alone(archives: Path, tmp
         job = jobs("submit", "http://lost.example/", "--email", "a@mail.example").strip()
         [listed] = json.loads(jobs("list", "--json"))["jobs"]
         assert (listed["id"], listed["state"]) == (job, "pending"), "also the operator's mail is confirmed"
-        told = json.loads(jobs("show", job, "--json"))
+        reply = json.loads(jobs("show", job, "--json"))
         desk.confirm(type("J", (), {"email": "a@mail.example"})())  # type: ignore[arg-type]
         jobs("watch", job)
         jobs("fetch", job)
-        assert zipfile.is_zipfile(tmp_path / "lost.example.zip") and told["id"] == job
+        assert zipfile.is_zipfile(tmp_path / "lost.example.zip") and reply["id"] == job
         assert "deliver" in jobs("history", "--format", "csv")

@@ -47,9 +47,9 @@ class Claimed:
         self.desk, self.name = desk, name
         self.job: Job = desk.queue(uri)
         desk.operator("POST", f"/api/jobs/{self.job.id}/move", {"rank": 1})
-        told = as_worker(desk, "POST", "/claim", {"worker": name}).json
-        assert told["id"] == self.job.id
-        self.fence: int = told["fence"]
+        reply = as_worker(desk, "POST", "/claim", {"worker": name}).json
+        assert reply["id"] == self.job.id
+        self.fence: int = reply["fence"]
 
     def post(self, step: str, **fields: Any) -> Answer:
         body = {"worker": self.name, "fence": self.fence, **fields}
@@ -313,8 +313,8 @@ def test_ten_thousand_jobs_are_listed_quickly_and_in_pages(tmp_path: Path) -> No
         page = many.ask("GET", "/admin?state=queued&offset=100", Cookie=cookie).text
         assert "Next queued jobs" in page and "Previous queued jobs" in page and page.count("<tr>") == 101
         began = time.monotonic()
-        told = many.operator("GET", "/api/jobs?limit=10000").json
-        assert len(told["jobs"]) == 10_000 and {job["rank"] for job in told["jobs"]} == set(range(1, 10_001))
+        reply = many.operator("GET", "/api/jobs?limit=10000").json
+        assert len(reply["jobs"]) == 10_000 and {job["rank"] for job in reply["jobs"]} == set(range(1, 10_001))
         assert time.monotonic() - began < 15
 
 
@@ -364,8 +364,8 @@ def test_a_worker_that_reports_nonsense_breaks_no_page(desk: RunningDesk) -> Non
         ("finished", {"archives": [1]}), ("finished", {"archives": {"one": "x"}}),
     ):  # fmt: skip
         assert held.post(step, **fields).status == 400, step
-    told = desk.show(held.job)
-    assert told["progress"] == 1.0 and told["counts"]["recovered"] == {}
+    reply = desk.show(held.job)
+    assert reply["progress"] == 1.0 and reply["counts"]["recovered"] == {}
     held.deliver(recovered="many", missing_by_reason=7, first=3)
     assert desk.ask("GET", f"/jobs/{held.job.id}?token={held.job.token}").status == 200
     assert desk.operator("GET", "/api/statistics").status == 200

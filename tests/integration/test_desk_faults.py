@@ -154,8 +154,8 @@ def test_a_worker_killed_while_fetching_is_replaced_and_its_subprocess_ends(worl
             time.sleep(0.5)
             assert len(world.log) == before, "a dead worker sends no requests"
             with running_worker(desk, tmp_path / "b"):
-                told = desk.wait(job, "ready")
-        assert told["summary"]["missing"] == 0 and told["summary"]["recovered"] >= 20
+                reply = desk.wait(job, "ready")
+        assert reply["summary"]["missing"] == 0 and reply["summary"]["recovered"] >= 20
         assert desk.history(job) == ["submit", "confirm", "claim", "crash", "claim", "pack", "deliver"]
 
 
@@ -184,10 +184,10 @@ def test_a_worker_killed_while_packing_or_uploading_leaves_no_half_result(world:
         assert not list((desk.folder / "results" / job.id).glob(".*.part"))
         assert desk.ask("GET", f"/api/jobs/{job.id}/result.zip?token={job.token}").status == 404
         with running_worker(desk, tmp_path / "b"):
-            told = desk.wait(job, "ready")
+            reply = desk.wait(job, "ready")
             assert worker("PUT", where, {"whole": 1}, X_Checksum_Sha256=whole).status == 409, "too late"
             assert worker("POST", f"{place}/deliver", {**lease, "summary": {}, "files": []}).status == 409
-        assert desk.ask("GET", told["result"]["zip"]).body[:2] == b"PK"
+        assert desk.ask("GET", reply["result"]["zip"]).body[:2] == b"PK"
         assert desk.history(job).count("deliver") == 1
 
 
@@ -205,9 +205,9 @@ def test_a_worker_killed_while_it_packs_is_replaced(world: World, tmp_path: Path
             until(lambda: not alive(child), 10)
             assert not (desk.folder / "results" / job.id / "result.zip").exists()
         with running_worker(desk, tmp_path / "b"):
-            told = desk.wait(job, "ready")
+            reply = desk.wait(job, "ready")
         assert desk.history(job) == ["submit", "confirm", "claim", "pack", "crash", "claim", "pack", "deliver"]
-        assert told["summary"]["missing"] == 0 and desk.ask("GET", told["result"]["zip"]).body[:2] == b"PK"
+        assert reply["summary"]["missing"] == 0 and desk.ask("GET", reply["result"]["zip"]).body[:2] == b"PK"
 
 
 class SlowLine:
@@ -254,9 +254,9 @@ def test_a_worker_killed_while_it_uploads_leaves_no_half_result(world: World, tm
         assert desk.ask("GET", f"/api/jobs/{job.id}/result.zip?token={job.token}").status == 404
         with running_worker(desk, tmp_path / "a"):  # on the same machine: what was fetched is there
             before = len(world.log)
-            told = desk.wait(job, "ready")
+            reply = desk.wait(job, "ready")
         assert len(world.log) == before, "nothing is fetched again"
-        assert desk.ask("GET", told["result"]["zip"]).body[:2] == b"PK"
+        assert desk.ask("GET", reply["result"]["zip"]).body[:2] == b"PK"
         assert desk.history(job).count("deliver") == 1
 
 
@@ -305,8 +305,8 @@ def test_a_desk_killed_in_the_middle_goes_on_where_it_was(world: World, tmp_path
         desk.process.wait(10)
         until(lambda: not any(alive(pid) for pid in workers), 10)
     with running_desk(folder, world.archives, port=port, **QUICK) as desk:
-        told = desk.wait(job, "ready")
-        assert told["summary"]["missing"] == 0
+        reply = desk.wait(job, "ready")
+        assert reply["summary"]["missing"] == 0
         assert "crash" not in desk.history(job), "the desk's own end is not the job's fault"
         desk.mail("anna@mail.example", "is back")
         assert len([m for m in desk.mails() if "is back" in m["Subject"]]) == 1
@@ -372,21 +372,21 @@ def test_a_job_waits_for_an_archive_without_a_worker_and_goes_on(world: World, t
         world.busy.append("s1.example/articles/")
         try:
             job = desk.queue("http://s1.example/")
-            told = desk.wait(job, "waiting")
+            reply = desk.wait(job, "waiting")
         finally:
             world.busy.clear()
-        assert 3000 < told["resume_at"] - time.time() < 3700 and "asked us to wait" in told["reason"]
+        assert 3000 < reply["resume_at"] - time.time() < 3700 and "asked us to wait" in reply["reason"]
         assert desk.operator("GET", "/api/workers").json["workers"][0]["job"] is None, "the worker is free"
         [lane, *_] = desk.operator("GET", "/api/archives").json["archives"][0]["lanes"]
         assert lane["paused_until"] > time.time() + 3000, "the pause holds for all jobs"
         other = desk.queue("http://s2.example/")
         assert desk.wait(other, "waiting")["resume_at"] > time.time() + 3000
-        recovered = sum(told["counts"]["recovered"].values())
+        recovered = sum(reply["counts"]["recovered"].values())
         asked = len(world.paths)
         desk.operator("POST", "/api/archives/one/wake")
         desk.operator("POST", f"/api/jobs/{job.id}/resume")
-        told = desk.wait(job, "ready")
-        assert told["summary"]["missing"] == 0 and told["summary"]["recovered"] > recovered
+        reply = desk.wait(job, "ready")
+        assert reply["summary"]["missing"] == 0 and reply["summary"]["recovered"] > recovered
         again = world.paths[asked:]
         assert not any("cdx" in path for path in again), "listings and what was fetched are kept"
 
@@ -410,8 +410,8 @@ def test_listings_are_shared_and_another_date_uses_what_was_fetched(world: World
         assert answer.status == 303
         identifier, token = answer.headers["Location"].removeprefix("/jobs/").split("?token=")
         again = type(job)(identifier, token, "dates@mail.example", "queued")
-        told = desk.wait(again, "ready")
-        assert told["summary"]["recovered"] >= 20
+        reply = desk.wait(again, "ready")
+        assert reply["summary"]["recovered"] >= 20
         assert [path for path in world.paths if "id_/" in path] == [], "the only captures there are, are there already"
 
 
@@ -554,6 +554,6 @@ def test_a_backup_of_a_running_desk_starts_another(world: World, tmp_path: Path)
     command = ["desk", "restore", str(tmp_path / "backup.tar.gz"), "--data", str(tmp_path / "other")]
     subprocess.run([sys.executable, "-m", "recollect", *command], check=True, timeout=60)
     with running_desk(tmp_path / "other", world.archives, "--workers", "0", **QUICK) as desk:
-        told = desk.show(job)
-        assert told["state"] == "ready"
-        assert desk.ask("GET", told["result"]["zip"]).body[:2] == b"PK"
+        reply = desk.show(job)
+        assert reply["state"] == "ready"
+        assert desk.ask("GET", reply["result"]["zip"]).body[:2] == b"PK"

@@ -51,8 +51,8 @@ def page_of(desk: RunningDesk, job: Job) -> str:
 def test_nothing_found_says_who_was_asked_and_what_to_try(desk: RunningDesk) -> None:
     job = desk.submit("http://never.example/", "never@mail.example", archives=["one"])
     desk.confirm(job)
-    told = desk.wait(job, "nothing-found")
-    assert told["summary"]["requests"]["one"] >= 1
+    reply = desk.wait(job, "nothing-found")
+    assert reply["summary"]["requests"]["one"] >= 1
     assert "/jobs/" in desk.mail("never@mail.example", "Nothing found").get_content()
     page = page_of(desk, job)
     assert "one" in page and "What you can still try" in page and "www.never.example" in page
@@ -60,9 +60,9 @@ def test_nothing_found_says_who_was_asked_and_what_to_try(desk: RunningDesk) -> 
 
 def test_silent_archives_are_not_an_empty_answer(desk: RunningDesk) -> None:
     job = desk.queue("http://lost.example/", archives=["silent"])
-    told = desk.wait(job, "waiting", "failed", "nothing-found")
-    assert told["state"] == "waiting" and told["resume_at"] > time.time() + 300
-    assert told["reason"] == "no archive answered"
+    reply = desk.wait(job, "waiting", "failed", "nothing-found")
+    assert reply["state"] == "waiting" and reply["resume_at"] > time.time() + 300
+    assert reply["reason"] == "no archive answered"
 
 
 def test_a_cancelled_job_ends_its_subprocess(desk: RunningDesk) -> None:
@@ -125,8 +125,8 @@ def test_one_page_comes_with_its_pictures_and_nothing_else(archives: Path, tmp_p
 
     with running_desk(tmp_path / "desk", archives, **QUICK) as desk:
         job = desk.queue("http://lost.example/articles/2.html", scope="page")
-        told = desk.wait(job, "ready")
-        names = zipfile.ZipFile(io.BytesIO(desk.ask("GET", told["result"]["zip"]).body)).namelist()
+        reply = desk.wait(job, "ready")
+        names = zipfile.ZipFile(io.BytesIO(desk.ask("GET", reply["result"]["zip"]).body)).namelist()
         pages = [name for name in names if name.startswith("lost.example/") and name.endswith(".html")]
         assert pages == ["lost.example/articles/2.html"]
         assert "lost.example/img/2.png" in names and "lost.example/css/main.css" in names

@@ -118,8 +118,8 @@ def test_a_table_of_recoveries_is_regressed(tmp_path: Path, capsys: pytest.Captu
         lines.append(",".join(map(str, (*numbers, rng.randrange(1, 9999), rng.random()))))
     (tmp_path / "t.csv").write_text("\n".join(lines))
     assert factors.main(["--table", str(tmp_path / "t.csv"), "--json"]) == 0
-    [told] = json.loads(capsys.readouterr().out)
-    hops_row = told["estimates"][1]
+    [report] = json.loads(capsys.readouterr().out)
+    hops_row = report["estimates"][1]
     assert abs(hops_row["estimate"] + 0.2) < 0.05 and hops_row["p"] < 1e-4 and "true" not in hops_row
 
 
@@ -137,7 +137,7 @@ def test_hops_predict_the_recovery_of_real_recoveries() -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    [told] = json.loads(done.stdout)
-    assert 0 < told["recovered"] < 1
-    hops = next(one for one in told["estimates"] if one["name"] == "hops")
+    [report] = json.loads(done.stdout)
+    assert 0 < report["recovered"] < 1
+    hops = next(one for one in report["estimates"] if one["name"] == "hops")
     assert hops["estimate"] < 0 and hops["p"] < 0.01

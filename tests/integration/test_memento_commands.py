@@ -185,8 +185,8 @@ def test_captured_redirects_are_followed_in_the_archives(archives: SmallArchives
 def test_json_is_a_format_with_a_flag_of_its_own(archives: SmallArchives, ask: Ask, args: list[str]) -> None:
     archives.add("one", {URI: ["20150101000000"]})
     code, out, _ = ask(*args, "--json")
-    told = json.loads(out)["mementos"]
-    assert (code, told["first"]["archive"]) == (0, "one")
+    listed = json.loads(out)["mementos"]
+    assert (code, listed["first"]["archive"]) == (0, "one")
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,9 @@ def test_maps_voids_and_rules_decide_whom_to_ask(archives: SmallArchives, tmp_pa
         archives.requests.clear()
         reply = ask(base, f"/timemap/json/{OTHER}")
         assert sorted(timemaps(archives)) == ["one", "three"]
-        told = {one["id"]: one for one in reply.json["archives"]}
-        assert (told["one"]["key"], told["one"]["frequency"]) == ("example,other)/*", "2/1")
-        assert (told["two"]["decision"], told["two"]["source"], told["two"]["key"]) == (
+        report = {one["id"]: one for one in reply.json["archives"]}
+        assert (report["one"]["key"], report["one"]["frequency"]) == ("example,other)/*", "2/1")
+        assert (report["two"]["decision"], report["two"]["source"], report["two"]["key"]) == (
             "skip",
             "voids",
             "example,other,*",
@@ -302,8 +302,8 @@ def test_the_port_of_the_operator_serves_no_page_of_another_site(archives: Small
         assert ask(own, "/metrics", Host="rebound.evil.example").status == 403
         for path in (f"/stream/{PAGE}", f"/memento/proxy/2010/{PAGE}", f"/timemap/link/{PAGE}", "/nothing", "/"):
             for method in ("GET", "HEAD", "OPTIONS"):
-                told = ask(own, path, method).headers
-                assert not [name for name in told if name.startswith("access-control-")], (method, path)
+                headers = ask(own, path, method).headers
+                assert not [name for name in headers if name.startswith("access-control-")], (method, path)
         with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
             client.sendall(b"GET / HT\x00TP/1.1\r\n\r\n")
             assert b"access-control" not in client.recv(65536).lower()
@@ -562,9 +562,9 @@ def test_strange_requests_do_no_harm(archives: SmallArchives, tmp_path: Path) ->
             assert client.recv(65536).startswith(b"HTTP/1.1 204")
         with socket.create_connection((host, int(port)), timeout=10) as client:
             client.sendall(f"HEAD /stream/{PAGE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-            told = b"".join(iter(lambda: client.recv(65536), b""))
-            assert told.startswith(b"HTTP/1.1 200")
-            assert told.endswith(b"\r\n\r\n"), "a body after HEAD would be taken for the next answer"
+            received = b"".join(iter(lambda: client.recv(65536), b""))
+            assert received.startswith(b"HTTP/1.1 200")
+            assert received.endswith(b"\r\n\r\n"), "a body after HEAD would be taken for the next answer"
         assert ask(base, f"/timemap/link/{PAGE}").status == 200
 
 

@@ -257,10 +257,10 @@ def test_summary_and_route(base: str) -> None:
 
 def test_stream_tells_each_archive_as_it_answers(base: str) -> None:
     events = ask(base, f"/stream/{PAGE}").body.decode().split("\n\n")
-    told = [(one.split("\n")[0].removeprefix("event: "), json.loads(one.split("data: ")[1])) for one in events if one]
-    assert [name for name, _ in told] == ["route", "archive", "archive", "archive", "done"]
-    assert sum(len(data["list"]) for name, data in told if name == "archive") == 5
-    assert (told[-1][1]["mementos"], told[-1][1]["complete"]) == (5, True)
+    sent = [(one.split("\n")[0].removeprefix("event: "), json.loads(one.split("data: ")[1])) for one in events if one]
+    assert [name for name, _ in sent] == ["route", "archive", "archive", "archive", "done"]
+    assert sum(len(data["list"]) for name, data in sent if name == "archive") == 5
+    assert (sent[-1][1]["mementos"], sent[-1][1]["complete"]) == (5, True)
 
 
 def test_about_health_archives_openapi_and_page(base: str) -> None:

@@ -26,8 +26,8 @@ def body_of(url: str) -> bytes:
 @pytest.mark.parametrize("round_", [1, 2])
 def test_each_test_has_an_empty_postgresql_database(postgres_url: str, postgres_server: Any, round_: int) -> None:
     name = postgres_url.partition("?")[0].rpartition("/")[2]
-    told = postgres_server.psql(f"\\c {name}\nCREATE TABLE once (n int);\nSELECT version();")
-    assert "PostgreSQL" in told and "ERROR" not in told
+    data = postgres_server.psql(f"\\c {name}\nCREATE TABLE once (n int);\nSELECT version();")
+    assert "PostgreSQL" in data and "ERROR" not in data
 
 
 @pytest.mark.parametrize("round_", [1, 2])

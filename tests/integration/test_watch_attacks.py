@@ -339,11 +339,11 @@ def test_a_lost_site_comes_back_from_a_desk_and_its_owner_is_notified(tmp_path: 
                 if status(data)[0]["recovery_state"] != "queued":
                     break
                 time.sleep(0.5)
-    told = status(data)[0]
-    assert (told["recovery_state"], told["recovery"]) == ("done", "recovered/lost.example-20260101")
+    report = status(data)[0]
+    assert (report["recovery_state"], report["recovery"]) == ("done", "recovered/lost.example-20260101")
     mails = [path.read_text() for path in (data / "outbox").glob("*.eml")]
     assert sum("is recovered" in mail for mail in mails) == 1
-    assert told["job"] and any(told["job"] in mail for mail in mails)
+    assert report["job"] and any(report["job"] in mail for mail in mails)
 
 
 def test_a_webhook_that_redirects_is_not_followed(web: Web, tmp_path: Path) -> None:
@@ -389,8 +389,8 @@ def test_a_check_counts_soft_404_pages_as_gone(
         registry = str(archives.write(tmp_path))
         given = ["watch", "check", web.uri(0), "--archives", registry, "--allow-private", "--json"]
         assert main.run(given) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert (told["resources"]["total"], told["states"]["unrecoverable"]) == (3, 1)
+        report = json.loads(capsys.readouterr().out)
+        assert (report["resources"]["total"], report["states"]["unrecoverable"]) == (3, 1)
         web.at(0).status = 403
         assert main.run(given) == 2
         assert "status 403" in capsys.readouterr().err
@@ -400,9 +400,9 @@ def test_observations_of_resources_are_listed(web: Web, tmp_path: Path, capsys: 
     put(tmp_path, web.uri(0))
     rounds(tmp_path, 0, 1)
     assert main.run(["watch", "history", web.uri(0), "--resources", "--data", str(tmp_path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert len(told) == 8
-    assert told[0] == {
+    report = json.loads(capsys.readouterr().out)
+    assert len(report) == 8
+    assert report[0] == {
         "at": "2026-01-01T00:00:00Z",
         "uri": web.uri(0),
         "status": 200,

@@ -269,8 +269,8 @@ def test_a_redirect_loop_is_a_failure_and_a_page_for_everything_is_not(
     web.mood = "everything"
     for number in range(1, 12):
         day(data, number)
-    told = state(data, capsys)
-    assert told["state"] == "fine"
+    report = state(data, capsys)
+    assert report["state"] == "fine"
     web.mood = "loop"
     for number in range(12, 21):
         day(data, number)
@@ -307,13 +307,13 @@ def test_a_lost_site_becomes_a_job_of_a_desk_once_and_is_followed_to_its_end(
             day(data, 8.5 + hours / 24, *desk_options)
             return state(data, capsys)
 
-        told = run(0)
-        assert (told["recovery_state"], told["job"]) == ("queued", run(0.1)["job"])
+        report = run(0)
+        assert (report["recovery_state"], report["job"]) == ("queued", run(0.1)["job"])
         [job] = desk.operator("GET", "/api/jobs").json["jobs"]
-        assert job["id"] == told["job"]
-        assert json.loads((data / told["recovery"] / "job.json").read_text())["job"] == told["job"]
+        assert job["id"] == report["job"]
+        assert json.loads((data / report["recovery"] / "job.json").read_text())["job"] == report["job"]
         assert run(1)["recovery_state"] == "queued"
-        assert desk.operator("POST", f"/api/jobs/{told['job']}/cancel").status == 200
+        assert desk.operator("POST", f"/api/jobs/{report['job']}/cancel").status == 200
         ended = run(2)
         assert (ended["recovery_state"], ended["recovery_detail"]) == ("failed", "cancelled")
         run(30)

@@ -84,8 +84,8 @@ def test_a_skip_is_certain_or_counts_as_unheard_and_has_one_line(
     decisions = route(asked_about, evidence, target_recall=target, near=near)
     for decision in decisions:
         assert decision.chance is not None and 0.0 <= decision.chance <= 1.0
-        told = decision_json(decision)
-        assert told["chance"] == round(decision.chance, 4)
+        fields = decision_json(decision)
+        assert fields["chance"] == round(decision.chance, 4)
         assert "\n" not in words(decision)
         certain = decision.archive in evidence and evidence[decision.archive].answer == "no"
         certain = certain and evidence[decision.archive].reason is Reason.HOLDS_NONE
@@ -107,10 +107,10 @@ def test_a_certain_no_and_an_exact_key_outweigh_every_estimate(first: Evidence, 
         assert both.exact
     else:
         assert both.answer == first.answer
-        told = [e.chance for e in (first, second) if e.chance is not None]
-        assert (both.chance is None) == (not told)
+        chances = [e.chance for e in (first, second) if e.chance is not None]
+        assert (both.chance is None) == (not chances)
         if both.chance is not None:
-            assert min(told) - 2e-6 <= both.chance <= max(told) + 2e-6
+            assert min(chances) - 2e-6 <= both.chance <= max(chances) + 2e-6
 
 
 @given(st.lists(chances, min_size=1, max_size=5), st.sampled_from([0.25, 1.0, 8.0]))

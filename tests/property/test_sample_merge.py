@@ -147,8 +147,8 @@ def test_commands_that_take_what_a_map_lacks_for_absent_refuse_a_sample(
         ["profile", sample, "-o", out],
     ):
         assert run(command) == 2, command
-        told = capsys.readouterr().err
-        assert "map of a sample cannot be" in told or "its scope is sample" in told
+        output = capsys.readouterr().err
+        assert "map of a sample cannot be" in output or "its scope is sample" in output
         assert not Path(out).exists()
 
 

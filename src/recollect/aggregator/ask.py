@@ -43,7 +43,7 @@ class Limits:
     max_pages: int = 100
     pages_at_once: int = 4
     budget: int | None = None
-    """Requests for one lookup, over all archives: one each for the most promising, what is left for further pages."""
+    """Requests for one lookup, over all archives: one each for the most probable, the rest for further pages."""
 
 
 class RequestBudget:

@@ -60,7 +60,7 @@ def words(decision: Decision) -> str:
 def decision_json(decision: Decision) -> dict[str, Any]:
     """The shape of a decision; empty fields are left out. `code` is the reason as an enumeration, `reason` as text;
     `chance` the probability that the archive holds the URI, `sources` where that comes from."""
-    told: dict[str, Any] = {"id": decision.archive, "decision": "ask" if decision.ask else "skip"}
+    entry: dict[str, Any] = {"id": decision.archive, "decision": "ask" if decision.ask else "skip"}
     fields = {
         "source": decision.source.value,
         "key": decision.key,
@@ -68,40 +68,40 @@ def decision_json(decision: Decision) -> dict[str, Any]:
         "code": decision.reason.value,
         "reason": reason_words(decision),
     }
-    told |= {name: value for name, value in fields.items() if value}
+    entry |= {name: value for name, value in fields.items() if value}
     if decision.source in _BY_KEY and not decision.key:
-        told["key"] = None
+        entry["key"] = None
     if decision.ask:
-        told["expected"] = round(decision.expected, 4)
+        entry["expected"] = round(decision.expected, 4)
     if decision.chance is not None:
-        told["chance"] = round(decision.chance, 4)
+        entry["chance"] = round(decision.chance, 4)
     if decision.sources:
-        told["sources"] = [source.value for source in decision.sources]
+        entry["sources"] = [source.value for source in decision.sources]
     if decision.gap:
-        told["gap_seconds"] = round(decision.gap)
-    return told
+        entry["gap_seconds"] = round(decision.gap)
+    return entry
 
 
 def outcome_json(decision: Decision, outcome: Outcome | None) -> dict[str, Any]:
     """The shape of a decision with what came of it."""
-    told = decision_json(decision)
+    entry = decision_json(decision)
     if outcome is not None:
-        told |= outcome_fields(outcome)
+        entry |= outcome_fields(outcome)
     elif not decision.ask:
-        told["outcome"] = "skipped"
-    return told
+        entry["outcome"] = "skipped"
+    return entry
 
 
 def outcome_fields(outcome: Outcome) -> dict[str, Any]:
     """What asking an archive came to; empty fields are left out."""
-    told = {"outcome": outcome.kind.value, "mementos": outcome.count, "ms": round(outcome.elapsed * 1000, 1)}
+    entry = {"outcome": outcome.kind.value, "mementos": outcome.count, "ms": round(outcome.elapsed * 1000, 1)}
     fields = {
         "error": outcome.error,
         "why": outcome.why,
         "partial": outcome.partial,
         "problems": list(outcome.timemap.problems[:10]),
     }
-    return told | {name: value for name, value in fields.items() if value}
+    return entry | {name: value for name, value in fields.items() if value}
 
 
 def outcome_words(outcome: Outcome) -> str:

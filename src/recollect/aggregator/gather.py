@@ -103,7 +103,7 @@ def _nearest_first(
 async def _all(
     ask: Callable[[Archive], Awaitable[Outcome]], archives: Sequence[Archive], on_outcome: OnOutcome | None
 ) -> list[Outcome]:
-    async def told(archive: Archive) -> Outcome:
+    async def ask_and_report(archive: Archive) -> Outcome:
         try:
             outcome = await ask(archive)
         except UNREADABLE as error:
@@ -113,9 +113,9 @@ async def _all(
         return outcome
 
     if len(archives) == 1:
-        return [await told(archives[0])]
+        return [await ask_and_report(archives[0])]
     if on_outcome is not None:
-        return await asyncio.gather(*map(told, archives))
+        return await asyncio.gather(*map(ask_and_report, archives))
     # Without a coroutine around each: this is done for every lookup.
     outcomes = await asyncio.gather(*map(ask, archives), return_exceptions=True)
     return [

@@ -1,9 +1,9 @@
 """Routing by kinds of URIs: how often each archive holds URIs of a top-level domain and of a language.
 
 Hides: how the kind of a URI is found, and the estimate. This is the profile of AlSum et al. ("Profiling Web Archive
-Coverage for Top-Level Domain and Content Language", 2014), with which an aggregator asks the k likeliest archives; here
-it is a way of `replay`, to compare with. The language of a URI is the one that the log states, else what its address
-says: a language code as the first label of the host (`pt.wikipedia.org`), as one of the first two path segments
+Coverage for Top-Level Domain and Content Language", 2014), with which an aggregator asks the k most probable archives;
+here it is a method of `replay`, for comparison. The language of a URI is the one that the log states, else the one in
+its address: a language code as the first label of the host (`pt.wikipedia.org`), as one of the first two path segments
 (`/de/`, `/en-us/`), or in the query (`lang=fr`).
 
 The chance that an archive holds a URI is that of all URIs, corrected by the top-level domain, and then by the language

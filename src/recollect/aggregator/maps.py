@@ -96,7 +96,7 @@ class ArchiveMap:
     """The text of a map that is searched by normal keys; None of filters, and of maps by a policy's keys."""
     sample: SampleMap | None = None
     """Of a map of a sample: its estimate."""
-    tells_times: bool = False
+    has_times: bool = False
     """Whether its lines may say when something was captured."""
     threshold: float | None = None
     """The chance from which on a sampled archive is asked; None if the probes are too few to skip it anywhere."""
@@ -169,7 +169,7 @@ class Maps:
             else:
                 lookup = one.holdings.lookup(uri_r)
                 said = one.nothing if lookup.key is None else _evidence(one, lookup)
-                if at is not None and one.tells_times and said.answer == "yes":
+                if at is not None and one.has_times and said.answer == "yes":
                     said = said._replace(gap=_gap(one, keys, at))
             if one.sample is not None and said.answer != "no":
                 said = _estimated(one, one.sample, keys, said)
@@ -218,7 +218,7 @@ def _opened(found: FoundMap) -> ArchiveMap:
         return _opened_sample(found, holdings)
     nothing = Evidence("unknown", source) if voids else Evidence("no", source)
     times = text is not None and source is Source.MAP
-    return ArchiveMap(found.archive, source, holdings, str(path), nothing, text, tells_times=times)
+    return ArchiveMap(found.archive, source, holdings, str(path), nothing, text, has_times=times)
 
 
 def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:

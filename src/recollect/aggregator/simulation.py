@@ -41,7 +41,7 @@ WAYS = ("broadcast", "maps", "learned", "both")
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One lookup of a log; `held` is None if the log does not tell, else mementos by archive that answered."""
+    """One lookup of a log; `held` is None if the log does not say, else mementos by archive that answered."""
 
     uri_r: str
     held: Mapping[str, int] | None = None
@@ -108,17 +108,17 @@ def read_log(
             on_problem(Problem(str(path), None, "neither a list of URIs nor a log that is known"))
             return
         for line, entry in lines_with_entries(stream, str(path), form, on_problem):
-            told = json.loads(line) if line.startswith("{") else {}
-            if told.get("endpoint") == "route":
+            record = json.loads(line) if line.startswith("{") else {}
+            if record.get("endpoint") == "route":
                 continue  # it sent no requests
-            held, times = told.get("archives"), told.get("times")
+            held, times = record.get("archives"), record.get("times")
             lookup = Logged(
                 entry.uri,
                 {str(archive): int(count) for archive, count in held.items()} if isinstance(held, dict) else None,
                 {str(archive): float(ms) / 1000 for archive, ms in times.items()} if isinstance(times, dict) else None,
-                parse_or_none(str(told["datetime"])) if told.get("datetime") else None,
-                page_of(told["referer"]) if isinstance(told.get("referer"), str) else "",
-                str(told.get("language") or ""),
+                parse_or_none(str(record["datetime"])) if record.get("datetime") else None,
+                page_of(record["referer"]) if isinstance(record.get("referer"), str) else "",
+                str(record.get("language") or ""),
             )
             for _ in range(entry.count):
                 yield lookup
@@ -163,7 +163,7 @@ def simulate(
             candidates,
             learned,
             maps if way not in ("broadcast", "learned", "kinds") else None,
-            None if way == "broadcast" and by else top_k,  # all archives, for comparison with the likeliest
+            None if way == "broadcast" and by else top_k,  # all archives, for comparison with the most probable ones
             target if way in ("estimate", "referer") else None,
             near if way == "near" else None,
             {} if way == "referer" else None,
@@ -281,7 +281,7 @@ def _held(lookup: Logged, truth: Maps | None) -> dict[str, float]:
         return {archive: float(count) for archive, count in lookup.held.items() if count}
     if truth is None:
         raise FormatError(
-            "the log does not tell which archives held what",
+            "the log does not say which archives held what",
             where=lookup.uri_r[:120],
             hint="give maps of everything they hold: --truth DIR",
         )

@@ -29,7 +29,7 @@ class NameServer:
     port: int = 53
 
 
-class BadAnswer(ValueError):
+class BadDnsAnswer(ValueError):
     """Bytes that are not an answer."""
 
 
@@ -53,7 +53,7 @@ async def ask_name_servers(server: NameServer, domain: str, timeout: float = TIM
             if _is_cut(content):
                 content = await _over_tcp(server, question)
         return read_answer(content, domain, number)
-    except (BadAnswer, OSError, TimeoutError, EOFError, UnicodeError):
+    except (BadDnsAnswer, OSError, TimeoutError, EOFError, UnicodeError):
         return ()
 
 
@@ -61,7 +61,7 @@ def make_question(domain: str, number: int) -> bytes:
     """A query for the NS records of a domain."""
     labels = domain.rstrip(".").encode("idna").split(b".")
     if not all(0 < len(label) < 64 for label in labels):
-        raise BadAnswer(f"not a domain: {domain}")
+        raise BadDnsAnswer(f"not a domain: {domain}")
     name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
     return _HEADER.pack(number, _RECURSE, 1, 0, 0, 0) + name + struct.pack(">2H", _NS, _IN)
 
@@ -71,15 +71,15 @@ def _is_cut(content: bytes) -> bool:
 
 
 def read_answer(content: bytes, domain: str, number: int) -> tuple[str, ...]:
-    """The name servers that an answer lists for a domain; raises BadAnswer."""
+    """The name servers that an answer lists for a domain; raises BadDnsAnswer."""
     try:
-        told, flags, questions, answers, _, _ = _HEADER.unpack_from(content)
-        if told != number or not flags & _RESPONSE or flags & _CODE or questions != 1:
-            raise BadAnswer("not an answer to this question")
+        echoed, flags, questions, answers, _, _ = _HEADER.unpack_from(content)
+        if echoed != number or not flags & _RESPONSE or flags & _CODE or questions != 1:
+            raise BadDnsAnswer("not an answer to this question")
         name, place = _name(content, _HEADER.size)
         wanted = domain.rstrip(".").encode("idna").decode().lower()
         if name != wanted or struct.unpack_from(">2H", content, place) != (_NS, _IN):
-            raise BadAnswer("an answer to another question")
+            raise BadDnsAnswer("an answer to another question")
         place += 4
         found = set()
         for _ in range(min(answers, _MOST_RECORDS)):
@@ -90,7 +90,7 @@ def read_answer(content: bytes, domain: str, number: int) -> tuple[str, ...]:
                 found.add(_name(content, place)[0])
             place += size
     except struct.error as error:
-        raise BadAnswer("the answer ends early") from error
+        raise BadDnsAnswer("the answer ends early") from error
     return tuple(sorted(found))
 
 
@@ -101,25 +101,25 @@ def _name(content: bytes, place: int) -> tuple[str, int]:
     lowest = place
     while True:
         if place >= len(content):
-            raise BadAnswer("a name ends early")
+            raise BadDnsAnswer("a name ends early")
         size = content[place]
         if size & 0xC0 == 0xC0:
             (pointer,) = struct.unpack_from(">H", content, place)
             end = place + 2 if end is None else end
             place = pointer & 0x3FFF
             if place >= lowest:
-                raise BadAnswer("a name that points ahead")
+                raise BadDnsAnswer("a name that points ahead")
             lowest = place
             continue
         if size & 0xC0:
-            raise BadAnswer("an unknown kind of label")
+            raise BadDnsAnswer("an unknown kind of label")
         place += 1
         if size == 0:
             return ".".join(labels), place if end is None else end
         labels.append(content[place : place + size].decode("ascii", "replace").lower())
         place += size
         if sum(map(len, labels)) > _MOST_NAME:
-            raise BadAnswer("a name that is too long")
+            raise BadDnsAnswer("a name that is too long")
 
 
 class _Receiver(asyncio.DatagramProtocol):

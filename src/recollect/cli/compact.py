@@ -44,10 +44,18 @@ _WEIGHTS = (
         "--host-weight", type=float, metavar="W", help="Weight for hosts; inf rolls nothing up.  [default: 4]"
     ),
     click.option("--path-weight", type=float, metavar="W", help="Weight for paths.  [default: 2]"),
-    click.option("--host-a", type=float, metavar="A", help="a for hosts.  [default: 16.329]"),
-    click.option("--host-k", type=float, metavar="K", help="k for hosts.  [default: 0.714]"),
-    click.option("--path-a", type=float, metavar="A", help="a for paths.  [default: 24.546]"),
-    click.option("--path-k", type=float, metavar="K", help="k for paths.  [default: 1.429]"),
+    click.option(
+        "--host-a", type=float, metavar="A", help="Factor a of the rollup limit for hosts.  [default: 16.329]"
+    ),
+    click.option(
+        "--host-k", type=float, metavar="K", help="Exponent k of the rollup limit for hosts.  [default: 0.714]"
+    ),
+    click.option(
+        "--path-a", type=float, metavar="A", help="Factor a of the rollup limit for paths.  [default: 24.546]"
+    ),
+    click.option(
+        "--path-k", type=float, metavar="K", help="Exponent k of the rollup limit for paths.  [default: 1.429]"
+    ),
     click.option(
         "--fit", is_flag=True, help="Fit a and k to the tree of this map instead of using the published values."
     ),

@@ -53,7 +53,7 @@ class Problems:
         if len(self.examples) < 100:
             self.examples.append(str(problem))
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Say how many there were, and show some."""
         for example in self.examples[:5]:
             talk(f"skipped: {example}")
@@ -134,7 +134,7 @@ def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: 
                 "(give the complete map, or --trust-log)"
             )
         say_notes(result.notes)
-        problems.tell()
+        problems.report()
     return 3 if problems.count else 0
 
 
@@ -184,5 +184,5 @@ def filter_command(inputs: tuple[str, ...], output: str, **options: Any) -> int:
         )
         if any(result.wildcards.values()):
             talk("the map has wildcards: a lookup tries several keys, and each of them may be a false positive")
-        problems.tell()
+        problems.report()
     return 3 if problems.count else 0

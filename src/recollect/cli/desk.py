@@ -28,6 +28,17 @@ In the folder: desk.sqlite, results/, listings/, outbox/, worker.token, operator
 SIGTERM stops the desk; workers return their jobs to the queue. The tutorial is docs/tutorials/desk.md.
 """
 
+_BACKUP_EPILOG = """\b
+Examples:
+  recollect desk backup --data desk/ -o backup.tar.gz          while the desk runs
+  recollect desk backup --data desk/ -o jobs.tar.gz --no-results
+"""
+_RESTORE_EPILOG = """\b
+Examples:
+  recollect desk restore backup.tar.gz --data desk2/
+  recollect desk restore backup.tar.gz --data desk2/ --database postgresql://desk@db/desk
+"""
+
 
 @click.group("desk", invoke_without_command=True, epilog=_DESK_EPILOG)
 @click.option("--data", help="Folder of the desk.  [desk]")
@@ -76,7 +87,7 @@ def desk(context: click.Context, /, verbose: bool, config: str | None, **given: 
     return 0
 
 
-@desk.command("backup", epilog=_DESK_EPILOG)
+@desk.command("backup", epilog=_BACKUP_EPILOG)
 @click.option("--data", help="Folder of the desk.  [desk]")
 @click.option("--config", type=click.Path(dir_okay=False), help="File of settings (TOML).")
 @click.option("--database", help="postgresql://… of the desk, if it does not use SQLite.")
@@ -103,9 +114,9 @@ def backup(
     return 0
 
 
-@desk.command("restore", epilog=_DESK_EPILOG)
+@desk.command("restore", epilog=_RESTORE_EPILOG)
 @click.argument("backup_file", metavar="BACKUP", type=click.Path(exists=True, dir_okay=False))
-@click.option("--data", help="Folder of the new desk; empty or not there yet.  [desk]")
+@click.option("--data", help="Folder of the new desk; empty, or created.  [desk]")
 @click.option("--database", help="Empty PostgreSQL database to fill instead of SQLite in the folder.")
 @click.option("--config", type=click.Path(dir_okay=False), help="File of settings (TOML).")
 @click.pass_context

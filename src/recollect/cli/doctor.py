@@ -272,10 +272,10 @@ def _published(folder: Path) -> Iterator[Finding]:
     if not status.is_file():
         return
     with suppress(ValueError, OSError):
-        told = json.loads(status.read_bytes())
-        checked = _moment(told.get("checked_at"))
-        if told.get("error"):
-            yield Finding(Level.FAILURE, "keep", str(told["error"]), f"see {folder / 'status.html'}")
+        kept = json.loads(status.read_bytes())
+        checked = _moment(kept.get("checked_at"))
+        if kept.get("error"):
+            yield Finding(Level.FAILURE, "keep", str(kept["error"]), f"see {folder / 'status.html'}")
         elif checked is not None and datetime.now(UTC) - checked > _OLD_STATUS:
             yield Finding(
                 Level.WARNING, "keep", f"last looked at {checked:%Y-%m-%d %H:%M}", "is recollect keep running?"

@@ -87,7 +87,7 @@ def evaluate(
     else:
         _show(report)
         say_notes(report.notes)
-        problems.tell()
+        problems.report()
     if report.missed:
         talk(f"{counted(report.missed, 'false negative')}: a held URI must never be missed")
         for one in report.maps:

@@ -20,7 +20,12 @@ from recollect.cli.console import emit_json, emit_json_line, emit_table, json_op
 from recollect.errors import RecollectError, UsageError
 from recollect.quantities import format_duration, format_size
 
-_EPILOG = """\b
+_ABOUT_DESK = """\b
+The desk is --desk URL, or RECOLLECT_JOBS_DESK, or http://127.0.0.1:1209. This machine keeps the tokens of the jobs that
+you submit in ~/.local/state/recollect/jobs.json; a status link works in place of an ID. The operator's commands need
+--token-file desk/operator.token or --data desk/, unless you started that desk on this machine.
+"""
+_EPILOG = f"""\b
 Examples:
   recollect jobs submit http://lost.example/ --email anna@mail.example --desk https://desk.example.org
   recollect jobs watch ID                                     until it is ready
@@ -28,11 +33,14 @@ Examples:
   recollect jobs list --data desk/                            for the operator: the token is in the desk's folder
   recollect jobs move ID 1 --data desk/
 
-\b
-The desk is --desk URL, or RECOLLECT_JOBS_DESK, or http://127.0.0.1:1209. Jobs submitted from here are remembered with
-their tokens in ~/.local/state/recollect/jobs.json; a status link can be given in place of an ID. What only an operator
-may do needs --token-file desk/operator.token or --data desk/, unless you started that desk on this machine.
-"""
+{_ABOUT_DESK}"""
+
+
+def _example(*commands: str) -> str:
+    lines = "\n".join(f"  recollect jobs {command}" for command in commands)
+    return f"\b\nExamples:\n{lines}\n\n{_ABOUT_DESK}"
+
+
 _FINAL = frozenset(("ready", "picked-up", "expired", "failed", "cancelled", "nothing-found"))
 
 
@@ -73,9 +81,9 @@ class _Client:
 
 def _refused(error: HTTPError) -> RecollectError:
     try:
-        told = json.loads(error.read())["error"]
-        what = ": ".join(part for part in (told["message"], told.get("field"), told.get("why")) if part)
-        return DeskRefused(what, hint=told.get("hint", ""))
+        reply = json.loads(error.read())["error"]
+        what = ": ".join(part for part in (reply["message"], reply.get("field"), reply.get("why")) if part)
+        return DeskRefused(what, hint=reply.get("hint", ""))
     except (ValueError, KeyError, TypeError):
         return DeskRefused("the desk answered with an error", why=f"status {error.code}")
 
@@ -161,7 +169,13 @@ def jobs() -> None:
     """Submit recoveries to a desk, follow and download them; for its operator: queue, workers, history."""
 
 
-@jobs.command("submit", epilog=_EPILOG)
+@jobs.command(
+    "submit",
+    epilog=_example(
+        "submit http://lost.example/ --email anna@mail.example --desk https://desk.example.org",
+        "submit http://lost.example/ --email anna@mail.example --at 2009-06-01 --archives ia,arquivo",
+    ),
+)
 @click.argument("uri")
 @click.option("--email", required=True, help="Your e-mail address.")
 @click.option("--name", default="", help="Your name.")
@@ -205,27 +219,27 @@ def submit(
         "windows_names": windows_names,
     }
     body |= {key: value for key, value in (("at", at), ("from", since), ("to", until)) if value}
-    told = client.call("POST", "/api/jobs", body)
-    remember(told["id"], told["status_url"])
+    reply = client.call("POST", "/api/jobs", body)
+    remember(reply["id"], reply["status_url"])
     if as_json:
-        emit_json(told)
+        emit_json(reply)
     else:
-        click.echo(told["id"])
-        talk(f"{told['state']}; status: {told['status_url']}")
-        if told["state"] == "pending":
+        click.echo(reply["id"])
+        talk(f"{reply['state']}; status: {reply['status_url']}")
+        if reply["state"] == "pending":
             talk(f"confirm it by the link in the mail to {email}")
     return 0
 
 
-@jobs.command("list", epilog=_EPILOG)
+@jobs.command("list", epilog=_example("list --data desk/", "list --data desk/ --state failed --json"))
 @click.option("--state", default="", help="Only jobs in this state.")
 @click.option("--limit", default=200, show_default=True, help="At most N jobs.")
 @_desk_options
 def list_jobs(state: str, limit: int, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
     """List all jobs of the desk (operator)."""
-    told = _client(desk, token_file, data).call("GET", f"/api/jobs?{urlencode({'state': state, 'limit': limit})}")
+    reply = _client(desk, token_file, data).call("GET", f"/api/jobs?{urlencode({'state': state, 'limit': limit})}")
     if as_json:
-        emit_json(told)
+        emit_json(reply)
         return 0
     rows = [
         (
@@ -238,40 +252,40 @@ def list_jobs(state: str, limit: int, desk: str | None, token_file: str | None, 
             j["uri"],
             j["reason"],
         )
-        for j in told["jobs"]
+        for j in reply["jobs"]
     ]
     emit_table(("job", "state", "rank", "progress", "age", "worker", "site", "reason"), rows, right=(2, 3))
     return 0
 
 
-@jobs.command("show", epilog=_EPILOG)
+@jobs.command("show", epilog=_example("show ID", "show ID --json"))
 @click.argument("job")
 @_desk_options
 def show(job: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
     """Show the state of one job."""
     client = _client(desk, token_file, data)
-    told = client.call("GET", _job(client, job))
+    reply = client.call("GET", _job(client, job))
     if as_json:
-        emit_json(told)
+        emit_json(reply)
     else:
-        _show(told)
+        _show(reply)
     return 0
 
 
-def _show(told: dict[str, Any]) -> None:
-    counts = {name: sum(told["counts"][name].values()) for name in ("recovered", "queued", "missing")}
-    rows: list[tuple[str, Any]] = [("job", told["id"]), ("site", told["uri"]), ("state", told["state"])]
-    rows += [(name, told[name]) for name in ("rank", "reason") if told.get(name)]
-    rows += [("progress", f"{told['progress']:.0%}"), *counts.items()]
-    if estimate := told.get("estimate"):
+def _show(reply: dict[str, Any]) -> None:
+    counts = {name: sum(reply["counts"][name].values()) for name in ("recovered", "queued", "missing")}
+    rows: list[tuple[str, Any]] = [("job", reply["id"]), ("site", reply["uri"]), ("state", reply["state"])]
+    rows += [(name, reply[name]) for name in ("rank", "reason") if reply.get(name)]
+    rows += [("progress", f"{reply['progress']:.0%}"), *counts.items()]
+    if estimate := reply.get("estimate"):
         waiting, working = format_duration(estimate["waiting"]), format_duration(estimate["working"])
         rows.append(("estimate", f"waiting {waiting}, working {working}"))
-    rows += [("waits for", one["archive"]) for one in told.get("waiting_for", [])]
-    rows += [(name, url) for name, url in told.get("result", {}).items() if isinstance(url, str)]
+    rows += [("waits for", one["archive"]) for one in reply.get("waiting_for", [])]
+    rows += [(name, url) for name, url in reply.get("result", {}).items() if isinstance(url, str)]
     emit_table(("", ""), rows)
 
 
-@jobs.command("watch", epilog=_EPILOG)
+@jobs.command("watch", epilog=_example("watch ID", "watch ID --json"))
 @click.argument("job")
 @_desk_options
 def watch(job: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
@@ -279,16 +293,16 @@ def watch(job: str, desk: str | None, token_file: str | None, data: str | None, 
     client = _client(desk, token_file, data)
     path = _job(client, job)
     last: dict[str, Any] = {}
-    for told in _events(client, path):
-        last = told
+    for reply in _events(client, path):
+        last = reply
         if as_json:
-            emit_json_line(told)
+            emit_json_line(reply)
             sys.stdout.flush()
         else:
-            counts = {name: sum(told["counts"][name].values()) for name in ("recovered", "queued", "missing")}
+            counts = {name: sum(reply["counts"][name].values()) for name in ("recovered", "queued", "missing")}
             words = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
-            rank = f", rank {told['rank']}" if told.get("rank") else ""
-            talk(f"{told['state']}{rank}: {told['progress']:.0%}{' of what is known, ' + words if words else ''}")
+            rank = f", rank {reply['rank']}" if reply.get("rank") else ""
+            talk(f"{reply['state']}{rank}: {reply['progress']:.0%}{' of what is known, ' + words if words else ''}")
     return 0 if last.get("state") in ("ready", "picked-up") else 1
 
 
@@ -297,9 +311,9 @@ def _events(client: _Client, path: str) -> Iterator[dict[str, Any]]:
     while True:
         try:
             with client.open("GET", f"{path}/events", timeout=60) as stream:
-                for told in _sse(stream):
-                    yield told
-                    if told["state"] in _FINAL:
+                for reply in _sse(stream):
+                    yield reply
+                    if reply["state"] in _FINAL:
                         return
         except (TimeoutError, ConnectionError):
             pass
@@ -312,7 +326,7 @@ def _sse(stream: IO[bytes]) -> Iterator[dict[str, Any]]:
             yield json.loads(line[6:])
 
 
-@jobs.command("fetch", epilog=_EPILOG)
+@jobs.command("fetch", epilog=_example("fetch ID -o lost.zip", "fetch ID -o lost.wacz"))
 @click.argument("job")
 @click.option(
     "-o",
@@ -362,14 +376,14 @@ def _download(client: _Client, path: str, part: Path) -> str:
 
 
 def _change(action: str, help_text: str) -> None:
-    @jobs.command(action, help=help_text, epilog=_EPILOG)
+    @jobs.command(action, help=help_text, epilog=_example(f"{action} ID", f"{action} ID --data desk/"))
     @click.argument("job")
     @_desk_options
     def change(job: str, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
         client = _client(desk, token_file, data)
         path = f"/api/jobs/{quote(job)}" if action == "retry" else _job(client, job)
-        told = client.call("POST", f"{path}/{action}", {})
-        emit_json(told) if as_json else talk(f"{told['id']}: {told['state']}")
+        reply = client.call("POST", f"{path}/{action}", {})
+        emit_json(reply) if as_json else talk(f"{reply['id']}: {reply['state']}")
         return 0
 
 
@@ -377,35 +391,35 @@ _change("cancel", "Cancel a job; a job that other users also requested continues
 _change("retry", "Queue a job again that failed, was cancelled or found nothing (operator).")
 
 
-@jobs.command("move", epilog=_EPILOG)
+@jobs.command("move", epilog=_example("move ID 1 --data desk/"))
 @click.argument("job")
 @click.argument("rank", type=click.IntRange(1))
 @_desk_options
 def move(job: str, rank: int, desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
     """Change the rank of a queued job; 1 is next (operator)."""
     client = _client(desk, token_file, data)
-    told = client.call("POST", f"/api/jobs/{quote(job)}/move", {"rank": rank})
-    emit_json(told) if as_json else talk(f"{told['id']}: rank {told['rank']}")
+    reply = client.call("POST", f"/api/jobs/{quote(job)}/move", {"rank": rank})
+    emit_json(reply) if as_json else talk(f"{reply['id']}: rank {reply['rank']}")
     return 0
 
 
-@jobs.command("workers", epilog=_EPILOG)
+@jobs.command("workers", epilog=_example("workers --data desk/"))
 @_desk_options
 def workers(desk: str | None, token_file: str | None, data: str | None, as_json: bool) -> int:
     """List the workers of the desk (operator)."""
-    told = _client(desk, token_file, data).call("GET", "/api/workers")
+    reply = _client(desk, token_file, data).call("GET", "/api/workers")
     if as_json:
-        emit_json(told)
+        emit_json(reply)
         return 0
     rows = [
         (w["name"], w["host"], w["egress"], w["state"], format_duration(w["silent_seconds"]), w["job"] or "")
-        for w in told["workers"]
+        for w in reply["workers"]
     ]
     emit_table(("worker", "host", "egress", "state", "last seen", "job"), rows)
     return 0
 
 
-@jobs.command("history", epilog=_EPILOG)
+@jobs.command("history", epilog=_example("history --data desk/", "history --data desk/ --job ID --format csv"))
 @click.option("--job", default="", help="Only of this job.")
 @click.option(
     "--format", "kind", type=click.Choice(["table", "csv", "xml", "json"]), default="table", help="Output format."
@@ -419,10 +433,10 @@ def history(job: str, kind: str, desk: str | None, token_file: str | None, data:
         with client.open("GET", f"/api/history.{kind}{query}") as answer:
             click.echo(answer.read().decode(), nl=False)
         return 0
-    told = client.call("GET", f"/api/history{query}")
+    reply = client.call("GET", f"/api/history{query}")
     if as_json or kind == "json":
-        emit_json(told)
+        emit_json(reply)
         return 0
-    rows = [(e["at"], e["job"], e["action"], e["before"] or "", e["after"], e["actor"]) for e in told["events"]]
+    rows = [(e["at"], e["job"], e["action"], e["before"] or "", e["after"], e["actor"]) for e in reply["events"]]
     emit_table(("when", "job", "action", "before", "after", "who"), rows)
     return 0

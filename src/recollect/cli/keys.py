@@ -17,7 +17,7 @@ Examples:
   recollect surt --key https://www.Example.com/A?b=2   com,example)/a
   recollect surt --policy HxP1 http://example.com/a/b  com,example)/a
   recollect surt --from urls.txt > surts.txt           one per line; .gz, .bz2, .zst are fine
-  tail -f urls.txt | recollect surt --json --from -    as they come
+  tail -f urls.txt | recollect surt --json --from -    line by line
 """
 
 
@@ -37,7 +37,7 @@ def surt_command(
     With --key or --policy SURTs are taken as well as URIs. A URI without a key is reported with its reason on stderr,
     and the others are still printed. With --json every URI gives one line, the bad ones with "error".
 
-    Exit code: 0 all URIs have one, 3 some have not, 1 none has.
+    Exit code: 0 every URI has a SURT, 3 some URIs have none, 1 no URI has one.
     """
     if not uris and not sources:
         raise UsageError("no URI given", hint="recollect surt URI..., or recollect surt --from FILE (- for stdin)")

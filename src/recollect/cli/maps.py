@@ -42,7 +42,7 @@ Examples:
 
 \b
 Errors break the format, or hide records from readers and searches. Notes have no effect on readers.
-Exit code: 0 no errors, 1 errors (or a file that cannot be read), 2 wrong usage or a file that is not there.
+Exit code: 0 no errors, 1 errors (or a file that cannot be read), 2 wrong usage or a file that does not exist.
 """
 
 
@@ -197,7 +197,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     with progress_bar(quiet=quiet or as_json) as progress:
         for name in maps:
             expect_map(name)
-        result = engine.merge(maps, output, how, problems.told, progress)
+        result = engine.merge(maps, output, how, problems.on_problem, progress)
     seconds = time.monotonic() - started
     if as_json:
         emit_json({**result.as_dict(), "skipped": problems.count, "seconds": round(seconds, 3)})
@@ -212,7 +212,7 @@ class Problems:
 
     def __init__(self, strict: bool) -> None:
         self.count = 0
-        self.told = None if strict else self._note
+        self.on_problem = None if strict else self._note
 
     def _note(self, problem: Problem) -> None:
         self.count += 1
@@ -249,8 +249,8 @@ Examples:
 
 \b
 Lines: + added, - removed, ! changed (old -> new).
-Exit code, as of diff: 0 the same, 1 different (or failed), 2 wrong usage,
-3 the same as far as it could be read. Headers are compared, but do not count.
+Exit code, as in diff(1): 0 equal, 1 different (or failed), 2 wrong usage, 3 equal, but some lines could not be
+read. Headers are compared, but do not change the exit code.
 """
 
 
@@ -277,7 +277,7 @@ def diff(old: str, new: str, limit: int, strict: bool, temp_dir: str | None, as_
     captures: Counter[str] = Counter()
     with (
         progress_bar(quiet=quiet or as_json) as progress,
-        diff_maps(old, new, temp_dir=temp_dir, on_problem=problems.told, progress=progress) as found,
+        diff_maps(old, new, temp_dir=temp_dir, on_problem=problems.on_problem, progress=progress) as found,
     ):
         for change in found.changes:
             counts[change.kind] += 1

@@ -19,9 +19,11 @@ Examples:
 
 \b
 0 is best at every level (McCown 2007, Table 15):
-  s1  changed, missing and added all count       s4  only missing counts
-  s2  added resources do not count                          s5  and resources known to be archived do not count
-  s3  and text that shares 75% of its shingles
+  s1  changed, missing and added resources count
+  s2  changed and missing resources count
+  s3  as s2, but text that shares 75% of its shingles with the lost page is not changed
+  s4  only missing resources count
+  s5  as s4, but a resource that is known to be archived is not missing
 """
 
 

@@ -91,7 +91,7 @@ def _common(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Path(exists=True, file_okay=False),
             help="Folder of maps, one per archive, named by its id.",
         ),
-        click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the likeliest first."),
+        click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the most probable first."),
         click.option(
             "--timeout",
             default=30.0,
@@ -130,9 +130,13 @@ _base = click.option(
     help="Kind of TimeMap.",
 )
 @_json
-@click.option("--from", "since", type=DATE, metavar="DATETIME", help="Only mementos from then on.")
+@click.option("--from", "since", type=DATE, metavar="DATETIME", help="Only mementos at or after this datetime.")
 @click.option(
-    "--to", "until", type=END_DATE, metavar="DATETIME", help="Only mementos up to then (2012: its last second)."
+    "--to",
+    "until",
+    type=END_DATE,
+    metavar="DATETIME",
+    help="Only mementos up to this datetime (2012 includes the whole year).",
 )
 @_base
 @_common

@@ -271,8 +271,8 @@ Examples:
 def verify(map_path: str, inputs: tuple[str, ...], **options: Any) -> int:
     """Check that a map holds everything in the indexes, and that its counts are correct.
 
-    Every URI of INPUT (as far as it passes the filters the map was made with) is looked up in MAP, by its key in the
-    index and by its original URL. Exit code 1 if one is not found or a count is wrong; each is named with file and
+    Every URI of INPUT that passes the filters of the map is looked up in MAP, by its key in the index and by its
+    original URL. Exit code 1 if one is not found or a count is wrong; each is named with file and
     line.
     """
     from recollect.profiles.statistics.verify import verify as check

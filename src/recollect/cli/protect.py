@@ -110,7 +110,7 @@ def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--code",
             type=click.Choice(["raptorq", "gf256"]),
-            help="Erasure code.  [default: raptorq where it is installed]",
+            help="Erasure code.  [default: raptorq if it is installed]",
         ),
         click.option("--exclude", multiple=True, metavar="PATTERN", help="Pages without blocks ('drafts/*')."),
     ]

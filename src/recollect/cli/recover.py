@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
-from recollect.cli.recoverytalk import agree, event_log, listing_line, progress_lines, show_survey, status_line, tell
+from recollect.cli.recoverytalk import (
+    agree,
+    event_log,
+    listing_line,
+    progress_lines,
+    show_result,
+    show_survey,
+    status_line,
+)
 from recollect.cli.types import DATE, DURATION, END_DATE, SIZE
 from recollect.errors import UsageError
 from recollect.formats.outputs import refuse_inputs
@@ -230,7 +238,7 @@ def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **giv
         except KeyboardInterrupt:
             talk(f"\nwhat was recovered is kept; continue with: recollect recover --resume {folder}")
             raise
-    return tell(result, folder, as_json=given["as_json"], quiet=given["quiet"], lines=lines)
+    return show_result(result, folder, as_json=given["as_json"], quiet=given["quiet"], lines=lines)
 
 
 # From flags to values ------------------------------------------------------------------------------------------------

@@ -217,7 +217,7 @@ def _line(value: dict[str, Any]) -> None:
     click.echo(json.dumps(value, ensure_ascii=True))
 
 
-def tell(result: Recovery, folder: Path, *, as_json: bool, quiet: bool, lines: ProgressLines) -> int:
+def show_result(result: Recovery, folder: Path, *, as_json: bool, quiet: bool, lines: ProgressLines) -> int:
     """Say how it ended; the exit code."""
     from recollect.recovery.report import to_json
 

@@ -156,10 +156,14 @@ def prefixes_command(archive: str, archives: str | None, run: str, as_json: bool
 @_run_options
 @click.option("--terms", "source", required=True, metavar="FILE", help="Words to begin with, one query per line.")
 @click.option(
-    "--queries", default=200, show_default=True, type=click.IntRange(min=1), help="Queries, earlier included."
+    "--queries",
+    default=200,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Number of queries, including those of earlier runs.",
 )
 @click.option("--results", default=50, show_default=True, type=click.IntRange(1, 500), help="Results of each query.")
-@click.option("--fixed", is_flag=True, help="Ask for the terms alone; learn no words from the results.")
+@click.option("--fixed", is_flag=True, help="Search only for these terms; learn no words from the results.")
 @click.option("--seed", default=1, show_default=True, help="Another seed draws other words.")
 def search_command(
     archive: str,

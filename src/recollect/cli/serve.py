@@ -41,13 +41,13 @@ def settings_options(command: Any) -> Any:
     options = [
         click.option("--config", type=click.Path(dir_okay=False), help="File of settings (TOML)."),
         click.option("--archives", metavar="FILE|URL", help="List of archives: MemGator's archives.json, or TOML."),
-        click.option("--maps", help="Directory with one map or filter per archive, named by its id."),
+        click.option("--maps", help="Folder with one map or filter per archive, named by its id."),
         click.option("--host", help="Address to listen on.  [127.0.0.1]"),
         click.option("--port", type=int, help="Port to listen on, 0 for a free one.  [1208]"),
         click.option("--base-url", help="Public address, if a proxy is in front."),
         click.option("--workers", type=int, help="Processes that serve.  [1]"),
         click.option("--deadline", "--timeout", "deadline", help="Time limit for a response, like 10 or 500ms.  [30]"),
-        click.option("--top-k", type=int, help="Ask at most N archives, the most promising first."),
+        click.option("--top-k", type=int, help="Ask at most N archives, the most probable first."),
         click.option(
             "--target-recall",
             help="Ask archives by probability until this share of the holdings is expected to be found.",
@@ -59,7 +59,7 @@ def settings_options(command: Any) -> Any:
         click.option("--cache", help="memory, none, a file, or redis://host:port/db.  [memory]"),
         click.option("--no-cache", is_flag=True, help="Ask the archives every time."),
         click.option("--learn/--no-learn", default=None, help="Learn from outcomes what archives without a map hold."),
-        click.option("--state", help="Directory where cache and learned model survive a restart."),
+        click.option("--state", help="Folder that keeps the cache and the learned model over a restart."),
         click.option("--access-log", help="File for the access log (JSON lines), - for standard output."),
         click.option("--monitor/--no-monitor", default=None, help="Serve /monitor, events of every lookup."),
         click.option("--admin-token", help="Token of the operator; generated and printed if not given."),
@@ -68,7 +68,7 @@ def settings_options(command: Any) -> Any:
         click.option("--refresh", help="Interval to look for changed archives and maps, like 10m."),
         click.option("--discover", help="Interval to fetch the maps that archives publish into --maps, like 24h."),
         click.option("--desk", help="Address of a recovery desk, which the pages link."),
-        click.option("--publish", help="Directory made by `recollect publish`, served at /.well-known/mementomap."),
+        click.option("--publish", help="Folder made by `recollect publish`, served at /.well-known/mementomap."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -151,8 +151,8 @@ Examples:
 @click.command("route", epilog=_ROUTE_EPILOG)
 @click.argument("uri")
 @click.option("--archives", "archives_file", help="List of archives: MemGator's archives.json, or TOML.")
-@click.option("--maps", "maps_dir", help="Directory with one map or filter per archive, named by its id.")
-@click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the most promising first.")
+@click.option("--maps", "maps_dir", help="Folder with one map or filter per archive, named by its id.")
+@click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the most probable first.")
 @click.option(
     "--target-recall", type=SHARE, help="Ask archives by probability until this share of the holdings is expected."
 )
@@ -246,16 +246,16 @@ Examples:
   recollect replay urls.txt --archives archives.json --maps small/ --truth full/
   recollect replay access.jsonl --maps maps/ --estimate --target-recall 99%   one estimate, with and without referers
   recollect replay access.jsonl --maps by-year/ --truth by-year/ --near 2y     TimeGates by time
-  recollect replay access.jsonl --top-k 3 --by tld,language                    the three likeliest archives
+  recollect replay access.jsonl --top-k 3 --by tld,language                    the three most probable archives
 """
 
 
 @click.command("replay", epilog=_REPLAY_EPILOG)
 @click.argument("log", nargs=-1, required=True)
 @click.option("--archives", "archives_file", help="List of archives.  [default: those in the log]")
-@click.option("--maps", "maps_dir", help="Directory of the maps to route by.")
-@click.option("--truth", "truth_dir", help="Directory of maps of what the archives hold, if the log does not say it.")
-@click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the most promising first.")
+@click.option("--maps", "maps_dir", help="Folder of the maps to route by.")
+@click.option("--truth", "truth_dir", help="Folder of complete maps of the archives, if the log does not say which archives held what.")
+@click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the most probable first.")
 @click.option(
     "--by",
     default="",
@@ -274,9 +274,9 @@ Examples:
     type=float,
     default=0.05,
     show_default=True,
-    help="Share of skipped lookups that are asked nevertheless.",
+    help="Share of the skipped requests that are sent anyway, to learn.",
 )
-@click.option("--target-recall", type=SHARE, default="95%", show_default=True, help="Recall to reach for each archive.")
+@click.option("--target-recall", type=SHARE, default="95%", show_default=True, help="Recall that routing must reach for each archive.")
 @click.option(
     "--latency", type=float, default=0.5, show_default=True, help="Seconds per request where the log has none."
 )
@@ -409,9 +409,9 @@ def _show_ways(ways: list[RoutingTotals], lookups: int, archives: int) -> None:
 def _show_targets(promises: list[RoutingTotals], broadcast: RoutingTotals) -> None:
     rows = []
     for tally in promises:
-        told = _target_json(tally, broadcast)
-        lowest = "" if told["lowest_recall"] is None else f"{told['lowest_recall']:.1%}"
-        rows.append((f"{tally.target:.0%}", f"{told['saved']:.1%}", f"{tally.recall:.2%}", lowest))
+        fields = _target_json(tally, broadcast)
+        lowest = "" if fields["lowest_recall"] is None else f"{fields['lowest_recall']:.1%}"
+        rows.append((f"{tally.target:.0%}", f"{fields['saved']:.1%}", f"{tally.recall:.2%}", lowest))
     emit_table(
         ("target", "saved", "recall", "lowest of an archive"),
         rows,

@@ -26,7 +26,7 @@ Examples:
   recollect stats indexes/ --status 200 --media-type text/html
   recollect stats map.ukvs                     fewer tables: a map has no times or statuses
   recollect stats indexes/ --json > stats.json
-  recollect stats indexes/ --summary cdx-summary > summary.json       as the tools of others write it
+  recollect stats indexes/ --summary cdx-summary > summary.json       in the format of another tool
   recollect stats indexes/ --summary cdx-summarize > all.summary
   recollect stats hdfs:///cdx/ --engine spark --master yarn
 """

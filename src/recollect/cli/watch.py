@@ -27,7 +27,7 @@ EPILOG = """\b
 Examples:
   recollect watch check http://site.example/              what would come back if it were lost today
   recollect watch add http://site.example/ --data watch/
-  recollect watch run --data watch/                       look every day, until Ctrl-C
+  recollect watch run --data watch/                       visit every day, until Ctrl-C
   recollect watch run --once --data watch/                once, for cron
   recollect watch status --data watch/ --fail-on lost
   recollect watch dashboard --data watch/ -o page.html

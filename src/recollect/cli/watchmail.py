@@ -91,24 +91,26 @@ class DeskJobs:
         asked = {"uri": site.uri, "email": site.email} | ({"to": f"{since:%Y%m%d%H%M%S}"} if since else {})
         key = hashlib.blake2b(f"watch {since} {site.uri}".encode(), digest_size=16).hexdigest()
         fields = {"Content-Type": "application/json", "Idempotency-Key": f'"{key}"'}
-        told = await self._ask("/api/jobs", json.dumps(asked).encode(), fields)
+        reply = await self._ask("/api/jobs", json.dumps(asked).encode(), fields)
         place = self.data / folder
         place.mkdir(parents=True, exist_ok=True)
         with atomic_output(place / "job.json") as file:
-            file.write(json.dumps({"desk": self.address, "job": told["id"]}).encode() + b"\n")
-        return Progressed(RecoveryState.QUEUED, str(told["id"]), str(told.get("token", "")), str(told.get("state", "")))
+            file.write(json.dumps({"desk": self.address, "job": reply["id"]}).encode() + b"\n")
+        return Progressed(
+            RecoveryState.QUEUED, str(reply["id"]), str(reply.get("token", "")), str(reply.get("state", ""))
+        )
 
     async def follow(self, recovery: Recovering) -> Progressed:
         """How a job stands."""
-        told = await self._ask(f"/api/jobs/{quote(recovery.job)}?{urlencode({'token': recovery.token})}", None, {})
-        state = str(told.get("state", ""))
+        reply = await self._ask(f"/api/jobs/{quote(recovery.job)}?{urlencode({'token': recovery.token})}", None, {})
+        state = str(reply.get("state", ""))
         if state in DELIVERED:
-            return Progressed(RecoveryState.DONE, detail=str(told.get("status_url") or state))
+            return Progressed(RecoveryState.DONE, detail=str(reply.get("status_url") or state))
         ended = {State.NOTHING_FOUND: RecoveryState.NOTHING_FOUND} | dict.fromkeys(
             (State.FAILED, State.CANCELLED, State.EXPIRED), RecoveryState.FAILED
         )
         found = next((value for word, value in ended.items() if word == state), RecoveryState.QUEUED)
-        return Progressed(found, detail=" ".join(filter(None, (state, str(told.get("reason") or "")))))
+        return Progressed(found, detail=" ".join(filter(None, (state, str(reply.get("reason") or "")))))
 
     async def _ask(self, path: str, content: bytes | None, fields: dict[str, str]) -> dict[str, Any]:
         """The JSON that the desk answers; the operator chose the desk, so it may be on a private address."""

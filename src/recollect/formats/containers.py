@@ -111,7 +111,7 @@ class _Raw(io.RawIOBase):
         self._handle = handle
         self._owned = owned
         self._on_problem = on_problem
-        self._told = False
+        self._reported = False
         self.ended = False
         self._piece = memoryview(b"")
         self._held: deque[bytes] = deque()
@@ -191,14 +191,14 @@ class _Raw(io.RawIOBase):
         self.damage = reason
         self.ended = True
         if self._on_problem is not None:
-            self._told = True
+            self._reported = True
             self._on_problem(Problem(self.label, None, reason))
 
     def complain(self) -> None:
         """Report damage that was not reported yet."""
         why = self.damage or (self.flaw if self._on_problem is None else "")
-        if why and not self._told:
-            self._told = True
+        if why and not self._reported:
+            self._reported = True
             raise FormatError(
                 "damaged file",
                 where=self.label,

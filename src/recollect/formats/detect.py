@@ -1,4 +1,4 @@
-"""What an input is, told by its content: the kinds of files that say what an archive holds, and where they are.
+"""What an input is, by its content: the kinds of files that list the holdings of an archive, and where they are.
 
 Hides: names and suffixes, which lie; folders and globs; ZipNum clusters (a `.idx` that names compressed shards); the
 difference between nine kinds of text. A file is judged by its first lines, by majority, so one broken line at the top,

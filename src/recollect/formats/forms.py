@@ -1,7 +1,7 @@
 r"""The form of a list or log, decided once for the whole file: which column is what, and what separates columns.
 
 Detects a form from a sample of lines. A number next to a URL may be a count, a time, a status or an
-identifier; one line cannot tell, all lines together can:
+identifier; one line does not show which, all lines together do:
 
     list      one URI or SURT per line, spaces and all
     log       lines that describe themselves: Common and Combined logs, MemGator's log, JSON objects

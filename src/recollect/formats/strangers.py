@@ -70,7 +70,7 @@ def is_binary(head: bytes) -> bool:
 
 
 def describe(head: bytes, lines: Sequence[str]) -> str:
-    """What a file of no known kind is, told by its first bytes and lines."""
+    """What a file of an unsupported kind is, by its first bytes and lines."""
     for magic, words in _MAGIC:
         if head.startswith(magic):
             return words

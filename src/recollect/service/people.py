@@ -357,7 +357,7 @@ def view(c: Connection, job: Job, person: Recipient | None, now: float) -> dict[
     """What a recipient sees of a job, except addresses of files: state, rank, estimate, progress, counts."""
     state = shown_state(job, person)
     status: Mapping[str, Any] = job.status
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": job.id,
         "state": state.value,
         "uri": job.uri,
@@ -375,7 +375,7 @@ def view(c: Connection, job: Job, person: Recipient | None, now: float) -> dict[
         "reason": job.reason,
     }
     if state in DELIVERED or state == State.NOTHING_FOUND:
-        told["summary"] = job.result.get("summary", {})
-        told["expires_at"] = job.expires_at
-        told["outdated"] = bool(job.result.get("outdated"))
-    return told
+        fields["summary"] = job.result.get("summary", {})
+        fields["expires_at"] = job.expires_at
+        fields["outdated"] = bool(job.result.get("outdated"))
+    return fields

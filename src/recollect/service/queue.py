@@ -131,11 +131,11 @@ def beat(
 ) -> Job:
     """The worker lives: its lease is longer, and what it reports is kept. Progress never goes backwards."""
     job = held(c, lease, now)
-    told = json.dumps(status) if status is not None else json.dumps(job.status)
+    encoded = json.dumps(status) if status is not None else json.dumps(job.status)
     text = (job.log + log)[-_LOG_BYTES:]
     c.change(
         "UPDATE job SET lease_until = ?, status = ?, progress = ?, log = ?, updated = ? WHERE id = ? AND fence = ?",
-        now + settings.lease, told, max(job.progress, share or 0.0), text, now, job.id, job.fence,
+        now + settings.lease, encoded, max(job.progress, share or 0.0), text, now, job.id, job.fence,
     )  # fmt: skip
     return job
 

@@ -17,9 +17,9 @@ _MAPS = ("by_type", "missing_by_reason", "by_archive", "requests")
 _TEXTS = ("first", "last", "front", "stopped")
 
 
-def clean_summary(told: object) -> dict[str, Any]:
+def clean_summary(received: object) -> dict[str, Any]:
     """The summary of a finished recovery."""
-    given: Mapping[Any, Any] = told if isinstance(told, Mapping) else {}
+    given: Mapping[Any, Any] = received if isinstance(received, Mapping) else {}
     examples = given.get("missing_examples")
     return {
         **{name: _count(given.get(name)) for name in _COUNTS},
@@ -36,12 +36,12 @@ def clean_summary(told: object) -> dict[str, Any]:
     }
 
 
-def clean_status(told: Mapping[Any, Any]) -> dict[str, Any]:
+def clean_status(received: Mapping[Any, Any]) -> dict[str, Any]:
     """The progress of a running recovery."""
-    waiting = told.get("waiting_for")
+    waiting = received.get("waiting_for")
     return {
-        **{name: _counts(told.get(name)) for name in ("recovered", "queued", "missing", "requests")},
-        "stage": _text(told.get("stage")) or "",
+        **{name: _counts(received.get(name)) for name in ("recovered", "queued", "missing", "requests")},
+        "stage": _text(received.get("stage")) or "",
         "waiting_for": [
             {"archive": str(one.get("archive"))[:_LONG], "until": until, "reason": _text(one.get("reason")) or ""}
             for one in (waiting[:_MOST] if isinstance(waiting, list) else ())

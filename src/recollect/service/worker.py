@@ -149,13 +149,13 @@ class Worker:
         async with aiohttp.ClientSession(connector=connector) as session:
             desk = DeskClient(session, self.options)
             pause = _PAUSE
-            told = False
+            connected = False
             while not self.stopping.is_set():
                 try:
-                    job = await self._claim(desk, _CLAIM_SECONDS if told else 0.0)
-                    if not told:
+                    job = await self._claim(desk, _CLAIM_SECONDS if connected else 0.0)
+                    if not connected:
                         on_ready()
-                        told = True
+                        connected = True
                     pause = _PAUSE
                 except (Lost, *_TROUBLE) as error:
                     log.warning("no job from the desk: %s", error or type(error).__name__)
@@ -325,9 +325,9 @@ class Work:
         elif kind == "finished":
             self._finished.append(message["archive"])
             if len(self._finished) == 1:
-                self._spawn(self._tell_finished())
+                self._spawn(self._report_finished())
         elif kind == "paused":
-            self._spawn(self._tell_pause(message))
+            self._spawn(self._report_pause(message))
         elif kind == "status":
             self._share = message.pop("progress", None)
             self._status = {**message, "waiting_for": self._status.get("waiting_for", [])}
@@ -336,7 +336,7 @@ class Work:
             self._survey = message
         elif kind == "packing":
             self._status = {**self._status, "stage": "packing"}
-            self._spawn(self._tell_packing())
+            self._spawn(self._report_packing())
         elif kind == "done":
             self._done = message
 
@@ -368,7 +368,7 @@ class Work:
         self._status = {**self._status, "waiting_for": waiting}
         self._say({**answer, "permit": number})
 
-    async def _tell_finished(self) -> None:
+    async def _report_finished(self) -> None:
         """Report requests that are over: at once, and together with those that end meanwhile."""
         while self._finished:
             counts = Counter(self._finished)
@@ -376,11 +376,11 @@ class Work:
                 await self._post("finished", archives=counts)
             del self._finished[: counts.total()]
 
-    async def _tell_pause(self, message: dict[str, Any]) -> None:
+    async def _report_pause(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(Lost, NotAllowed):
             await self._post("paused", **message)
 
-    async def _tell_packing(self) -> None:
+    async def _report_packing(self) -> None:
         with contextlib.suppress(Lost, NotAllowed):
             await self._post("pack")
 

@@ -132,12 +132,12 @@ class _Job:
         self.ranged: Ranged = in_ranges(spark, [one], sizes, lambda widest: min(widest, deep), progress)
         self._deep = deep
         self._asked = spark.sparkContext.broadcast((asked, [] if asked is None else spellings(asked)))
-        told = notes(spark)
-        task = _GatherTask(self._header, one.name, self.ranged.borders, self._asked, told)
+        reported = notes(spark)
+        task = _GatherTask(self._header, one.name, self.ranged.borders, self._asked, reported)
         self._columns = self.ranged.texts.mapPartitionsWithIndex(task).persist(StorageLevel.DISK_ONLY)
         with progress_of(spark, "surveying", progress):
             self._columns._jrdd.count()
-        self._branches: int = sum(told.value.values())
+        self._branches: int = sum(reported.value.values())
 
     def close(self) -> None:
         """Give back what workers hold."""
@@ -240,10 +240,10 @@ class _Job:
 
     def _written(self, plan: Plan, place: Target | None) -> tuple[dict[int, Range], int]:
         """What ranges wrote to a place, or would write; and the bytes of the map."""
-        told = notes(self._spark)
+        reported = notes(self._spark)
         decided = _Priced(plan.prices, plan.masses, self._deep) if plan.prices else _Packed(plan.packed)
         known, ranges = (None, {}) if place is None else unfinished(place, self._progress)
-        task = _WriteTask(self._header, self._spark.sparkContext.broadcast(decided), told, frozenset(ranges))
+        task = _WriteTask(self._header, self._spark.sparkContext.broadcast(decided), reported, frozenset(ranges))
         try:
             texts = self.ranged.texts.mapPartitionsWithIndex(task)
             with progress_of(self._spark, "sizing" if place is None else "writing", self._progress):
@@ -252,8 +252,8 @@ class _Job:
                 else:
                     if known is None:
                         place.begin(MapPlan(self.ranged.borders, self.ranged.size).as_json())
-                    place.receive(texts, told)
-            ranges |= told.value
+                    place.receive(texts, reported)
+            ranges |= reported.value
             head = budget_header(self._map.header, self._budget, plan).encode()
             if place is None:
                 return ranges, sum(piece.size for piece in pieces_of(head, ranges, {}))
@@ -275,7 +275,7 @@ class _GatherTask:
     name: str
     borders: list[bytes]
     asked: Any
-    told: Any
+    reported: Any
 
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
         asked, keys = self.asked.value
@@ -289,7 +289,7 @@ class _GatherTask:
                 yield packed(FormatError("a map that is not plain, sorted and unique", where=self.name, hint=hint))
                 return
             yield packed(part_of(number, branches, None if asked is None else asked_between(keys, low, high)))
-            self.told.add({number: len(branches)})
+            self.reported.add({number: len(branches)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +363,7 @@ class _WriteTask:
 
     header: Header
     decided: Any
-    told: Any
+    reported: Any
     done: frozenset[int]  # ranges that are finished
 
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
@@ -376,4 +376,4 @@ class _WriteTask:
                 note.saw(text)
                 note.keys += text.count(b"\n")
                 yield text
-        self.told.add({number: note})
+        self.reported.add({number: note})

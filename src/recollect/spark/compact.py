@@ -71,7 +71,7 @@ def compact_by_weights(
                 spark, [one], sizes or Sizes(), lambda _widest: deep, progress, borders=known, done=ranges
             )
             stack.callback(ranged.blocks.unpersist)
-            header, told = plain_header(one.header), notes(spark)
+            header, reported = plain_header(one.header), notes(spark)
             if plan is None:
                 if fit:
                     with progress_of(spark, "fitting", progress):
@@ -81,10 +81,10 @@ def compact_by_weights(
                 plan = MapPlan(ranged.borders, ranged.size, asdict(weights))
                 place.begin(plan.as_json())
             weights = Weights(**plan.found)
-            task = _CompactTask(header, weights, told, one.name, frozenset(ranges))
+            task = _CompactTask(header, weights, reported, one.name, frozenset(ranges))
             with progress_of(spark, "compacting", progress):
-                place.receive(ranged.texts.mapPartitionsWithIndex(task), told)
-            ranges |= told.value
+                place.receive(ranged.texts.mapPartitionsWithIndex(task), reported)
+            ranges |= reported.value
         weights = Weights(**plan.found)
         size = assemble(place, compaction_header(one.header, weights).encode(), ranges, {})
         keys_in, keys_out, rollups = (sum(found.counts[at] for found in ranges.values()) for at in range(3))
@@ -97,7 +97,7 @@ class _CompactTask:
 
     header: Header
     weights: Weights
-    told: Any
+    reported: Any
     name: str
     done: frozenset[int] = frozenset()  # ranges that are finished
 
@@ -110,7 +110,7 @@ class _CompactTask:
             note.saw(text)
             yield text
         note.keys, note.counts = int(counts[1]), [int(count) for count in counts]
-        self.told.add({number: note})
+        self.reported.add({number: note})
 
     def _texts(self, pieces: Iterable[Any], counts: Any) -> Iterator[bytes]:
         for result in self._results(pieces):

@@ -48,15 +48,15 @@ def held_on_spark(
         inputs = find_inputs(spark, names, found.append, on_ignored=ignored.append)
         sources = usable([source for source, _ in inputs], None, [*found, *ignored])
         refuse_maps(sources)
-        told, asked = notes(spark), spark.sparkContext.broadcast(lookups)
+        reported, asked = notes(spark), spark.sparkContext.broadcast(lookups)
         with reading(spark, inputs, Sinks(options), options.all_schemes, sizes, progress) as read:
             tally = read.tally(found)
             borders = exchange.borders_of(read.places(), read.ranges)
             header = header_of(options, sources, Totals(), tally).encode()
-            task = _HeldTask(RangeTask(options, told, borders, sizes.block), header, asked)
+            task = _HeldTask(RangeTask(options, reported, borders, sizes.block), header, asked)
             with progress_of(spark, "looking up the truth", progress):
                 packed = read.cut(borders).mapPartitionsWithIndex(task).treeReduce(np.bitwise_or)
-        totals, seams = added_up(told.value, options)
+        totals, seams = added_up(reported.value, options)
         lines = (text for _, (text, _) in sorted(seams.items()))
         held = np.unpackbits(packed, count=len(lookups.uris)).astype(np.bool_) | _answers(header, lines, lookups)
     return Known(held, totals.keys, totals.uri_rs, tally)

@@ -75,10 +75,10 @@ def find_inputs(
         listed_files = list(_files_behind(files, some, found))
         for listed, source in zip(listed_files, at_once(partial(_inspected, files, asked), listed_files), strict=True):
             if source.kind is Kind.UNKNOWN:
-                tell = on_ignored or on_problem
-                if tell is None:
+                report = on_ignored or on_problem
+                if report is None:
                     raise UsageError("cannot use a file", where=listed.url, why=source.what)
-                tell(Problem(listed.url, None, source.what))
+                report(Problem(listed.url, None, source.what))
             else:
                 found.append((source, True))
     for source, _ in found:
@@ -123,7 +123,7 @@ def _files_behind(files: HadoopFiles, urls: Iterable[str], found: list[tuple[Sou
 
 
 def _inspected(files: HadoopFiles, asked: Asked | None, listed: Listed) -> Source:
-    """What a file is, told by its head as for any file."""
+    """What a file is, detected from its first bytes as for any file."""
     with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=Path(listed.name).suffix) as file:
         file.write(files.head(listed, HEAD))
         file.flush()

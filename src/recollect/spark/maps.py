@@ -133,11 +133,11 @@ def in_ranges(
 
     from recollect.spark.notes import notes
 
-    told = notes(spark)
-    blocks = _blocks(spark, maps, sizes, _ReadTask(sizes.block, told)).persist(StorageLevel.DISK_ONLY)
+    reported = notes(spark)
+    blocks = _blocks(spark, maps, sizes, _ReadTask(sizes.block, reported)).persist(StorageLevel.DISK_ONLY)
     with progress_of(spark, "reading", progress):
         blocks._jrdd.count()
-    found: dict[Any, MapNote] = told.value
+    found: dict[Any, MapNote] = reported.value
     if borders is None:
         deep = depth(min((note.widest for note in found.values()), default=DOMAIN))
         size = sum(note.size for note in found.values())
@@ -220,7 +220,7 @@ class _ReadTask:
     """Reads a piece of a map; gives its lines in blocks."""
 
     block: int
-    told: Any
+    reported: Any
 
     def local(self, split: _Split) -> Iterator[tuple[int, bytes]]:
         place = (split.map, split.file, split.start)
@@ -258,7 +258,7 @@ class _ReadTask:
             note.keys.append(text.split(None, 1)[0])
             note.widest = min(note.widest, _widest(text))
             yield place[0], text
-        self.told.add({place: note})
+        self.reported.add({place: note})
 
 
 def without_header(text: bytes) -> bytes:

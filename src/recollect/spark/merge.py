@@ -76,25 +76,25 @@ def merge(
             stack.callback(ranged.blocks.unpersist)
             if plan is None:
                 place.begin(MapPlan(ranged.borders, ranged.size).as_json())
-            told = notes(spark)
+            reported = notes(spark)
             names = tuple(one.name for one in maps)
             headers = tuple(plain_header(one.header) for one in maps)
-            task = _MergeTask(names, headers, replace(options, style=header.style), told, frozenset(ranges))
+            task = _MergeTask(names, headers, replace(options, style=header.style), reported, frozenset(ranges))
             with progress_of(spark, "merging", progress):
-                place.receive(ranged.texts.mapPartitionsWithIndex(task), told)
-            ranges |= told.value
+                place.receive(ranged.texts.mapPartitionsWithIndex(task), reported)
+            ranges |= reported.value
         result = _total(len(maps), ranges, on_problem)
         assemble(place, with_keys(header, result.keys).encode(), ranges, {})
         return result
 
 
-def _total(maps: int, ranges: dict[int, Range], tell: OnProblem | None) -> MergeResult:
+def _total(maps: int, ranges: dict[int, Range], report: OnProblem | None) -> MergeResult:
     total = MergeResult(maps)
     for _, one in sorted(ranges.items()):
         for problem in one.problems:
-            if tell is None:
+            if report is None:
                 raise FormatError(problem.reason, where=problem.file, why=problem.excerpt)
-            tell(problem)
+            report(problem)
         for name, count in zip(_COUNTS, one.counts, strict=True):
             setattr(total, name, getattr(total, name) + count)
     return total
@@ -107,7 +107,7 @@ class _MergeTask:
     names: tuple[str, ...]
     headers: tuple[Header, ...]
     options: MergeOptions
-    told: Any
+    reported: Any
     done: frozenset[int]  # ranges that are finished
 
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
@@ -119,19 +119,19 @@ class _MergeTask:
             merged = f"{files[0]}.merged"
             labels = dict(zip(files, self.names, strict=True))
 
-            def tell(problem: Problem) -> None:
+            def report(problem: Problem) -> None:
                 if len(note.problems) < MAX_PROBLEMS:
                     # The number of the line is that in the range, which means nothing to a reader; its text does.
                     note.problems.append(replace(problem, file=labels.get(problem.file, problem.file), line=None))
 
-            result = merge_maps(files, merged, replace(self.options, temp_dir=None), on_problem=tell)
+            result = merge_maps(files, merged, replace(self.options, temp_dir=None), on_problem=report)
             with open_input(merged) as stream:
                 for text in in_chunks(_body(whole_lines(stream))):
                     note.saw(text)
                     yield text
         note.keys = result.keys
         note.counts = [getattr(result, name) for name in _COUNTS]
-        self.told.add({number: note})
+        self.reported.add({number: note})
 
 
 def _body(texts: Iterable[bytes]) -> Iterator[bytes]:

@@ -153,9 +153,9 @@ def reading(
     found, and that are not `needed`, are left out."""
     from pyspark import StorageLevel
 
-    told = notes(spark)
+    reported = notes(spark)
     samples = max(8, exchange.SAMPLES // max(len(inputs), 1000))
-    task = ScanTask(sinks, told, samples, sizes.block)
+    task = ScanTask(sinks, reported, samples, sizes.block)
     how = ScanOptions(threads=1, all_schemes=all_schemes, detect_language=detect_language)
     blocks = blocks_of(spark, inputs, task, sizes, how, needed=needed)
     blocks = blocks.persist(StorageLevel.DISK_ONLY)
@@ -163,7 +163,7 @@ def reading(
         with progress_of(spark, "reading", progress):
             # Counted on the Java side: the blocks stay where they are.
             blocks._jrdd.count()
-        found: dict[Place, SplitNote] = told.value
+        found: dict[Place, SplitNote] = reported.value
         size = sum(note.size for note in found.values())
         ranges = exchange.ranges_for(size, spark.sparkContext.defaultParallelism, sizes)
         yield Reading([source for source, _ in inputs], blocks, found, ranges)

@@ -149,7 +149,7 @@ RunNamer = Callable[[Mapping[int, Range]], str]
 
 
 @contextmanager
-def journalled(journal: Journal | None, told: Any, run_of: RunNamer) -> Iterator[None]:
+def journalled(journal: Journal | None, reported: Any, run_of: RunNamer) -> Iterator[None]:
     """Keep a journal of the ranges that tasks report while the body runs."""
     if journal is None:
         yield
@@ -158,7 +158,7 @@ def journalled(journal: Journal | None, told: Any, run_of: RunNamer) -> Iterator
     done, batches = threading.Event(), iter(range(1 << 30))
 
     def note() -> None:
-        new = {number: one for number, one in _snapshot(told.value).items() if number not in noted}
+        new = {number: one for number, one in _snapshot(reported.value).items() if number not in noted}
         if new and (run := run_of(new)):
             journal.add(run, next(batches), new)
             noted.update(new)

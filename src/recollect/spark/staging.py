@@ -45,8 +45,8 @@ class Target(Protocol):
     def begin(self, state: Mapping[str, Any]) -> None:
         """Note what a later run of the same work needs, before anything is received."""
 
-    def receive(self, texts: Any, told: Any) -> None:
-        """Run the job that makes an RDD of texts (whole lines; a partition for each range), and keep them. `told` are
+    def receive(self, texts: Any, reported: Any) -> None:
+        """Run the job that makes an RDD of texts (whole lines; a partition for each range), and keep them. `reported`:
         the notes of its tasks."""
 
     def commit(self, pieces: Sequence[Piece]) -> None:
@@ -93,8 +93,8 @@ class Staging:
         if self._journal is not None:
             self._journal.begin(state)
 
-    def receive(self, texts: Any, told: Any) -> None:
-        with journalled(self._journal, told, self._run_of):
+    def receive(self, texts: Any, reported: Any) -> None:
+        with journalled(self._journal, reported, self._run_of):
             self._written(texts)
 
     @property

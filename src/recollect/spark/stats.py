@@ -162,10 +162,10 @@ class _MapTask:
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
         tally = Tally()
 
-        def tell(problem: Problem) -> None:
+        def report(problem: Problem) -> None:
             tally.note(replace(problem, file=self.name))
 
         seen = RangeSurts(self.top, _around(self.borders, number))
         with spooled(pieces, [self.header]) as files:
-            records = count_map(files[0], tell, seen)
+            records = count_map(files[0], report, seen)
         yield packed(_MapPart(seen.counted, records, tally))

@@ -73,7 +73,7 @@ def policy_key(a_surt: bytes, policy: str) -> bytes:
 
 
 def policy_spellings(text: str, policy: str) -> list[bytes]:
-    """The keys to try for a URI or a SURT in a map made with a policy, the likeliest first (see `spellings`)."""
+    """The keys to try for a URI or a SURT in a map made with a policy, the most probable first (see `spellings`)."""
     if parse_policy(policy).name == "HxPx":
         return spellings(text)
     if is_surt(text):

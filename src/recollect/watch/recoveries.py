@@ -82,12 +82,12 @@ async def _start(store: Store, recoverer: Recoverer, site: Site, folder: str, no
     _put(store, row, site)
     failure = ""
     try:
-        told = await recoverer.start(site, folder)
+        progress = await recoverer.start(site, folder)
     except (RecollectError, OSError) as error:
-        told = Progressed(RecoveryState.FAILED, detail=str(error))
+        progress = Progressed(RecoveryState.FAILED, detail=str(error))
         failure = f"{site.uri}: {error}"
-    pause = FOLLOW_EVERY if told.state is RecoveryState.QUEUED else AGAIN_AFTER
-    row = Recovering(folder, site.uri, told.state, now, now + pause, told.job, told.token, told.detail)
+    pause = FOLLOW_EVERY if progress.state is RecoveryState.QUEUED else AGAIN_AFTER
+    row = Recovering(folder, site.uri, progress.state, now, now + pause, progress.job, progress.token, progress.detail)
     _put(store, row, site)
     return row, failure
 
@@ -95,7 +95,7 @@ async def _start(store: Store, recoverer: Recoverer, site: Site, folder: str, no
 async def _follow(store: Store, recoverer: Recoverer, queued: Recovering, now: datetime) -> str:
     later = replace(queued, at=now, next_at=now + FOLLOW_EVERY)
     try:
-        told = await recoverer.follow(queued)
+        progress = await recoverer.follow(queued)
     except RecollectError as error:
         with store.transaction():
             store.put_recovery(replace(later, detail=str(error)))
@@ -103,10 +103,10 @@ async def _follow(store: Store, recoverer: Recoverer, queued: Recovering, now: d
     with store.transaction():
         if store.site(queued.site) is None:
             return ""
-        store.put_recovery(replace(later, state=told.state, detail=told.detail))
-        if told.state is not RecoveryState.QUEUED:
-            kind = Notice.RECOVERED if told.state is RecoveryState.DONE else Notice.NOT_RECOVERED
-            store.add_notice(queued.site, kind, now, now, told.detail)
+        store.put_recovery(replace(later, state=progress.state, detail=progress.detail))
+        if progress.state is not RecoveryState.QUEUED:
+            kind = Notice.RECOVERED if progress.state is RecoveryState.DONE else Notice.NOT_RECOVERED
+            store.add_notice(queued.site, kind, now, now, progress.detail)
     return ""
 
 

@@ -78,10 +78,10 @@ async def follow_saves(store: Store, client: LiveClient, endpoint: SaveEndpoint,
             address = f"{endpoint.url.rstrip('/')}/status/{quote(one.job, safe='')}"
             answer = await client.get(address, endpoint.headers)
             with store.transaction():
-                told = _told(one, answer, now)
-                store.put_save(told)
-                saved += told.state is SaveState.SAVED
-                if told.state is SaveState.SAVED:
+                updated = _updated(one, answer, now)
+                store.put_save(updated)
+                saved += updated.state is SaveState.SAVED
+                if updated.state is SaveState.SAVED:
                     store.forget_holding(site.uri, one.uri)
             if answer.failure is not None or answer.status == 429 or answer.status >= 500:
                 return saved  # the endpoint does not answer more now
@@ -106,7 +106,7 @@ def _taken(save: Save, answer: LiveAnswer) -> Save:
     return replace(save, state=SaveState.PENDING, job=str(job)) if job else save
 
 
-def _told(save: Save, answer: LiveAnswer, now: datetime) -> Save:
+def _updated(save: Save, answer: LiveAnswer, now: datetime) -> Save:
     """What the archive says of a job; what does not end within two days has failed."""
     status = _json(answer).get("status") if answer.failure is None and answer.status == 200 else None
     if status == "success":

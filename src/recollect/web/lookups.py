@@ -206,9 +206,9 @@ async def route(context: Context, request: web.BaseRequest, rest: str, seen: Req
         at=_accept_datetime(request),
         page=_page(request, target),
     )
-    told = [decision_json(decision) for decision in decisions]
+    entries = [decision_json(decision) for decision in decisions]
     asked = sum(decision.ask for decision in decisions)
-    return json_reply({"uri": target.uri_r, "ask": asked, "skip": len(decisions) - asked, "archives": told})
+    return json_reply({"uri": target.uri_r, "ask": asked, "skip": len(decisions) - asked, "archives": entries})
 
 
 async def stream(context: Context, request: web.BaseRequest, rest: str, seen: RequestRecord) -> web.StreamResponse:
@@ -225,7 +225,7 @@ async def stream(context: Context, request: web.BaseRequest, rest: str, seen: Re
     decisions = {d.archive: d for d in _routed(context, lookup)}
     first = {"uri": target.uri_r, "archives": [decision_json(d) for d in decisions.values()]}
     await response.write(to_event("route", first))
-    answer = seen.answer = await _tell(context, response, lookup, decisions)
+    answer = seen.answer = await _send_outcomes(context, response, lookup, decisions)
     complete = not answer.failed and not answer.unheard
     last = {"mementos": len(answer.mementos), "complete": complete, "archives": archives_of(answer)}
     await response.write(to_event("done", last))
@@ -237,7 +237,7 @@ def _routed(context: Context, lookup: LookupRequest) -> tuple[Decision, ...]:
     return context.aggregator.route(lookup.uri_r, lookup.chosen, named=lookup.named, page=lookup.page)
 
 
-async def _tell(
+async def _send_outcomes(
     context: Context, response: web.StreamResponse, lookup: LookupRequest, decisions: dict[str, Decision]
 ) -> LookupResult:
     queue: asyncio.Queue[Outcome | None] = asyncio.Queue()
@@ -245,10 +245,10 @@ async def _tell(
         context.aggregator.timemaps(replace(lookup, on_outcome=queue.put_nowait))
     )
     task.add_done_callback(lambda _: queue.put_nowait(None))
-    told: set[str] = set()
+    sent: set[str] = set()
 
-    async def tell(outcome: Outcome) -> None:
-        told.add(outcome.archive)
+    async def send(outcome: Outcome) -> None:
+        sent.add(outcome.archive)
         said = outcome_json(decisions[outcome.archive], outcome)
         large = outcome.count >= LARGE
         event = await asyncio.to_thread(_archive_event, said, outcome) if large else _archive_event(said, outcome)
@@ -256,11 +256,11 @@ async def _tell(
 
     try:
         while (outcome := await queue.get()) is not None:
-            await tell(outcome)
+            await send(outcome)
         answer = await task
         for outcome in answer.outcomes:  # those that were in the cache
-            if outcome.archive not in told:
-                await tell(outcome)
+            if outcome.archive not in sent:
+                await send(outcome)
     finally:
         task.cancel()
     return answer

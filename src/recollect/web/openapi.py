@@ -62,8 +62,8 @@ _ARCHIVES = _Parameter(
     {"type": "string", "pattern": r"^!?[A-Za-z0-9._-]+(,!?[A-Za-z0-9._-]+)*$"},
 )
 _DATE = {"type": "string", "pattern": _MOMENT}
-_FROM = _Parameter("from", "query", "Only mementos from then on (needs an encoded URI-R)", _DATE)
-_TO = _Parameter("to", "query", "Only mementos up to then (needs an encoded URI-R)", _DATE)
+_FROM = _Parameter("from", "query", "Only mementos at or after this datetime (needs an encoded URI-R)", _DATE)
+_TO = _Parameter("to", "query", "Only mementos up to this datetime (needs an encoded URI-R)", _DATE)
 _PAGE = _Parameter(
     "page",
     "query",

@@ -68,7 +68,7 @@ async def archives(context: Context, _request: web.BaseRequest, _rest: str, seen
     states = context.aggregator.states()
     known = context.aggregator.archive_set.maps
     mapped = known.describe() if known is not None else {}
-    told = []
+    entries = []
     for archive in context.aggregator.archive_set.archives:
         breaker, pause, busy = states[archive.id]
         entry = _public(archive) | {
@@ -83,8 +83,8 @@ async def archives(context: Context, _request: web.BaseRequest, _rest: str, seen
                 "pause_seconds": round(pause, 1),
                 "in_use": busy,
             }
-        told.append(entry)
-    return json_reply(told, headers={"Cache-Control": "no-store"})
+        entries.append(entry)
+    return json_reply(entries, headers={"Cache-Control": "no-store"})
 
 
 def _state(context: Context, archive: str, breaker: BreakerState, pause: float) -> str:

@@ -154,7 +154,7 @@ class _Parent:
         try:
             for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(name, signal.SIG_DFL)
-            self._worker(number, lambda: _tell(ready))
+            self._worker(number, lambda: _report_ready(ready))
             code = 0
         except Exception:  # one of the three edges: a worker that cannot start must say why before it ends
             log.exception("worker %d failed", number)
@@ -168,7 +168,7 @@ class _Parent:
             os.kill(pid, number)
 
 
-def _tell(pipe: int | None) -> None:
+def _report_ready(pipe: int | None) -> None:
     if pipe is not None:
         os.write(pipe, b"1")
         os.close(pipe)

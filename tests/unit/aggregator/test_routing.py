@@ -73,10 +73,10 @@ def test_an_archive_that_is_named_is_asked_whatever_was_learned_but_not_against_
 def test_every_reason_has_words_and_one_shape() -> None:
     for reason in Reason:
         decision = Decision("a", False, Source.MAP, "k", "1/1", reason=reason, rest=Rest(reason, 1.0), limit=3)
-        told = decision_json(decision)
-        assert set(told) <= {"id", "decision", "source", "key", "frequency", "code", "reason"}
-        assert told.get("code", "") == reason.value
-        assert bool(told.get("reason")) == (reason is not Reason.NONE)
+        fields = decision_json(decision)
+        assert set(fields) <= {"id", "decision", "source", "key", "frequency", "code", "reason"}
+        assert fields.get("code", "") == reason.value
+        assert bool(fields.get("reason")) == (reason is not Reason.NONE)
 
 
 ids = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)

@@ -79,7 +79,7 @@ def test_only_asked_archives_take_time() -> None:
 
 def test_a_log_without_hits_needs_the_truth(maps: Path) -> None:
     lookups = [Logged("http://a.pt/"), Logged("http://a.com/")]
-    with pytest.raises(FormatError, match="does not tell"):
+    with pytest.raises(FormatError, match="does not say"):
         simulate(lookups, IDS)
     truth = Maps.open(maps, [Archive(name) for name in IDS])
     (broadcast,) = simulate(lookups, IDS, truth=truth, ways=["broadcast"])
@@ -96,11 +96,11 @@ def test_lines_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 def test_the_command(log: Path, maps: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["replay", str(log), "--maps", str(maps), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["lookups"], told["archives"]) == (3000, ["general", "national"])
-    assert [way["way"] for way in told["ways"]] == ["broadcast", "maps", "learned", "both"]
-    assert [target["target"] for target in told["targets"]] == [0.9, 0.95, 0.99]
-    for target in told["targets"]:
+    report = json.loads(capsys.readouterr().out)
+    assert (report["lookups"], report["archives"]) == (3000, ["general", "national"])
+    assert [way["way"] for way in report["ways"]] == ["broadcast", "maps", "learned", "both"]
+    assert [target["target"] for target in report["targets"]] == [0.9, 0.95, 0.99]
+    for target in report["targets"]:
         assert target["lowest_recall"] >= target["target"]
         assert set(target["recall_by_archive"]) == set(IDS)
     assert run(["replay", str(log)]) == 0
@@ -112,9 +112,9 @@ def test_route_explains(tmp_path: Path, maps: Path, capsys: pytest.CaptureFixtur
     listed = tmp_path / "archives.json"
     listed.write_text(json.dumps([{"id": name, "timemap": "http://127.0.0.1:9/"} for name in IDS]))
     assert run(["route", "a.com/x", "--archives", str(listed), "--maps", str(maps), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["uri"], told["ask"]) == ("http://a.com/x", 1)
-    assert [(one["id"], one["decision"], one["key"]) for one in told["archives"]] == [
+    report = json.loads(capsys.readouterr().out)
+    assert (report["uri"], report["ask"]) == ("http://a.com/x", 1)
+    assert [(one["id"], one["decision"], one["key"]) for one in report["archives"]] == [
         ("general", "ask", "*"),
         ("national", "skip", None),
     ]

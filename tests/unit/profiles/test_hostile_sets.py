@@ -75,6 +75,6 @@ def test_validate_names_the_line_of_a_damaged_set(
 ) -> None:
     (tmp_path / "map.ukvs").write_text(f"!fields {{}}\ncom,x)/* 5/3 {BLOCKS[name]}\n")
     assert run(["validate", str(tmp_path / "map.ukvs")]) == 1
-    told = capsys.readouterr()
-    assert "map.ukvs:2" in told.out + told.err
-    assert "Traceback" not in told.err
+    output = capsys.readouterr()
+    assert "map.ukvs:2" in output.out + output.err
+    assert "Traceback" not in output.err

@@ -22,8 +22,8 @@ NAMES = st.sampled_from(
 
 
 @given(ANYTHING | st.dictionaries(NAMES, ANYTHING))
-def test_any_summary_becomes_one_that_can_be_shown(told: object) -> None:
-    found = clean_summary(told)
+def test_any_summary_becomes_one_that_can_be_shown(received: object) -> None:
+    found = clean_summary(received)
     json.dumps(found, allow_nan=False)
     assert all(isinstance(found[name], int) and found[name] >= 0 for name in ("recovered", "missing", "discovered"))
     assert all(isinstance(number, int) for number in found["missing_by_reason"].values())
@@ -31,19 +31,19 @@ def test_any_summary_becomes_one_that_can_be_shown(told: object) -> None:
 
 
 @given(st.dictionaries(NAMES, ANYTHING))
-def test_any_status_becomes_one_that_can_be_shown(told: dict[str, object]) -> None:
-    found = clean_status(told)
+def test_any_status_becomes_one_that_can_be_shown(received: dict[str, object]) -> None:
+    found = clean_status(received)
     json.dumps(found, allow_nan=False)
     assert sum(found["recovered"].values()) >= 0 and isinstance(found["stage"], str)
     assert all(isinstance(one["until"], float) for one in found["waiting_for"])
 
 
 def test_a_good_summary_stays_as_it_is() -> None:
-    told = {
+    received = {
         "recovered": 12, "pages": 3, "missing": 1, "discovered": 13, "bytes": 900, "by_type": {"page": 3},
         "missing_by_reason": {"never-archived": 1}, "by_archive": {"ia": 12}, "requests": {"ia": 14},
         "first": "2009-01-01T00:00:00Z", "last": "2010-01-01T00:00:00Z", "front": "lost.example/index.html",
         "stopped": "", "listings": {"ia": "failed: no answer"}, "listed": 20, "complete": True,
         "missing_examples": [{"uri": "http://lost.example/x", "reason": "never-archived"}],
     }  # fmt: skip
-    assert clean_summary(told) == told
+    assert clean_summary(received) == received

@@ -25,16 +25,16 @@ def test_without_java_the_error_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(RecollectError, match="Java is not installed") as told, session(Cluster("local[1]")):
+    with pytest.raises(RecollectError, match="Java is not installed") as raised, session(Cluster("local[1]")):
         pass
-    assert "Java 17" in told.value.hint
+    assert "Java 17" in raised.value.hint
 
 
 def test_without_pyspark_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(RecollectError, match="Spark is not installed") as told, session(Cluster("local[1]")):
+    with pytest.raises(RecollectError, match="Spark is not installed") as raised, session(Cluster("local[1]")):
         pass
-    assert "recollect[spark]" in told.value.hint
+    assert "recollect[spark]" in raised.value.hint
 
 
 def test_every_command_says_so_without_pyspark(tmp_path: Path) -> None:

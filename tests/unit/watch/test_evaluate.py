@@ -17,12 +17,12 @@ from recollect.watch.lives import Life, Story, make_life, replay
 
 def test_few_false_alarms_and_quick_detection(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["watch", "evaluate", "--lives", "100", "--sites", "80", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["false_alarms_per_site_year"] <= 0.05
-    assert 7 <= told["loss_days_median"] <= 8
-    assert told["takeover_detected"] >= 0.95
-    assert told["takeover_false_alarms"] <= 0.04
-    by_story = {one["story"]: one for one in told["lives"]}
+    report = json.loads(capsys.readouterr().out)
+    assert report["false_alarms_per_site_year"] <= 0.05
+    assert 7 <= report["loss_days_median"] <= 8
+    assert report["takeover_detected"] >= 0.95
+    assert report["takeover_false_alarms"] <= 0.04
+    by_story = {one["story"]: one for one in report["lives"]}
     assert all(by_story[name]["detected"] >= 0.99 for name in ("loss", "parking", "takeover", "moved", "return"))
     assert by_story["steady"]["detected"] is None
 
@@ -73,13 +73,19 @@ def folder(tmp_path: Path) -> Path:
 def test_real_pages_are_judged_by_their_labels(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["watch", "evaluate", "--lives", "20", "--sites", "40", "--pages", str(folder), "--json"]
     main.run(given)
-    told = json.loads(capsys.readouterr().out)["real"]
-    assert (told["sites"], told["past"], told["detected"], told["false_alarms"], told["wrong"]) == (1, 3, 1.0, 0.0, [])
+    report = json.loads(capsys.readouterr().out)["real"]
+    assert (report["sites"], report["past"], report["detected"], report["false_alarms"], report["wrong"]) == (
+        1,
+        3,
+        1.0,
+        0.0,
+        [],
+    )
     table = folder / "labels.csv"
     table.write_text(table.read_text().replace("takeover,http://shop.example/0", "own,http://shop.example/0"))
     assert main.run(given) == 1, "figures that are too bad are an error"
-    told = json.loads(capsys.readouterr().out)["real"]
-    assert told["wrong"] == ["club.example: own http://shop.example/0"]
+    report = json.loads(capsys.readouterr().out)["real"]
+    assert report["wrong"] == ["club.example: own http://shop.example/0"]
 
 
 @pytest.mark.parametrize(

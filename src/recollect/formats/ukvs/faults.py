@@ -170,7 +170,9 @@ class _Check:
             yield self._fault("leading-space", "white space before the first word, where searches would miss it", raw)
         if raw.endswith(b"\r") and "carriage-return" not in self._once:
             self._once.add("carriage-return")
-            yield self._fault("carriage-return", "lines end with CR LF; LF is enough (told once)", b"", level="note")
+            yield self._fault(
+                "carriage-return", "lines end with CR LF; LF is enough (reported once)", b"", level="note"
+            )
 
     def _order(self, tokens: list[bytes], line: bytes) -> Iterator[Fault]:
         assert self._header is not None

@@ -84,7 +84,7 @@ class MapFile:
                     try:
                         self._builder.add(line)
                     except FormatError as error:
-                        self._tell(self._line, str(error), line)
+                        self._report(self._line, str(error), line)
                 at = end
                 self._line += 1
         self.header = self._builder.header()
@@ -112,7 +112,7 @@ class MapFile:
             try:
                 frequency = parse_token(token)
             except FormatError as error:
-                self._tell(first + index, str(error), key + b" " + token)
+                self._report(first + index, str(error), key + b" " + token)
                 continue
             # Millions of times; this is Record(...) without the detour over its keyword arguments.
             yield new(Record, (key, (), frequency, block.decode("utf-8", "surrogateescape") if block else "", ()))
@@ -123,12 +123,12 @@ class MapFile:
             if not line:
                 continue
             if line[:1] in _NOT_DATA:
-                self._tell(number, "header after data" if line[:1] != b"#" else "comment after data", line)
+                self._report(number, "header after data" if line[:1] != b"#" else "comment after data", line)
                 continue
             try:
                 yield parse_line(line, self.header)
             except FormatError as error:
-                self._tell(number, str(error), line)
+                self._report(number, str(error), line)
 
     def _ordered(self, records: Iterator[Record]) -> Iterator[Record]:
         before = b""
@@ -144,7 +144,7 @@ class MapFile:
             before = key
             yield record
 
-    def _tell(self, line: int, reason: str, excerpt: bytes) -> None:
+    def _report(self, line: int, reason: str, excerpt: bytes) -> None:
         if self._on_problem is None:
             raise FormatError(reason, where=f"{self.label}:{line}", hint=f"see `recollect validate {self.label}`")
         self._on_problem(Problem(self.label, line, reason, shown(excerpt)))

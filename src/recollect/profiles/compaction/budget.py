@@ -179,11 +179,11 @@ def compact_by_budget(
     """Compact a map into another, or into itself, within a budget; `lookups` says what people ask for."""
     if budget.min_accuracy is not None and lookups is None:
         raise UsageError("an accuracy can only be met for known lookups", hint="add --lookups LOG")
-    _tell(progress, "reading", 0)
+    _report_progress(progress, "reading", 0)
     with opened(source, threads, on_problem) as (plain, branches):
-        _tell(progress, "reading lookups", 1)
+        _report_progress(progress, "reading lookups", 1)
         case = Case.of(branches, lookups, plain.header.policy)
-        _tell(progress, "choosing", 2)
+        _report_progress(progress, "choosing", 2)
         if budget.sets:
             from recollect.profiles.compaction.withsets import compact_with_sets
 
@@ -192,7 +192,7 @@ def compact_by_budget(
             choice = _within_bytes(plain, case, budget, target)
         else:
             choice = choose(case, budget, "keys", key_limit(case.branches, budget))
-        _tell(progress, "writing", 3)
+        _report_progress(progress, "writing", 3)
         return _write(plain, case, budget, choice, target)
 
 
@@ -219,7 +219,7 @@ def opened(
         yield plain, branches
 
 
-def _tell(progress: ProgressCallback | None, stage: str, done: int) -> None:
+def _report_progress(progress: ProgressCallback | None, stage: str, done: int) -> None:
     if progress is not None:
         progress(Progress(stage, done, 4, "steps"))
 

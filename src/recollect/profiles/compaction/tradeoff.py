@@ -96,20 +96,20 @@ def tradeoff(
         halves = 1 if case.demand is None else 2
         steps, done = 2 * halves * sizes + len(FIGURE_9) ** 2, count(1)
 
-        def tell() -> None:
+        def report() -> None:
             if progress is not None:
                 progress(Progress("measuring", min(next(done), steps), steps, "maps"))
 
         scale = _FileScale(plain.header.encode())
         trials = _trials(case)
-        budget = _by_budget(case, trials, sizes, scale, tell)
-        sets = _with_sets(case, trials, sizes, scale, tell)
+        budget = _by_budget(case, trials, sizes, scale, report)
+        sets = _with_sets(case, trials, sizes, scale, report)
         weights = []
         everything = _judge_of_all(case)
         for host in FIGURE_9:
             for path in FIGURE_9:
                 weights.append(by_weights(case, everything, Weights(host, path), scale))
-                tell()
+                report()
         demand = case.demand
         return Tradeoff(
             Path(plain.label).name,
@@ -215,7 +215,7 @@ def _trials(case: Case) -> list[_Trial]:
 
 
 def _by_budget(
-    case: Case, trials: list[_Trial], sizes: int, scale: _FileScale, tell: Callable[[], None]
+    case: Case, trials: list[_Trial], sizes: int, scale: _FileScale, report: Callable[[], None]
 ) -> list[Point]:
     """Points at sizes spread evenly over the orders of magnitude, from a small map to the whole one."""
     costs, uri_rs = case.costs("keys"), case.branches.uri_rs
@@ -238,7 +238,7 @@ def _by_budget(
             )
             best = found[number] if number >= 0 else None
             curve.append((wrong, cost, scale.bytes_of(case, best) if best else 0))
-            tell()
+            report()
         curves.append(curve)
     points = {}
     for parts in zip(*curves, strict=True):
@@ -248,7 +248,7 @@ def _by_budget(
 
 
 def _with_sets(
-    case: Case, trials: list[_Trial], sizes: int, scale: _FileScale, tell: Callable[[], None]
+    case: Case, trials: list[_Trial], sizes: int, scale: _FileScale, report: Callable[[], None]
 ) -> list[Point]:
     """Points of maps with hashed sets, at prices spread evenly over the orders of magnitude."""
     costs, uri_rs = case.costs("novel"), case.branches.uri_rs
@@ -265,7 +265,7 @@ def _with_sets(
         for price in prices.tolist():
             found = optimiser.at_price(price)
             curve.append((trial.wrong(found), *scale.weigh(lines_with_sets(case.branches, absent, found, draft=True))))
-            tell()
+            report()
         curves.append(curve)
     points = {}
     for parts in zip(*curves, strict=True):

@@ -87,7 +87,7 @@ def make_voids(
     if min_requests < 1 or min_branches < 1:
         raise UsageError("at least one request and one branch are needed for a void")
     refuse_inputs(target, (*logs, *maps))
-    tell = progress or (lambda _progress: None)
+    report = progress or (lambda _progress: None)
     with ExitStack() as stack:
         known = [stack.enter_context(MementoMap.open(path)) for path in maps]
         for one in known:
@@ -95,9 +95,9 @@ def make_voids(
         if any(one.header.policy != "HxPx" for one in known):
             raise UsageError("voids need a map of whole keys", why="its policy is another than HxPx")
         log = read_lookups([os.fspath(path) for path in logs], on_problem, asked)
-        seen = _read(log, ", ".join(map(str, logs)), on_problem, tell)
+        seen = _read(log, ", ".join(map(str, logs)), on_problem, report)
         census = _Census(known, seen, min_requests, trust_log)
-        census.judge(tell)
+        census.judge(report)
         voids = list(_voids(census, min_requests, min_branches))
     header = _header(known, min_requests, updated_at)
     with Writer(target, header) as writer:
@@ -116,12 +116,12 @@ def make_voids(
 
 
 def _read(
-    log: Iterable[LogEntry], name: str, on_problem: OnProblem | None, tell: ProgressCallback
+    log: Iterable[LogEntry], name: str, on_problem: OnProblem | None, report: ProgressCallback
 ) -> dict[bytes, _Seen]:
     seen: dict[bytes, _Seen] = {}
     for number, entry in enumerate(log):
         if not number % _STEP:
-            tell(Progress("reading requests", number, None, "lines"))
+            report(Progress("reading requests", number, None, "lines"))
         try:
             key, *others = keys_of(entry.uri)
         except BadURI as error:
@@ -155,11 +155,11 @@ class _Census:
         self.present: set[bytes] = set()
         self.held = self.unsure = 0
 
-    def judge(self, tell: ProgressCallback) -> None:
+    def judge(self, report: ProgressCallback) -> None:
         """Sort the keys into absent ones (with their requests) and present ones; the rest is unknown."""
         for number, (key, one) in enumerate(self._seen.items()):
             if not number % _STEP:
-                tell(Progress("looking up", number, len(self._seen), "keys"))
+                report(Progress("looking up", number, len(self._seen), "keys"))
             verdict = self._verdict(key, one)
             requests = one.gone + one.untold
             if verdict == "absent":

@@ -263,7 +263,7 @@ def run_all(plain: PlainMap, weights: Weights, threads: int, progress: ProgressC
     if threads == 1 or len(data) <= SMALLEST:
         for start, stop in _tasks(plain, weights, PIECE):
             yield _run(plain, start, stop, weights)
-            _tell(progress, stop, len(data))
+            _report_progress(progress, stop, len(data))
         return
     from concurrent.futures import ThreadPoolExecutor
 
@@ -287,10 +287,10 @@ def _next(
 ) -> Iterator[_Result]:
     stop, future = waiting.popleft()
     yield future.result()
-    _tell(progress, stop, total)
+    _report_progress(progress, stop, total)
 
 
-def _tell(progress: ProgressCallback | None, done: int, total: int) -> None:
+def _report_progress(progress: ProgressCallback | None, done: int, total: int) -> None:
     if progress is not None:
         progress(Progress("compacting", done, total, "bytes"))
 

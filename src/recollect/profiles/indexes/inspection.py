@@ -70,15 +70,15 @@ def inspect_files(
 def inspect_file(path: str, asked: Asked | None = None, *, records: int = 3) -> Inspection:
     """What one file is taken for."""
     source = inspect(path, asked)
-    seen = _Seen(source, records)
+    seen = _Sample(source, records)
     try:
         seen.read()
     except RecollectError as error:
         seen.problems.append(str(error))
-    return seen.told()
+    return seen.result()
 
 
-class _Seen:
+class _Sample:
     """What a sample of a file shows."""
 
     def __init__(self, source: Source, records: int) -> None:
@@ -105,7 +105,7 @@ class _Seen:
         elif kind not in (Kind.UNKNOWN, Kind.EMPTY, Kind.ZIPNUM):
             self._read_records()
 
-    def told(self) -> Inspection:
+    def result(self) -> Inspection:
         source = self._source
         found = [name for name in _FIELDS if name in self._fields]
         return Inspection(

@@ -138,20 +138,20 @@ class MapInput:
     def _sorted_records(self, on_problem: OnProblem | None) -> Iterator[Record]:
         assert self.sorter is not None
 
-        def tell(problem: Problem) -> None:
+        def report(problem: Problem) -> None:
             if on_problem is None:
                 raise FormatError(problem.reason, where=problem.file)
             on_problem(problem)
 
         for problem in self._untold:
-            tell(problem)
+            report(problem)
         for line in self.sorter:
             try:
                 if line[:1] in (b"!", b"@", b"#"):
                     raise FormatError("header or comment after data")
                 yield parse_line(line, self.header)
             except FormatError as error:
-                tell(Problem(self.label, None, str(error), shown(line)))
+                report(Problem(self.label, None, str(error), shown(line)))
 
 
 def one_by_one(records: Iterator[Record], index: int) -> Iterator[Found]:
@@ -161,11 +161,11 @@ def one_by_one(records: Iterator[Record], index: int) -> Iterator[Found]:
 
 
 def _open(label: str, path: str, on_problem: OnProblem | None) -> MapFile:
-    def tell(problem: Problem) -> None:
+    def report(problem: Problem) -> None:
         assert on_problem is not None
         on_problem(replace(problem, file=label))
 
-    return open_map(path, tell if on_problem else None)
+    return open_map(path, report if on_problem else None)
 
 
 def _label(path: str) -> str:

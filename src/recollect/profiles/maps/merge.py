@@ -247,8 +247,8 @@ class _Merger:
         """Merge the lines as text, read once; False, and nothing written, if there are wildcards or disorder."""
         from recollect.profiles.maps.join import Joiner, NotPlain
 
-        tell, told = self._on_problem, list[Problem]()
-        self._on_problem = told.append if tell else None
+        report, reported = self._on_problem, list[Problem]()
+        self._on_problem = reported.append if report else None
         joiner = Joiner(disjoint=self._options.disjoint)
         try:
             with Writer(output, self._header, late=partial(with_keys, self._header)) as writer, ExitStack() as stack:
@@ -265,9 +265,9 @@ class _Merger:
                 self.result.keys = writer.count
         except (NotPlain, NotSorted):
             return False
-        for problem in told:
-            assert tell is not None
-            tell(problem)
+        for problem in reported:
+            assert report is not None
+            report(problem)
         return True
 
     def _write_irregular(self, writer: Writer, several: list[Stretch]) -> None:

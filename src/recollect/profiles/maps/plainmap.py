@@ -79,12 +79,12 @@ def tidied(plain: PlainMap, on_problem: OnProblem | None = None) -> Iterator[Pla
     with tempfile.NamedTemporaryFile(prefix="recollect-", suffix=".ukvs") as file:
         options = MergeOptions(style="ukvs", disjoint=True)
 
-        def tell(problem: Problem) -> None:
+        def report(problem: Problem) -> None:
             if on_problem is None:
                 raise FormatError(problem.reason, where=f"{plain.label}:{problem.line}", why=problem.excerpt)
             on_problem(replace(problem, file=plain.label))
 
-        merge_maps([plain.path], file.name, options, on_problem=tell)
+        merge_maps([plain.path], file.name, options, on_problem=report)
         with open_plain(file.name) as tidy:
             header = replace(plain.header, keys=("surt",), values=("frequency",), style="ukvs")
             yield replace(tidy, label=plain.label, header=header)

@@ -64,11 +64,11 @@ def periods_of(records: Sequence[Record], header: Header) -> Iterator[Period | N
 
 def _in_block(record: Record) -> Iterator[Period | None]:
     block = lenient.loads(record.json.encode("utf-8", "surrogateescape")) if record.json else None
-    told = block.get("datetime") if isinstance(block, dict) else None
-    if isinstance(told, str):
-        yield _period(told)
-    elif isinstance(told, dict) and told:
-        for token in told:
+    stated = block.get("datetime") if isinstance(block, dict) else None
+    if isinstance(stated, str):
+        yield _period(stated)
+    elif isinstance(stated, dict) and stated:
+        for token in stated:
             yield _period(str(token))
     else:
         yield None

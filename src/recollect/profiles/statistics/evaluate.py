@@ -253,21 +253,21 @@ def evaluate(
     `holder` says which lookups indexes hold, if they are not to be profiled here; `asked` what form the logs have, if
     it cannot be detected.
     """
-    tell = progress or (lambda _progress: None)
+    report = progress or (lambda _progress: None)
     log = read_lookups([os.fspath(path) for path in logs], on_problem, asked)
-    lookups = gather(log, ", ".join(map(str, logs)), on_problem, tell)
+    lookups = gather(log, ", ".join(map(str, logs)), on_problem, report)
     names = [os.fspath(path) for path in holdings]
     if truth == "key" and len(names) == 1 and Path(names[0]).is_file() and inspect(names[0]).kind is Kind.MAP:
-        known = _held_by_map(names[0], lookups, tell)
+        known = _held_by_map(names[0], lookups, report)
     else:
-        known = (holder or _held_here)(names, "HxPx" if truth == "key" else "URIR", lookups, tell)
+        known = (holder or _held_here)(names, "HxPx" if truth == "key" else "URIR", lookups, report)
         for problem in (*known.tally.damaged, *known.tally.problems):
             if on_problem is not None:
                 on_problem(problem)
         if known.keys == 0:
             raise UsageError("no holdings", where=", ".join(names), why="the indexes name no URI")
     held = known.held
-    results = tuple(_evaluate(os.fspath(path), lookups, held, known.uri_rs, tell) for path in maps)
+    results = tuple(_evaluate(os.fspath(path), lookups, held, known.uri_rs, report) for path in maps)
     return Report(
         truth,
         known.uri_rs,
@@ -280,12 +280,12 @@ def evaluate(
     )
 
 
-def gather(log: Iterable[LogEntry], name: str, on_problem: OnProblem | None, tell: ProgressCallback) -> Lookups:
+def gather(log: Iterable[LogEntry], name: str, on_problem: OnProblem | None, report: ProgressCallback) -> Lookups:
     """The different URIs of logs. Spellings with the same SURT are one URI."""
     found: dict[str, tuple[str, int]] = {}
     for number, entry in enumerate(log):
         if not number % _STEP:
-            tell(Progress("reading lookups", number, None, "lines"))
+            report(Progress("reading lookups", number, None, "lines"))
         try:
             canonical = entry.uri if is_surt(entry.uri) else surt(entry.uri)
             uri_key(canonical.encode("utf-8", "surrogateescape"))
@@ -315,21 +315,21 @@ class Known:
 Holder = Callable[[Sequence[str], str, Lookups, ProgressCallback], Known]
 
 
-def _held_here(names: Sequence[str], policy: str, lookups: Lookups, tell: ProgressCallback) -> Known:
+def _held_here(names: Sequence[str], policy: str, lookups: Lookups, report: ProgressCallback) -> Known:
     from recollect.profiles.indexes.profile import profile
 
     with TemporaryDirectory(prefix="recollect-") as folder:
         target = str(Path(folder) / "holdings.ukvs")
-        made = profile(names, target, policy=policy, allow_empty=True, progress=tell)
-        tell(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
+        made = profile(names, target, policy=policy, allow_empty=True, progress=report)
+        report(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
         with MementoMap.open(target) as known:
             return Known(asked_by(known, lookups), made.totals.keys, made.totals.uri_rs, made.tally)
 
 
-def _held_by_map(path: str, lookups: Lookups, tell: ProgressCallback) -> Known:
+def _held_by_map(path: str, lookups: Lookups, report: ProgressCallback) -> Known:
     """What an uncompacted map holds."""
     keys, uri_rs = _survey(path)
-    tell(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
+    report(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
     with MementoMap.open(path) as known:
         return Known(asked_by(known, lookups), keys, uri_rs)
 
@@ -352,9 +352,11 @@ def _survey(path: str) -> tuple[int, int]:
     return keys, uri_rs
 
 
-def _evaluate(path: str, lookups: Lookups, held: NDArray[np.bool_], uri_rs: int, tell: ProgressCallback) -> Evaluation:
+def _evaluate(
+    path: str, lookups: Lookups, held: NDArray[np.bool_], uri_rs: int, report: ProgressCallback
+) -> Evaluation:
     opened = open_for_many(path)
-    tell(Progress(f"looking up in {Path(path).name}", 0, len(lookups.uris), "lookups"))
+    report(Progress(f"looking up in {Path(path).name}", 0, len(lookups.uris), "lookups"))
     asked = asked_by(opened, lookups)
     missed = np.flatnonzero(held & ~asked)[:20]
     keys, size, packed = _sizes(path, opened)

@@ -71,7 +71,7 @@ def collect(
         keys = by_uri = inputs[0]
         if not is_map:
             keys, by_uri = str(Path(folder, "keys.ukvs")), str(Path(folder, "uris.ukvs"))
-            _tell(progress, "making the map")
+            _report_progress(progress, "making the map")
             profile(inputs, keys, temp_dir=temp_dir, allow_empty=True)
             if accesses:
                 profile(inputs, by_uri, policy="URIR", temp_dir=temp_dir, allow_empty=True)
@@ -80,7 +80,7 @@ def collect(
             # What cannot be read of the log is counted by `overlap`.
             lookups = read_lookups([os.fspath(path) for path in accesses], _pass_over, asked) if accesses else None
             curve = tradeoff(keys, lookups=lookups, on_problem=_pass_over, progress=progress)
-        _tell(progress, "comparing with accesses")
+        _report_progress(progress, "comparing with accesses")
         matrix = overlap(by_uri, accesses, asked=asked, temp_dir=temp_dir) if accesses else None
     return ReportData(found, tuple(inputs), curve, matrix, is_map)
 
@@ -89,7 +89,7 @@ def _pass_over(_problem: Problem) -> None:
     """Counted elsewhere."""
 
 
-def _tell(progress: ProgressCallback | None, stage: str) -> None:
+def _report_progress(progress: ProgressCallback | None, stage: str) -> None:
     if progress is not None:
         progress(Progress(stage, 0, None, "steps"))
 

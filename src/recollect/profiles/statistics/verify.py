@@ -229,7 +229,7 @@ def _has_another_key(batch: Batch, miss: tuple[int, str, str]) -> bool:
 
 
 def _held_plainly(holdings: Holdings, batch: Batch, runs: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which runs have a plain SURT that the map says yes to. The others are looked up one by one, and told."""
+    """Which runs have a plain SURT that the map says yes to. The others are looked up one by one, and reported."""
     held = np.zeros(len(runs), np.bool_)
     if not (isinstance(holdings, MementoMap) and holdings.is_simple and isinstance(holdings.text, MappedText)):
         return held

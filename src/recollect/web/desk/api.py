@@ -85,11 +85,11 @@ async def take(
 
 def full_view(desk: Desk, c: Any, job: Job, person: people.Recipient | None, token: str) -> dict[str, Any]:
     """What a recipient sees of a job, with the addresses of its files."""
-    told = people.view(c, job, person, desk.now())
-    told["status_url"] = status_url(desk.base_url, job.id, token) if token else None
-    if State(told["state"]) in DELIVERED:
-        told["result"] = result_urls(desk, job, token)
-    return told
+    view = people.view(c, job, person, desk.now())
+    view["status_url"] = status_url(desk.base_url, job.id, token) if token else None
+    if State(view["state"]) in DELIVERED:
+        view["result"] = result_urls(desk, job, token)
+    return view
 
 
 def result_urls(desk: Desk, job: Job, token: str) -> dict[str, Any]:
@@ -159,10 +159,10 @@ def _again(c: Any, recipient: str) -> people.Recipient | None:
 
 
 async def _message(desk: Desk, job: str, person: people.Recipient | None) -> bytes:
-    told = await desk.transact(lambda c: full_view(desk, c, queue.get(c, job), person, ""))
+    view = await desk.transact(lambda c: full_view(desk, c, queue.get(c, job), person, ""))
     for name in ("updated", "status_url", "result"):
-        told.pop(name, None)
-    return json.dumps(told).encode()
+        view.pop(name, None)
+    return json.dumps(view).encode()
 
 
 async def cancel(request: web.Request) -> web.Response:

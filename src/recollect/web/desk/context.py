@@ -239,14 +239,14 @@ def status_of(error: RecollectError) -> tuple[int, str]:
 
 def error_reply(error: RecollectError) -> web.Response:
     status, kind = status_of(error)
-    told: dict[str, Any] = {"status": status, "kind": kind, "message": error.what}
+    fields: dict[str, Any] = {"status": status, "kind": kind, "message": error.what}
     for name in ("why", "hint"):
         if getattr(error, name):
-            told[name] = getattr(error, name)
+            fields[name] = getattr(error, name)
     if isinstance(error, Refused):
-        told["field"] = error.field
+        fields["field"] = error.field
     headers = {"Retry-After": "3600"} if status == 429 else {}
-    return json_reply({"error": told}, status, headers)
+    return json_reply({"error": fields}, status, headers)
 
 
 async def json_body(request: web.Request) -> dict[str, Any]:

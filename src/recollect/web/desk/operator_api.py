@@ -303,13 +303,13 @@ async def ready(request: web.Request) -> web.Response:
     """Whether the desk can do its work: the database answers, and there is disk space."""
     desk = desk_of(request)
     free = shutil.disk_usage(desk.folder).free
-    told: dict[str, Any] = {"database": True, "free_bytes": free}
+    fields: dict[str, Any] = {"database": True, "free_bytes": free}
     try:
         await desk.run(queue.counts)
     except RecollectError:
-        told["database"] = False
-    fine = told["database"] and free >= desk.settings.min_free and not desk.stopping.is_set()
-    return json_reply({"ready": fine, **told}, 200 if fine else 503)
+        fields["database"] = False
+    fine = fields["database"] and free >= desk.settings.min_free and not desk.stopping.is_set()
+    return json_reply({"ready": fine, **fields}, 200 if fine else 503)
 
 
 async def metrics(request: web.Request) -> web.Response:

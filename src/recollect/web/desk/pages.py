@@ -205,15 +205,15 @@ async def show(request: web.Request) -> web.Response:
     desk = desk_of(request)
     job, person = await authorized(request)
     token = request.query.get("token", "")
-    told = await desk.transact(lambda c: full_view(desk, c, job, person, token))
-    told["tell_more"] = person is not None and person.tell_more
+    view = await desk.transact(lambda c: full_view(desk, c, job, person, token))
+    view["tell_more"] = person is not None and person.tell_more
     files = job.result.get("files", {})
-    told["thumbs"] = [number for number in range(10) if f"thumb-{number}.png" in files]
-    if desk.settings.preview_url and State(told["state"]) in DELIVERED:
+    view["thumbs"] = [number for number in range(10) if f"thumb-{number}.png" in files]
+    if desk.settings.preview_url and State(view["state"]) in DELIVERED:
         from recollect.web.desk.preview import preview_path
 
-        told["preview"] = desk.settings.preview_url.rstrip("/") + preview_path(desk, job)
-    return html(views_job.job_page(told, token))
+        view["preview"] = desk.settings.preview_url.rstrip("/") + preview_path(desk, job)
+    return html(views_job.job_page(view, token))
 
 
 async def cancel(request: web.Request) -> web.Response:
@@ -226,7 +226,7 @@ async def cancel(request: web.Request) -> web.Response:
     return see(_job_path(job.id, request.query.get("token", "")))
 
 
-async def tell(request: web.Request) -> web.Response:
+async def set_mails(request: web.Request) -> web.Response:
     desk = desk_of(request)
     given = await posted(request)
     job, person = await authorized(request)
@@ -303,7 +303,7 @@ ROUTES = [
     web.post("/confirm/{token}", confirm),
     web.get("/jobs/{job}", show),
     web.post("/jobs/{job}/cancel", cancel),
-    web.post("/jobs/{job}/tell", tell),
+    web.post("/jobs/{job}/tell", set_mails),
     web.post("/jobs/{job}/again", again),
     web.get("/takedown", takedown_form),
     web.post("/takedown", takedown),

@@ -131,7 +131,7 @@ async def relist(desk: Desk, job_id: str) -> None:
         assert desk.surveyor is not None
         found = await desk.surveyor.fresh(job.options)
         if found.state == "done":
-            await desk.run(_tell_more, desk, job, int(found.found.get("resources", 0)), now)
+            await desk.run(_mail_gain, desk, job, int(found.found.get("resources", 0)), now)
     except RecollectError as error:
         log.warning("listing job %s again: %s", job_id, error)
 
@@ -141,8 +141,8 @@ def _listed_next(c: Connection, job_id: str, at: float) -> Job:
     return queue.get(c, job_id)
 
 
-def _tell_more(c: Connection, desk: Desk, job: Job, listed: int, now: float) -> None:
-    """Queue the mails of a gain over what was listed when the person was last told."""
+def _mail_gain(c: Connection, desk: Desk, job: Job, listed: int, now: float) -> None:
+    """Queue the mails of a gain since the listing of which the person got the last mail."""
     summary = job.result.get("summary", {})
     before = summary.get("listed")
     gain = listed - int(before if before is not None else summary.get("discovered", 0))

@@ -41,27 +41,27 @@ _TITLES = {
 }
 
 
-def job_page(told: Mapping[str, Any], token: str) -> str:
+def job_page(view: Mapping[str, Any], token: str) -> str:
     """The page of a job."""
-    state = State(told["state"])
+    state = State(view["state"])
     title = _TITLES[state]
     if state in DELIVERED:
-        body = _ready(told, token)
+        body = _ready(view, token)
     elif state == State.NOTHING_FOUND:
-        body = _nothing(told)
+        body = _nothing(view)
     elif state == State.EXPIRED:
-        body = [_expired(told)]
+        body = [_expired(view)]
     elif state in (State.FAILED, State.CANCELLED):
-        body = [_ended(told, state)]
+        body = [_ended(view, state)]
     else:
         live = tag(
             "div",
-            card("", *_under_way(told, state)),
-            data_events=f"/api/jobs/{told['id']}/events?token={quote(token)}",
+            card("", *_under_way(view, state)),
+            data_events=f"/api/jobs/{view['id']}/events?token={quote(token)}",
             data_state=state.value,
         )
         at = 2 if state == State.PENDING else 3
-        body = [steps(STEPS, at), live, _leave(told, token)]
+        body = [steps(STEPS, at), live, _leave(view, token)]
         return page(title, tag("h1", title), *body, refresh=10, scripts=("desk.js",))
     return page(title, tag("h1", title), *body)
 
@@ -69,35 +69,35 @@ def job_page(told: Mapping[str, Any], token: str) -> str:
 # Under way -----------------------------------------------------------------------------------------------------------
 
 
-def _under_way(told: Mapping[str, Any], state: State) -> list[Html]:
-    parts = [tag("p", "Address: ", tag("b", told["uri"]))]
+def _under_way(view: Mapping[str, Any], state: State) -> list[Html]:
+    parts = [tag("p", "Address: ", tag("b", view["uri"]))]
     if state == State.PENDING:
         parts.append(
             tag("p", "Please press the button on the page that the link in our mail opens. We start after that.")
         )
     if state == State.QUEUED:
-        parts.append(tag("p", "You are number ", tag("b", told["rank"] or 1, data_live="rank"), " in the queue."))
-    if (estimate := told.get("estimate")) and state != State.PENDING:
+        parts.append(tag("p", "You are number ", tag("b", view["rank"] or 1, data_live="rank"), " in the queue."))
+    if (estimate := view.get("estimate")) and state != State.PENDING:
         words = f"Waiting: {duration(estimate['waiting'])}. Working: {duration(estimate['working'])}."
         parts.append(tag("p", words, class_="note"))
     if state == State.WAITING:
-        until = f" We go on at {moment(told['resume_at'])}." if told["resume_at"] else ""
-        parts.append(notice(tag("p", f"{told['reason'] or 'An archive asked us to wait.'}{until}")))
-    parts += _progress(told, state)
+        until = f" We go on at {moment(view['resume_at'])}." if view["resume_at"] else ""
+        parts.append(notice(tag("p", f"{view['reason'] or 'An archive asked us to wait.'}{until}")))
+    parts += _progress(view, state)
     # The paragraph is there while it is empty, so that the script can fill it.
-    waiting = ", ".join(f"{one['archive']} until {moment(one['until'])}" for one in told["waiting_for"])
+    waiting = ", ".join(f"{one['archive']} until {moment(one['until'])}" for one in view["waiting_for"])
     words = f"We wait for {waiting}." if waiting else ""
     parts.append(tag("p", words, data_live="waiting", class_="note"))
     parts.append(tag("p", "You may close this page; we send you a mail when it is ready.", class_="note"))
     return parts
 
 
-def _progress(told: Mapping[str, Any], state: State) -> list[Html]:
-    counts = told["counts"]
+def _progress(view: Mapping[str, Any], state: State) -> list[Html]:
+    counts = view["counts"]
     total = {name: sum(counts[name].values()) for name in ("recovered", "queued", "missing")}
     if not (total["recovered"] or total["queued"] or state in (State.RUNNING, State.PACKING)):
         return []
-    percent = tag("b", f"{told['progress']:.0%}", data_live="percent")
+    percent = tag("b", f"{view['progress']:.0%}", data_live="percent")
     shown = [
         (tag("span", f"{total['recovered']:,}", data_live="recovered"), "recovered"),
         (tag("span", f"{total['queued']:,}", data_live="queued"), "still to fetch"),
@@ -115,18 +115,18 @@ def _progress(told: Mapping[str, Any], state: State) -> list[Html]:
     ]
     heads = ("kind", "recovered", "to fetch", "missing")
     return [
-        progress_bar(told["progress"], "Processed, of what is known so far"),
+        progress_bar(view["progress"], "Processed, of what is known so far"),
         tag("p", percent, " of what is known so far is processed.", role="status"),
         figures(shown),
         table(heads, rows, numbers=(1, 2, 3), caption="Counts by kind") if rows else Html(""),
     ]
 
 
-def _leave(told: Mapping[str, Any], token: str) -> Html:
+def _leave(view: Mapping[str, Any], token: str) -> Html:
     return card(
         "",
         tag("p", "You do not want it any more?"),
-        post(f"/jobs/{told['id']}/cancel?token={quote(token)}", button="Cancel this recovery", plain=True),
+        post(f"/jobs/{view['id']}/cancel?token={quote(token)}", button="Cancel this recovery", plain=True),
         kind="small",
     )
 
@@ -134,23 +134,23 @@ def _leave(told: Mapping[str, Any], token: str) -> Html:
 # Ready ---------------------------------------------------------------------------------------------------------------
 
 
-def _ready(told: Mapping[str, Any], token: str) -> list[Html]:
-    ask = tag("a", "Get the site again with what is new", href="/survey?" + urlencode(again(told["options"])))
+def _ready(view: Mapping[str, Any], token: str) -> list[Html]:
+    ask = tag("a", "Get the site again with what is new", href="/survey?" + urlencode(again(view["options"])))
     parts = [
-        notice(tag("p", "More of this site has turned up. ", ask)) if told.get("outdated") else Html(""),
-        _result(told),
-        _thumbnails(told, token),
-        tag("p", tag("a", "Browse a preview", href=told["preview"])) if told.get("preview") else Html(""),
-        _missing(told["summary"]),
-        _next_steps(told),
-        _another_date(told, token),
-        _more(told, token),
+        notice(tag("p", "More of this site has turned up. ", ask)) if view.get("outdated") else Html(""),
+        _result(view),
+        _thumbnails(view, token),
+        tag("p", tag("a", "Browse a preview", href=view["preview"])) if view.get("preview") else Html(""),
+        _missing(view["summary"]),
+        _next_steps(view),
+        _another_date(view, token),
+        _more(view, token),
     ]
     return [part for part in parts if part]
 
 
-def _result(told: Mapping[str, Any]) -> Html:
-    summary, files = told["summary"], told["result"]["files"]
+def _result(view: Mapping[str, Any]) -> Html:
+    summary, files = view["summary"], view["result"]["files"]
     known = summary.get("discovered", 0)
     recovered = summary.get("recovered", 0)
     first, last = (str(summary.get(name) or "unknown")[:10] for name in ("first", "last"))
@@ -163,17 +163,17 @@ def _result(told: Mapping[str, Any]) -> Html:
     checksum = files.get("result.zip", {}).get("sha256", "")
     stopped = f"The recovery is not complete: {summary['stopped']}." if summary.get("stopped") else ""
     return card(
-        told["uri"],
+        view["uri"],
         figures(numbers),
         notice(tag("p", stopped)) if stopped else "",
-        _downloads(told),
+        _downloads(view),
         tag("p", "Checksum of the zip (SHA-256): ", tag("code", checksum), class_="note"),
-        tag("p", f"We keep the files until {day(told['expires_at'])}.", class_="note"),
+        tag("p", f"We keep the files until {day(view['expires_at'])}.", class_="note"),
     )
 
 
-def _downloads(told: Mapping[str, Any]) -> Html:
-    result, files = told["result"], told["result"]["files"]
+def _downloads(view: Mapping[str, Any]) -> Html:
+    result, files = view["result"], view["result"]["files"]
     made = [tag("li", tag("a", "Download as zip", href=_path(result["zip"]), class_="button"), _zip_words(files))]
     if "tar.gz" in result:
         size = format_size(files["result.tar.gz"]["size"])
@@ -190,20 +190,20 @@ def _zip_words(files: Mapping[str, Any]) -> str:
     return f" {format_size(files['result.zip']['size'])}; opens on every computer"
 
 
-def _thumbnails(told: Mapping[str, Any], token: str) -> Html:
+def _thumbnails(view: Mapping[str, Any], token: str) -> Html:
     thumbs = [
         tag(
             "li",
             tag(
                 "img",
-                src=f"/api/jobs/{told['id']}/thumb-{number}.png?token={quote(token)}",
+                src=f"/api/jobs/{view['id']}/thumb-{number}.png?token={quote(token)}",
                 loading="lazy",
                 alt=f"Picture of recovered page {number + 1}",
                 width="1024",
                 height="768",
             ),
         )
-        for number in told.get("thumbs", ())
+        for number in view.get("thumbs", ())
     ]
     return card("How it looks", tag("ul", *thumbs, class_="thumbs")) if thumbs else Html("")
 
@@ -219,9 +219,9 @@ def _missing(summary: Mapping[str, Any]) -> Html:
     )
 
 
-def _next_steps(told: Mapping[str, Any]) -> Html:
+def _next_steps(view: Mapping[str, Any]) -> Html:
     unpack = "Unpack the file and open index.html in the folder named like your site; it works offline."
-    if told["options"].get("windows_names"):
+    if view["options"].get("windows_names"):
         unpack = (
             "Right-click the zip in the Explorer and choose Extract all. Then open index.html in the folder named like "
             "your site; it works offline."
@@ -237,13 +237,13 @@ def _next_steps(told: Mapping[str, Any]) -> Html:
     )
 
 
-def _another_date(told: Mapping[str, Any], token: str) -> Html:
-    last = str(told["summary"].get("last") or "")[:10]
+def _another_date(view: Mapping[str, Any], token: str) -> Html:
+    last = str(view["summary"].get("last") or "")[:10]
     return card(
         "Try again with another date",
         tag("p", "We use again what we have fetched already."),
         post(
-            f"/jobs/{told['id']}/again?token={quote(token)}",
+            f"/jobs/{view['id']}/again?token={quote(token)}",
             field("at", "Around this date", value=last, placeholder="2009-06-01"),
             button="Try again",
             plain=True,
@@ -251,18 +251,18 @@ def _another_date(told: Mapping[str, Any], token: str) -> Html:
     )
 
 
-def _more(told: Mapping[str, Any], token: str) -> Html:
-    told_already = bool(told.get("tell_more"))
+def _more(view: Mapping[str, Any], token: str) -> Html:
+    subscribed = bool(view.get("tell_more"))
     words = "Shall we write to you if more of this site turns up?"
-    if told_already:
+    if subscribed:
         words = "You get a mail if more of this site turns up."
     return card(
         "",
         post(
-            f"/jobs/{told['id']}/tell?token={quote(token)}",
-            hidden({"more": "" if told_already else "yes"}),
+            f"/jobs/{view['id']}/tell?token={quote(token)}",
+            hidden({"more": "" if subscribed else "yes"}),
             tag("p", f"Archives go on collecting. {words}"),
-            button="Do not write any more" if told_already else "Tell me if more turns up",
+            button="Do not write any more" if subscribed else "Tell me if more turns up",
             plain=True,
         ),
         kind="small",
@@ -277,20 +277,20 @@ def _path(url: str) -> str:
 # The end -------------------------------------------------------------------------------------------------------------
 
 
-def _nothing(told: Mapping[str, Any]) -> list[Html]:
-    summary = told.get("summary", {})
+def _nothing(view: Mapping[str, Any]) -> list[Html]:
+    summary = view.get("summary", {})
     asked = [(name, count(number, "request")) for name, number in sorted(summary.get("requests", {}).items())]
     heads = ("archive asked", "requests")
     listed = table(heads, asked, numbers=(1,), caption="Archives that were asked") if asked else ""
     words = "We are sorry: none of the archives has anything of it that can be used."
-    return [card(told["uri"], tag("p", words), listed), try_this(told["uri"])]
+    return [card(view["uri"], tag("p", words), listed), try_this(view["uri"])]
 
 
-def _expired(told: Mapping[str, Any]) -> Html:
+def _expired(view: Mapping[str, Any]) -> Html:
     return card(
-        told["uri"],
+        view["uri"],
         tag("p", "We keep results for some weeks, and this one is older. We can make it again."),
-        tag("p", tag("a", "Make it again", href="/survey?" + urlencode(again(told["options"])), class_="button")),
+        tag("p", tag("a", "Make it again", href="/survey?" + urlencode(again(view["options"])), class_="button")),
     )
 
 
@@ -302,12 +302,12 @@ def again(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [*kept.items(), ("when", when), *(("archives", one) for one in options.get("archives", ())), *windows]
 
 
-def _ended(told: Mapping[str, Any], state: State) -> Html:
+def _ended(view: Mapping[str, Any], state: State) -> Html:
     words = "Nothing more happens with this request."
     if state == State.FAILED:
         words = "The operator of this service knows about it. You can also ask again."
     return card(
-        told["uri"],
+        view["uri"],
         tag("p", words),
-        tag("p", tag("a", "Ask again", href="/survey?" + urlencode(again(told["options"])), class_="button plain")),
+        tag("p", tag("a", "Ask again", href="/survey?" + urlencode(again(view["options"])), class_="button plain")),
     )

@@ -283,12 +283,12 @@ def _digest_file(folder: Path, name: str) -> Path:
     return folder / f".{name}.sha256"
 
 
-def _delivered(folder: Path, told: Any) -> dict[str, dict[str, Any]]:
+def _delivered(folder: Path, declared: Any) -> dict[str, dict[str, Any]]:
     """The files of a result as they were uploaded; raises BadRequest when what the worker reports differs."""
-    if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
+    if not isinstance(declared, list) or not all(isinstance(one, dict) for one in declared):
         raise BadRequest("`files` is not a list")
     files = {}
-    for one in told:
+    for one in declared:
         name, digest = str(one.get("name")), str(one.get("sha256"))
         if not _uploadable(name):
             raise BadRequest("unknown file", where=name[:80])

@@ -8,23 +8,23 @@ if (job && "EventSource" in window) {
   };
   const sum = (counts) => Object.values(counts || {}).reduce((a, b) => a + b, 0);
   source.addEventListener("status", (event) => {
-    const told = JSON.parse(event.data);
-    if (told.state !== job.dataset.state) {
+    const status = JSON.parse(event.data);
+    if (status.state !== job.dataset.state) {
       source.close();
       location.reload();
       return;
     }
-    const percent = Math.floor(100 * told.progress);
+    const percent = Math.floor(100 * status.progress);
     const bar = document.getElementById("progress");
     if (bar && percent >= bar.value) bar.value = percent;
     put("percent", `${Math.max(percent, bar ? bar.value : 0)}%`);
-    put("recovered", sum(told.counts.recovered).toLocaleString("en"));
-    put("queued", sum(told.counts.queued).toLocaleString("en"));
-    put("missing", sum(told.counts.missing).toLocaleString("en"));
+    put("recovered", sum(status.counts.recovered).toLocaleString("en"));
+    put("queued", sum(status.counts.queued).toLocaleString("en"));
+    put("missing", sum(status.counts.missing).toLocaleString("en"));
     for (const name of ["recovered", "queued", "missing"])
-      for (const [kind, number] of Object.entries(told.counts[name] || {})) put(`${name}-${kind}`, number.toLocaleString("en"));
-    if (told.rank) put("rank", told.rank.toLocaleString("en"));
-    const waiting = (told.waiting_for || [])
+      for (const [kind, number] of Object.entries(status.counts[name] || {})) put(`${name}-${kind}`, number.toLocaleString("en"));
+    if (status.rank) put("rank", status.rank.toLocaleString("en"));
+    const waiting = (status.waiting_for || [])
       .map((one) => `${one.archive} until ${new Date(1000 * one.until).toLocaleTimeString()}`).join(", ");
     put("waiting", waiting ? `We wait for ${waiting}.` : "");
   });

@@ -104,13 +104,13 @@ def test_no_void_covers_a_held_key(
     tmp_path_factory: pytest.TempPathFactory,
     records: dict[bytes, Frequency],
     asked: list[bytes],
-    told: bool,
+    stated: bool,
     branches: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("voids")
     path = write_map(folder / "map.ukvs", records)
     wanted = [key.decode() for key in [*asked, *(key for key in records if not key.endswith(b"*"))]]
-    if told:
+    if stated:
         log = "".join(line(uri, 404) for uri in wanted if " " not in uri)
     else:
         log = "".join(f"{uri}\n" for uri in wanted)
