@@ -206,8 +206,8 @@ def route(
         decisions = decide(archive_set.usual_candidates, evidence, top_k=top_k, target_recall=target_recall, near=near)
         shown += 1
         if as_json:
-            told = [decision_json(decision) for decision in decisions]
-            emit_json_line({"uri": uri_r, "ask": sum(d.ask for d in decisions), "archives": told})
+            entries = [decision_json(decision) for decision in decisions]
+            emit_json_line({"uri": uri_r, "ask": sum(d.ask for d in decisions), "archives": entries})
         else:
             _show_route(uri_r, decisions)
     if bad and not shown:
@@ -254,7 +254,11 @@ Examples:
 @click.argument("log", nargs=-1, required=True)
 @click.option("--archives", "archives_file", help="List of archives.  [default: those in the log]")
 @click.option("--maps", "maps_dir", help="Folder of the maps to route by.")
-@click.option("--truth", "truth_dir", help="Folder of complete maps of the archives, if the log does not say which archives held what.")
+@click.option(
+    "--truth",
+    "truth_dir",
+    help="Folder of complete maps of the archives, if the log does not say which archives held what.",
+)
 @click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the most probable first.")
 @click.option(
     "--by",
@@ -276,7 +280,13 @@ Examples:
     show_default=True,
     help="Share of the skipped requests that are sent anyway, to learn.",
 )
-@click.option("--target-recall", type=SHARE, default="95%", show_default=True, help="Recall that routing must reach for each archive.")
+@click.option(
+    "--target-recall",
+    type=SHARE,
+    default="95%",
+    show_default=True,
+    help="Recall that routing must reach for each archive.",
+)
 @click.option(
     "--latency", type=float, default=0.5, show_default=True, help="Seconds per request where the log has none."
 )
