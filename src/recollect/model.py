@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,14 @@ class Progress:
 
 
 ProgressCallback = Callable[[Progress], None]
+
+
+class Answer(StrEnum):
+    """What a map, a filter or the learned model says of a URI: the archive holds it, holds none of it, or unknown."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from recollect.aggregator.maps import Maps
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.aggregator.routing import USUAL_PROBABILITY, Candidate, Evidence, Reason, Source, combined
 from recollect.archives.registry import Archive
+from recollect.model import Answer
 
 
 class Learner(Protocol):
@@ -93,5 +94,5 @@ class ArchiveSet:
         for archive in self.ruled:
             rule = archive.rule(uri_r)
             if rule is not None:
-                found[archive.id] = Evidence("no", Source.RULE, rule, reason=Reason.RULE)
+                found[archive.id] = Evidence(Answer.NO, Source.RULE, rule, reason=Reason.RULE)
         return found

@@ -54,9 +54,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
-from recollect.aggregator.routing import Answer, Evidence, Reason, Source
+from recollect.aggregator.routing import Evidence, Reason, Source
 from recollect.errors import BadURI, FormatError
 from recollect.formats.containers import atomic_output
+from recollect.model import Answer
 from recollect.uris import key_of_uri
 
 SLOTS = 1 << 18
@@ -139,7 +140,7 @@ class Learned:
                 continue
             skip = no and self._chance() >= self._explore
 
-            answer: Answer = "no" if skip else "unknown"
+            answer = Answer.NO if skip else Answer.UNKNOWN
             said[archive] = Evidence(
                 *(answer, Source.LEARNED, "", "", chance, Reason.UNLIKELY, chance, (Source.LEARNED,)),
                 explored=no and not skip,

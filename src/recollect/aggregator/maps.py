@@ -24,9 +24,9 @@ from recollect.archives.registry import Archive
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import MapFile
+from recollect.model import Answer
 
 if TYPE_CHECKING:
-    from recollect.aggregator.routing import Answer
     from recollect.profiles.maps.lookup import Holdings, Lookup
     from recollect.profiles.maps.maptext import MapText
     from recollect.profiles.maps.samples import SampleMap
@@ -137,7 +137,7 @@ class Maps:
         """Whether an archive may hold a URI: False only when one of its maps says no."""
         mine = self.of(archive)
         found = Maps(mine).evidence(uri_r).get(archive) if mine else None
-        return found is None or found.answer != "no"
+        return found is None or found.answer != Answer.NO
 
     def probes(self) -> Iterator[tuple[str, list[tuple[bytes, bool]]]]:
         """What maps of samples were made from: (archive, the keys that were asked for and whether each was held)."""
@@ -169,13 +169,13 @@ class Maps:
             else:
                 lookup = one.holdings.lookup(uri_r)
                 said = one.nothing if lookup.key is None else _evidence(one, lookup)
-                if at is not None and one.has_times and said.answer == "yes":
+                if at is not None and one.has_times and said.answer == Answer.YES:
                     said = said._replace(gap=_gap(one, keys, at))
-            if one.sample is not None and said.answer != "no":
+            if one.sample is not None and said.answer != Answer.NO:
                 said = _estimated(one, one.sample, keys, said)
             if known is None or (one.source is Source.SAMPLE and said.exact):
                 found[one.archive] = said
-            elif known.answer == "unknown":
+            elif known.answer == Answer.UNKNOWN:
                 found[one.archive] = combined(said, known)
             else:
                 found[one.archive] = combined(known, said)
@@ -192,11 +192,11 @@ class Maps:
 def _decided(one: ArchiveMap, known: Evidence, uri_r: str) -> bool:
     """Whether what earlier maps of an archive say needs no further map: they have the exact key, or say no and the map
     is not of a sample that saw the very URI, which an index may lack because it is older."""
-    if known.answer == "no" and known.reason is not Reason.UNLIKELY:
+    if known.answer == Answer.NO and known.reason is not Reason.UNLIKELY:
         if one.source is not Source.SAMPLE:
             return True
         lookup = one.holdings.lookup(uri_r)
-        return lookup.answer != "yes" or lookup.key is None or lookup.key.endswith(b"*")
+        return lookup.answer != Answer.YES or lookup.key is None or lookup.key.endswith(b"*")
     return one.source is Source.SAMPLE and known.exact
 
 
@@ -216,7 +216,7 @@ def _opened(found: FoundMap) -> ArchiveMap:
     text = holdings.text if isinstance(holdings, MementoMap) and plain else None
     if is_sample(header):
         return _opened_sample(found, holdings)
-    nothing = Evidence("unknown", source) if voids else Evidence("no", source)
+    nothing = Evidence(Answer.UNKNOWN, source) if voids else Evidence(Answer.NO, source)
     times = text is not None and source is Source.MAP
     return ArchiveMap(found.archive, source, holdings, str(path), nothing, text, has_times=times)
 
@@ -228,7 +228,7 @@ def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:
         sample = read_sample(file.records(), str(found.path))
     wanted = holdings.header.meta.get("target_recall", TARGET_RECALL)
     target = float(wanted) if isinstance(wanted, int | float) and 0 < wanted < 1 else TARGET_RECALL
-    nothing = Evidence("unknown", Source.SAMPLE)
+    nothing = Evidence(Answer.UNKNOWN, Source.SAMPLE)
     place = str(found.path)
     return ArchiveMap(
         found.archive,
@@ -269,14 +269,14 @@ def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
     assert lookup.key is not None
     key = lookup.key.decode("utf-8", "replace")
     wild = key.endswith("*")
-    chance = WILDCARD_CHANCE if wild and lookup.answer == "yes" else None
+    chance = WILDCARD_CHANCE if wild and lookup.answer == Answer.YES else None
     source = Source.SET if lookup.by_set else one.source
-    sources = (source,) if lookup.answer == "yes" else ()
+    sources = (source,) if lookup.answer == Answer.YES else ()
     if lookup.frequency is None:  # a filter counts nothing, and one key in 2^bits that it lacks seems to be there
         factor = 1.0 if wild else 2.0 ** _bits(one.holdings)
         return Evidence(lookup.answer, one.source, key, chance=chance, sources=sources, factor=factor)
-    expected = _expected(lookup.frequency, wild=wild) if lookup.answer == "yes" else 1.0
-    exact = lookup.answer == "yes" and not wild
+    expected = _expected(lookup.frequency, wild=wild) if lookup.answer == Answer.YES else 1.0
+    exact = lookup.answer == Answer.YES and not wild
     said = Evidence(lookup.answer, source, key, str(lookup.frequency), expected, chance=chance, sources=sources)
     return said._replace(exact=True) if exact else said
 
@@ -296,13 +296,13 @@ def _gap(one: ArchiveMap, keys: Sequence[bytes], at: datetime) -> float:
 
 def _estimated(one: ArchiveMap, sample: SampleMap, keys: Sequence[bytes], said: Evidence) -> Evidence:
     """What a sample says of a URI that it did not see: held with a chance, and too unlikely below the threshold."""
-    if said.answer == "yes" and not said.key.endswith("*"):
+    if said.answer == Answer.YES and not said.key.endswith("*"):
         return said
     if not sample.sample.total[0]:  # listings and searches alone: no probes to estimate from
-        return said._replace(answer="unknown") if said.answer == "yes" else said
+        return said._replace(answer=Answer.UNKNOWN) if said.answer == Answer.YES else said
     chance = max(sample.sample.chance(key) for key in keys)
     unlikely = one.threshold is not None and chance < one.threshold
-    answer: Answer = "no" if unlikely else "unknown"
+    answer = Answer.NO if unlikely else Answer.UNKNOWN
     sources = (one.source,)
     return Evidence(answer, one.source, said.key, said.frequency, chance, Reason.UNLIKELY, chance, sources)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recollect.aggregator.routing import Evidence, Reason, Source
+from recollect.model import Answer
 
 HELD = 8.0
 NOT_HELD = 0.25
@@ -20,7 +21,7 @@ def page_holders(evidence: Mapping[str, Evidence]) -> dict[str, bool]:
     return {
         archive: said.exact
         for archive, said in evidence.items()
-        if said.exact or (said.answer == "no" and said.reason is Reason.HOLDS_NONE)
+        if said.exact or (said.answer == Answer.NO and said.reason is Reason.HOLDS_NONE)
     }
 
 
@@ -28,7 +29,7 @@ def with_page(evidence: Mapping[str, Evidence], holders: Mapping[str, bool]) -> 
     """The evidence about a resource, with what holding its page adds; a `no` and an exact key stay as they are."""
     changed = dict(evidence)
     for archive, held in holders.items():
-        said = changed.get(archive) or Evidence("unknown", Source.NOTHING)
+        said = changed.get(archive) or Evidence(Answer.UNKNOWN, Source.NOTHING)
         factor = said.factor * (HELD if held else NOT_HELD)
         changed[archive] = said._replace(factor=factor, sources=(*said.sources, Source.REFERER))
     return changed

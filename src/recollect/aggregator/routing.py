@@ -24,9 +24,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Answer = Literal["yes", "no", "unknown"]
+from recollect.model import Answer
 
 # An archive of which nothing is known: the share of all requests that found mementos in three years of an aggregator's
 # log (Alam et al., "MementoMap: An Archive Profile Dissemination Framework", 2019, section 1).
@@ -169,7 +169,7 @@ class Decision(NamedTuple):
 def combined(first: Evidence, second: Evidence) -> Evidence:
     """Two sources about one archive as one: the first decides unless it says nothing, the chances are pooled."""
     for certain in (first, second):
-        if certain.answer == "no" and certain.reason is not Reason.UNLIKELY:
+        if certain.answer == Answer.NO and certain.reason is not Reason.UNLIKELY:
             return certain
     if first.exact or second.exact:
         return first if first.exact else second
@@ -262,8 +262,8 @@ def _decide(
 ) -> Decision:
     if chosen is not None and candidate.id not in chosen:
         return Decision(candidate.id, False, Source.CHOICE, reason=Reason.NOT_CHOSEN)
-    unlikely = found is not None and found.answer == "no" and found.reason is Reason.UNLIKELY
-    if found is not None and found.answer == "no" and not unlikely:
+    unlikely = found is not None and found.answer == Answer.NO and found.reason is Reason.UNLIKELY
+    if found is not None and found.answer == Answer.NO and not unlikely:
         return Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason, chance=0.0)
     chance, sources, ratio = _chance(candidate, found)
     if found is not None and unlikely and not named and not by_target:
@@ -274,7 +274,7 @@ def _decide(
     if found is None:
         expected = candidate.probability
         return Decision(candidate.id, True, Source.NOTHING, expected=expected, chance=chance, sources=sources)
-    expected = found.expected * ratio if found.answer == "yes" else chance
+    expected = found.expected * ratio if found.answer == Answer.YES else chance
     decision = Decision(candidate.id, True, found.source, found.key, found.frequency, expected)
     decision = decision._replace(
         chance=chance,

@@ -34,7 +34,7 @@ from recollect.datetimes import parse_or_none
 from recollect.errors import FormatError
 from recollect.formats.containers import open_input
 from recollect.formats.logs import form_of, lines_with_entries
-from recollect.model import Problem, Progress, ProgressCallback
+from recollect.model import Answer, Problem, Progress, ProgressCallback
 
 WAYS = ("broadcast", "maps", "learned", "both")
 
@@ -221,7 +221,7 @@ class _Routing:
         levels = profile.levels(lookup.uri_r, lookup.language)
         chances = {candidate.id: profile.chance(levels, candidate.id) for candidate in self.candidates}
         return {
-            archive: Evidence("unknown", Source.LEARNED, expected=chance, chance=chance, sources=(Source.LEARNED,))
+            archive: Evidence(Answer.UNKNOWN, Source.LEARNED, expected=chance, chance=chance, sources=(Source.LEARNED,))
             for archive, chance in chances.items()
         }
 
@@ -285,7 +285,9 @@ def _held(lookup: Logged, truth: Maps | None) -> dict[str, float]:
             where=lookup.uri_r[:120],
             hint="give maps of everything they hold: --truth DIR",
         )
-    return {a: max(found.expected, 1.0) for a, found in truth.evidence(lookup.uri_r).items() if found.answer == "yes"}
+    return {
+        a: max(found.expected, 1.0) for a, found in truth.evidence(lookup.uri_r).items() if found.answer == Answer.YES
+    }
 
 
 def _typical_times(lookups: Sequence[Logged], archives: Sequence[str], latency: float) -> dict[str, float]:

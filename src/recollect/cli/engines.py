@@ -1,6 +1,6 @@
-"""Where a command runs: here, or on Spark. Chosen once, by the options of the command; then one door, `Engine`.
+"""Where a command runs: on this machine or on Spark, chosen by the options of the command; `Engine` hides which.
 
-The rooms of both engines are imported when they are used, as each takes longer than most commands.
+The packages of both engines are imported when they are used, because each import takes longer than most commands.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from recollect.profiles.statistics.stats import Stats
     from recollect.spark.session import Cluster
 
+# A function that click decorates; its arguments are the options of the command.
+Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
     click.option(
         "--engine",
@@ -48,12 +50,12 @@ _PARTS = click.option(
 )
 
 
-def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def engine_options(command: Command) -> Command:
     """--engine, --master, --conf and --parts, for a command that writes a map."""
     return where_options(_PARTS(command))
 
 
-def where_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def where_options(command: Command) -> Command:
     """--engine, --master and --conf."""
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -75,7 +77,7 @@ class Describing:
 
 @dataclass(frozen=True, slots=True)
 class Compacting:
-    """A map to compact, and where to; `threads` 0 is as many as there are cores."""
+    """A map to compact, and the file to write; `threads` 0 uses all cores."""
 
     source: str
     target: str
@@ -104,20 +106,27 @@ class Engine:
         return spark.profile(inputs, output, options=options, progress=progress, cluster=self.cluster, parts=self.parts)
 
     def stats(self, inputs: Sequence[str], how: Describing, progress: ProgressCallback) -> Stats:
-        run: Callable[..., Stats]
         if self.cluster is None:
             from recollect.profiles.statistics.stats import stats
 
-            run = partial(stats, threads=how.threads, memory_limit=how.memory_limit)
-        else:
-            from recollect.spark import stats as spark
+            return stats(
+                inputs,
+                chosen=how.chosen,
+                all_schemes=how.all_schemes,
+                asked=how.asked,
+                top=how.top,
+                threads=how.threads,
+                memory_limit=how.memory_limit,
+                temp_dir=how.temp_dir,
+                progress=progress,
+            )
+        from recollect.spark import stats as spark
 
-            if how.memory_limit or how.threads:
-                raise UsageError(
-                    "Spark shares out cores and memory", hint="--master 'local[4]', --conf spark.executor.memory=4g"
-                )
-            run = partial(spark.stats, cluster=self.cluster)
-        return run(
+        if how.memory_limit or how.threads:
+            raise UsageError(
+                "Spark shares out cores and memory", hint="--master 'local[4]', --conf spark.executor.memory=4g"
+            )
+        return spark.stats(
             inputs,
             chosen=how.chosen,
             all_schemes=how.all_schemes,
@@ -125,6 +134,7 @@ class Engine:
             top=how.top,
             temp_dir=how.temp_dir,
             progress=progress,
+            cluster=self.cluster,
         )
 
     def merge(
@@ -146,30 +156,50 @@ class Engine:
         )
 
     def compact_by_weights(self, job: Compacting, weights: Weights, *, fit: bool) -> Compaction:
-        run: Callable[..., Compaction]
         if self.cluster is None:
             from recollect.profiles.compaction.weights import compact_by_weights
 
-            run = partial(compact_by_weights, threads=job.threads, on_problem=job.on_problem)
-        else:
-            from recollect.spark import compact as spark
+            return compact_by_weights(
+                job.source,
+                job.target,
+                weights,
+                fit=fit,
+                threads=job.threads,
+                on_problem=job.on_problem,
+                progress=job.progress,
+            )
+        from recollect.spark import compact as spark
 
-            run = partial(spark.compact_by_weights, cluster=self.cluster, parts=self.parts)
-        return run(job.source, job.target, weights, fit=fit, progress=job.progress)
+        return spark.compact_by_weights(
+            job.source, job.target, weights, fit=fit, progress=job.progress, cluster=self.cluster, parts=self.parts
+        )
 
     def compact_by_budget(
         self, job: Compacting, budget: Budget, lookups: Iterable[LogEntry] | None
     ) -> BudgetCompaction:
-        run: Callable[..., BudgetCompaction]
         if self.cluster is None:
             from recollect.profiles.compaction.budget import compact_by_budget
 
-            run = partial(compact_by_budget, threads=job.threads, on_problem=job.on_problem)
-        else:
-            from recollect.spark import budget as spark
+            return compact_by_budget(
+                job.source,
+                job.target,
+                budget,
+                lookups=lookups,
+                threads=job.threads,
+                on_problem=job.on_problem,
+                progress=job.progress,
+            )
+        from recollect.spark import budget as spark
 
-            run = partial(spark.compact_by_budget, cluster=self.cluster, parts=self.parts)
-        return run(job.source, job.target, budget, lookups=lookups, progress=job.progress)
+        return spark.compact_by_budget(
+            job.source,
+            job.target,
+            budget,
+            lookups=lookups,
+            progress=job.progress,
+            cluster=self.cluster,
+            parts=self.parts,
+        )
 
     def holder(self, read_here: Iterable[str]) -> Holder | None:
         """What says which lookups indexes hold, None for the one of `evaluate` itself. Raises if a file that is read on

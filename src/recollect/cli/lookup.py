@@ -13,6 +13,7 @@ import click
 
 from recollect.cli.console import emit_json_line, emit_table, json_option, lines_of, talk
 from recollect.errors import BadURI, FormatError, UsageError
+from recollect.model import Answer
 
 if TYPE_CHECKING:
     from recollect.formats.ukvs.periods import Period
@@ -138,7 +139,7 @@ def _in_bulk(maps: dict[str, Holdings], source: str, tally: AnswerCounts) -> boo
     with open_input(source) as stream:
         for answers in bulk_lookup(opened, whole_lines(stream, size=PIECE)):
             sys.stdout.buffer.write(answers.text)
-            tally.answers.update({"yes": answers.yes, "no": answers.no, "unknown": answers.unknown})
+            tally.answers.update({Answer.YES: answers.yes, Answer.NO: answers.no, Answer.UNKNOWN: answers.unknown})
             tally.total += answers.yes + answers.no + answers.unknown
             tally.bad += answers.bad
     sys.stdout.buffer.flush()
@@ -179,7 +180,7 @@ def _verdicts(
         except BadURI as error:
             why = error.why or str(error)
             tally.bad.append((uri, why))
-            tally.answers["unknown"] += 1
+            tally.answers[Answer.UNKNOWN] += 1
             yield uri, why
             continue
         tally.answers[_overall(found)] += 1
@@ -188,19 +189,19 @@ def _verdicts(
 
 def _overall(found: dict[str, Lookup]) -> str:
     answers = {one.answer for one in found.values()}
-    return next(answer for answer in ("yes", "unknown", "no") if answer in answers)
+    return next(answer for answer in (Answer.YES, Answer.UNKNOWN, Answer.NO) if answer in answers)
 
 
 def _document(uri: str, found: dict[str, Lookup] | str) -> dict[str, Any]:
     if isinstance(found, str):
-        return {"uri": uri, "answer": "unknown", "key": None, "frequency": None, "error": found}
+        return {"uri": uri, "answer": Answer.UNKNOWN, "key": None, "frequency": None, "error": found}
     if len(found) == 1:
         (only,) = found.values()
         return {"uri": uri, **_said(only)}
     return {
         "uri": uri,
         "answer": _overall(found),
-        "ask": [name for name, one in found.items() if one.answer != "no"],
+        "ask": [name for name, one in found.items() if one.answer != Answer.NO],
         "maps": {name: _said(one) for name, one in found.items()},
     }
 
@@ -221,21 +222,21 @@ def _cells(one: Lookup) -> list[str]:
 def _row(uri: str, found: dict[str, Lookup] | str, maps: Iterable[str]) -> list[str]:
     """One column per map: its answer, frequency and, if it is not the URI's own, the deciding key."""
     if isinstance(found, str):
-        return [uri, *("unknown" for _ in maps), found]
+        return [uri, *(Answer.UNKNOWN for _ in maps), found]
     cells = []
     for one in found.values():
         answer, key, frequency = _cells(one)
         cells.append(f"{answer} {frequency} {key}" if key.endswith("*") else f"{answer} {frequency}".removesuffix(" -"))
-    ask = [name for name, one in found.items() if one.answer != "no"]
+    ask = [name for name, one in found.items() if one.answer != Answer.NO]
     return [uri, *cells, ", ".join(ask) or "none"]
 
 
 def _fields(uri: str, found: dict[str, Lookup] | str) -> list[str]:
     """`URI answer key frequency` for one map; for several `URI answer` and the maps to ask, then one answer per map."""
     if isinstance(found, str):
-        return [uri, "unknown", "-", "-"]
+        return [uri, Answer.UNKNOWN, "-", "-"]
     if len(found) == 1:
         (only,) = found.values()
         return [uri, *_cells(only)]
-    ask = ",".join(name for name, one in found.items() if one.answer != "no")
+    ask = ",".join(name for name, one in found.items() if one.answer != Answer.NO)
     return [uri, _overall(found), ask or "-", *(f"{name}={one.answer}" for name, one in found.items())]

@@ -22,7 +22,7 @@ _FIRST, _LAST = 631_152_000, 4_102_444_800
 _YEARS = range(1990, 2036)
 # Rows from which a column of numbers can be judged.
 _FEW, _SOME = 10, 20
-# No URL is looked up so often, line by line.
+# A number as large as this is not a count of lookups.
 _IDENTIFIER = 10**9
 
 

@@ -282,7 +282,7 @@ def _typed_table(lines: Sequence[str], separators: Sequence[str], enough: Enough
         rows = [row for row in rows[named:] if len(row) == width]
         first = [row[0] for row in rows]
         columns = _typed([[row[at] for row in rows] for at in range(width)], enough, names)
-        # In front of a URL they are ranks (1,example.com); padded by blanks they are what `uniq -c` counted.
+        # In front of a URL they are ranks (1,example.com); padded with spaces they are the counts of `uniq -c`.
         if columns is not None and columns[0] == "count" and separator != " " and are_numbers_of_lines(first):
             columns = (_NUMBER, *columns[1:])
         # Separated by spaces, a URL with spaces is cut; only a time next to it shows that the words are columns.

@@ -5,7 +5,7 @@ answer. The form of a file is decided for the whole file from its first lines (s
 
     http://example.com/a                      a URL list; also without scheme, with spaces, and SURTs (`com,example)/a`)
     12 http://example.com/a                   tables of url and time, status or count, by tabs, commas, semicolons, bars
-    1356998400,http://example.com/a           or blanks (as `uniq -c` writes), with or without a line naming the columns
+    1356998400,http://example.com/a           or spaces (as `uniq -c` writes), with or without a line naming the columns
     {"uri": "...", "at": "...", "status": 200}   JSON lines, as the access log of `recollect serve` has them
     1.2.3.4 - - [10/Oct/2019:13:55:36 -0700] "GET /web/2016/http://a.b/ HTTP/1.1" 200 12 ...
                                               Common or Combined log, also with a virtual host in front

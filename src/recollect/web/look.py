@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 
 from recollect import __version__
+from recollect.quantities import counted
 
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
@@ -323,15 +324,11 @@ def steps(words: Sequence[str], at: int) -> Html:
 # Words for values ----------------------------------------------------------------------------------------------------
 
 
-def count(number: int, thing: str) -> str:
-    return f"1 {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
 def duration(seconds: float) -> str:
     """`less than a minute`, `12 minutes`, `3 hours`, `2 days`: as exact as an estimate is."""
     if seconds < 60:
         return "less than a minute"
     for limit, unit, name in ((5400, 60, "minute"), (2 * 86400, 3600, "hour")):
         if seconds < limit:
-            return count(max(1, round(seconds / unit)), name)
-    return count(round(seconds / 86400), "day")
+            return counted(max(1, round(seconds / unit)), name)
+    return counted(round(seconds / 86400), "day")

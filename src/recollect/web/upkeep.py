@@ -10,8 +10,8 @@ from recollect.errors import UsageError
 from recollect.formats.containers import atomic_output
 from recollect.profiles.upkeep.status import Status
 from recollect.profiles.upkeep.update import Update, Way
-from recollect.quantities import format_size
-from recollect.web.look import Html, asset, card, count, document, facts, figures, notice, tag
+from recollect.quantities import counted, format_size
+from recollect.web.look import Html, asset, card, document, facts, figures, notice, tag
 
 PAGE, DATA, METRICS = "status.html", "status.json", "status.prom"
 _ASSETS = ("look.css", "icon.svg")
@@ -69,7 +69,7 @@ def _about(status: Status, done: Update) -> list[Html]:
         )
     )
     proof = (
-        f"{count(done.verified, 'capture')} looked up in the map before it was published, all found"
+        f"{counted(done.verified, 'capture')} looked up in the map before it was published, all found"
         if done.verified
         else "nothing new to look up"
     )

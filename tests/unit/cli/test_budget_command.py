@@ -111,7 +111,7 @@ def test_a_tradeoff_is_a_picture_a_page_or_numbers(site: Path, capsys: Capture) 
     assert numbers["budget"][-1]["accuracy"] == 1.0
     capsys.readouterr()
     assert run(["tradeoff", source, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["accuracy_is"] == "expected without a log"
+    assert json.loads(capsys.readouterr().out)["accuracy_is"] == "expected"
 
 
 def test_a_tradeoff_has_a_curve_with_sets_and_an_axis_in_bytes(site: Path) -> None:

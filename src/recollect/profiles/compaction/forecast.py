@@ -41,12 +41,11 @@ LEVELS = 4  # of hosts, and as many of paths; deeper ones are like the last
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """temper: exponent by which children attract lookups; spill: share of lookups of an absent subtree that will
-    fall beside it; doubt: share of all lookups that follow the prior alone."""
+    """The three parameters that cross-validation chooses (docs/compaction.md); `compact --json` prints them."""
 
-    temper: float = 0.5
-    spill: float = 0.1
-    doubt: float = 0.05
+    temper: float = 0.5  # a child attracts lookups in proportion to its size to this power
+    spill: float = 0.1  # share of the lookups of an absent subtree that will fall next to it
+    doubt: float = 0.05  # share of all lookups that follow the prior alone
 
 
 CANDIDATES: dict[str, tuple[float, ...]] = {

@@ -1,8 +1,8 @@
 """The prior: expected lookups of what an archive does not hold, without a log.
 
 Hides: the form of the prior. It conserves mass down the tree: all lookups of absent URIs enter at the root; at
-each node a share leaves towards children never seen, the rest goes on among the seen ones, tempered by how much
-each holds.
+each node a share leaves towards children never seen, the rest goes on among the seen ones, more of it to those
+that hold more.
 
 One rule of square roots throughout, chosen by principle and not fitted to any archive:
 - a node with k children sends 1/√(1+k) to unseen ones: Heaps' law with exponent a half, between a closed set of

@@ -60,9 +60,8 @@ def as_json(result: Tradeoff) -> dict[str, Any]:
         "uri_rs": result.uri_rs,
         "lookups": result.lookups,
         "unusable_lookups": result.unusable_lookups,
-        "accuracy_is": "of the log, each half answered by maps made from the other"
-        if result.lookups
-        else "expected without a log",
+        # With a log, each half of it is answered by maps made from the other half.
+        "accuracy_is": "cross-validated" if result.lookups else "expected",
         "budget": [_numbers(point) for point in result.budget],
         "weights": [_numbers(point) for point in result.weights],
         "sets": [_numbers(point) for point in result.sets],

@@ -46,7 +46,7 @@ from recollect.formats.filters import MAGIC
 from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header, open_map
 from recollect.formats.ukvs.periods import Period
-from recollect.model import Progress, ProgressCallback
+from recollect.model import Answer, Progress, ProgressCallback
 from recollect.profiles.maps.lookup import Lookup, keys_of
 from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.uris import lookup_keys, parse_policy, policy_key, segments, uri_key
@@ -277,8 +277,8 @@ class FilterMap:
         for key in keys_of(uri, self._policy):
             found = self._find(key)
             if found is not None:
-                return Lookup(uri, found, None, "yes")
-        return Lookup(uri, None, None, "no")
+                return Lookup(uri, found, None, Answer.YES)
+        return Lookup(uri, None, None, Answer.NO)
 
     def lookup_many(self, uris: Iterable[str], *, at: Period | None = None) -> Iterator[Lookup]:
         """Look up a stream of URIs or SURTs; what is none is answered `unknown`."""
@@ -286,7 +286,7 @@ class FilterMap:
             try:
                 yield self.lookup(uri)
             except BadURI:
-                yield Lookup(uri, None, None, "unknown")
+                yield Lookup(uri, None, None, Answer.UNKNOWN)
 
     def _find(self, key: bytes) -> bytes | None:
         """The key, or the first of its wildcards, that is in the filter."""

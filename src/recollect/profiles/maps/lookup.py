@@ -24,7 +24,7 @@ from datetime import datetime
 from functools import reduce
 from itertools import islice
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from recollect.datetimes import asked_digits
 from recollect.errors import BadURI, FormatError, RecollectError
@@ -34,13 +34,13 @@ from recollect.formats.ukvs import Header, lenient
 from recollect.formats.ukvs.periods import Period
 from recollect.formats.ukvs.records import Record, parse_line
 from recollect.kernels.sets import HashedSet
+from recollect.model import Answer
 from recollect.profiles.maps.maptext import BlockText, ClosedText, MappedText, MapText, open_text
 from recollect.profiles.maps.plainmap import open_plain
 from recollect.profiles.maps.sets import anchor_of, has_set, sets_of
 from recollect.uris import is_surt, key_of_uri, policy_key, spellings, surt
 from recollect.uris.keys import encode_query
 
-Answer = Literal["yes", "no", "unknown"]
 BATCH = 1 << 14
 KNOWN_SETS = 1 << 10
 _FREQUENCY = 64  # bytes, which hold any frequency and the space around it
@@ -85,7 +85,7 @@ class MementoMap:
         self.header = text.header
         self.text: MapText = text
         self._policy = "" if self.header.policy == "HxPx" else self.header.policy
-        self._nothing: Answer = "no" if self.header.is_complete else "unknown"
+        self._nothing = Answer.NO if self.header.is_complete else Answer.UNKNOWN
         self._sampled = self.header.meta.get("scope") == "sample"
         self._known_sets: dict[bytes, list[HashedSet]] = {}
         self._columns = self.header.keys == ("surt",) and self.header.values == ("frequency",)
@@ -124,7 +124,7 @@ class MementoMap:
             if found is None:
                 continue
             hit = self._judge(uri, key, found[0], found[1], at)
-            if hit.answer != "no" and found[0][-1:] != b"*":
+            if hit.answer != Answer.NO and found[0][-1:] != b"*":
                 return hit
             if best is None or _better(hit, best):
                 best = hit
@@ -155,7 +155,7 @@ class MementoMap:
                     if best is None or _better(verdict, best):
                         best = verdict
             if best is None:
-                best = Lookup(uri, None, None, self._nothing if end > start else "unknown")
+                best = Lookup(uri, None, None, self._nothing if end > start else Answer.UNKNOWN)
             yield best
             start = end
 
@@ -181,7 +181,9 @@ class MementoMap:
             by_set = bool(sets)
             if by_set and not any(one.holds(asked, anchor_of(key)) for one in sets):
                 held = False
-        return Lookup(uri, key, frequency, "unknown" if held is None else "yes" if held else "no", by_set)
+        return Lookup(
+            uri, key, frequency, Answer.UNKNOWN if held is None else Answer.YES if held else Answer.NO, by_set
+        )
 
     def _sets(self, key: bytes, line: bytes) -> list[HashedSet]:
         """The sets of a wildcard's line, which is read once."""
@@ -260,7 +262,7 @@ def _better(new: Lookup, old: Lookup) -> bool:
 
 
 def _rank(verdict: Lookup) -> tuple[bool, bool]:
-    return verdict.answer != "no", not (verdict.key or b"*").endswith(b"*")
+    return verdict.answer != Answer.NO, not (verdict.key or b"*").endswith(b"*")
 
 
 def whole_of(records: Sequence[Record]) -> Frequency:

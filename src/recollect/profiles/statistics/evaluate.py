@@ -38,7 +38,7 @@ from recollect.formats.forms import Asked
 from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.ukvs import open_map as open_records
 from recollect.kernels import search as kernels
-from recollect.model import Problem, Progress, ProgressCallback
+from recollect.model import Answer, Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.profile import Tally
 from recollect.profiles.maps.lookup import Holdings, MementoMap, keys_of, open_for_many
 from recollect.profiles.maps.maptext import MappedText
@@ -159,7 +159,7 @@ def asked_by(holdings: Holdings, lookups: Lookups) -> NDArray[np.bool_]:
     """For each lookup whether a map would have the archive asked."""
     if isinstance(holdings, MementoMap) and holdings.is_simple and isinstance(holdings.text, MappedText):
         return _asked_in_bulk(holdings.text, lookups)
-    return np.fromiter((found.answer != "no" for found in holdings.lookup_many(lookups.uris)), np.bool_)
+    return np.fromiter((found.answer != Answer.NO for found in holdings.lookup_many(lookups.uris)), np.bool_)
 
 
 def _asked_in_bulk(text: MappedText, lookups: Lookups) -> NDArray[np.bool_]:

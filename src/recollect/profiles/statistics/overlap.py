@@ -25,7 +25,7 @@ from recollect.formats.forms import Asked
 from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.ukvs import Record
 from recollect.formats.ukvs import open_map as open_records
-from recollect.model import Problem
+from recollect.model import Answer, Problem
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.linesort import LineSorter
 from recollect.profiles.maps.lookup import Holdings, open_map
@@ -175,7 +175,7 @@ def _join(path: str, opened: Holdings, asked: Iterator[_Asked], result: Overlap)
     def settle() -> None:
         answers = opened.lookup_many([one.uri for one in unmatched])
         for (_, count, _), answer in zip(unmatched, answers, strict=True):
-            if answer.answer != "yes" or answer.key is None or answer.frequency is None:
+            if answer.answer != Answer.YES or answer.key is None or answer.frequency is None:
                 result.add(BUCKETS[0], bucket(count))
                 continue
             result.accessed_and_held += 1

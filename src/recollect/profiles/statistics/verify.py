@@ -35,7 +35,7 @@ from recollect.kernels.join import compare_counts
 from recollect.kernels.lines import line_at
 from recollect.kernels.search import NO, YES, MapSearch, answers_at, plain_surts
 from recollect.kernels.surts import OTHER_SURT, SAME_SURT, compare_urls
-from recollect.model import Problem, Progress, ProgressCallback
+from recollect.model import Answer, Problem, Progress, ProgressCallback
 from recollect.profiles.compaction.keytable import table_of
 from recollect.profiles.indexes.batch import Batch
 from recollect.profiles.indexes.inspection import differs
@@ -199,7 +199,7 @@ def _look_up(
         misses = [
             (batch.offset + line, text, f"the map says {answer.answer}")
             for (line, text), answer in zip(asked, found, strict=True)
-            if answer.answer == "no" or (answer.answer == "unknown" and not sampled)
+            if answer.answer == Answer.NO or (answer.answer == Answer.UNKNOWN and not sampled)
         ]
         # The map was made of keys: a URL that has another key than its line is not what was profiled.
         kept = [miss for miss in misses if not _has_another_key(batch, miss)]

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from recollect.quantities import format_size
+from recollect.quantities import counted, format_size
 from recollect.recovery.store import REASONS
 from recollect.service.states import DELIVERED, State
 from recollect.web.desk.views import STEPS, day, moment, page, try_this
 from recollect.web.look import (
     Html,
     card,
-    count,
     duration,
     field,
     figures,
@@ -279,7 +278,7 @@ def _path(url: str) -> str:
 
 def _nothing(view: Mapping[str, Any]) -> list[Html]:
     summary = view.get("summary", {})
-    asked = [(name, count(number, "request")) for name, number in sorted(summary.get("requests", {}).items())]
+    asked = [(name, counted(number, "request")) for name, number in sorted(summary.get("requests", {}).items())]
     heads = ("archive asked", "requests")
     listed = table(heads, asked, numbers=(1,), caption="Archives that were asked") if asked else ""
     words = "We are sorry: none of the archives has anything of it that can be used."
