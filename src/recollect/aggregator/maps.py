@@ -108,6 +108,9 @@ class Maps:
 
     maps: tuple[ArchiveMap, ...] = ()
     problems: tuple[str, ...] = ()
+    """Maps that are not used, and why."""
+    warnings: tuple[str, ...] = ()
+    """Maps that are used, but say no to everything."""
 
     @classmethod
     def open(cls, directory: str | Path | None, archives: Sequence[Archive]) -> Maps:
@@ -116,18 +119,20 @@ class Maps:
         found, problems = find_maps(directory, archives)
         opened: list[ArchiveMap] = []
         failed: list[str] = []
+        warnings: list[str] = []
         for one in found:
             try:
                 opened.append(_opened(one))
-                if opened[-1].source is Source.MAP and _is_empty(one.path):
-                    failed.append(
-                        f"{one.path}: the map is empty: it says no to everything, so {one.archive} is never asked"
+                if is_empty(opened[-1].holdings):
+                    what = "filter" if one.is_filter else "map"
+                    warnings.append(
+                        f"{one.path}: the {what} is empty: it says no to everything, so {one.archive} is never asked"
                     )
             except (RecollectError, OSError) as error:
                 failed.append(f"{one.path}: {error}")
         # An index knows more than a sample: what it says goes first, and a sample is asked only where it says nothing.
         opened.sort(key=lambda one: one.source is Source.SAMPLE)
-        return cls(tuple(opened), (*problems, *failed))
+        return cls(tuple(opened), (*problems, *failed), tuple(warnings))
 
     def of(self, archive: str) -> tuple[ArchiveMap, ...]:
         """The maps of one archive."""
@@ -257,10 +262,16 @@ def _check(path: Path) -> None:
             raise FormatError("an empty file is not a map", where=str(path))
 
 
-def _is_empty(path: Path) -> bool:
-    """Whether a map has no record; a folder of parts is taken to have some."""
-    if path.is_dir():
+def is_empty(holdings: Holdings) -> bool:
+    """Whether an open map or filter says no to everything: it has no record. A folder of parts is taken to have some;
+    a map of voids or of a sample says nothing of what it does not have."""
+    from recollect.profiles.maps.samplescope import is_sample
+
+    path, header = Path(holdings.path), holdings.header
+    if path.is_dir() or header.lists_voids or is_sample(header):
         return False
+    if "filter" in header.meta:
+        return header.meta.get("keys") == 0
     with MapFile(path) as file:
         return next(iter(file.records()), None) is None
 

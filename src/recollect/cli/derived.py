@@ -182,6 +182,8 @@ def filter_command(inputs: tuple[str, ...], output: str, **options: Any) -> int:
             f"{result.bits_per_key:.1f} bits per key"
             + (f", {counted(result.voids, 'void')} left out" if result.voids else "")
         )
+        if not result.keys:
+            talk("warning: the filter is empty: aggregators will not ask this archive")
         if any(result.wildcards.values()):
             talk("the map has wildcards: a lookup tries several keys, and each of them may be a false positive")
         problems.report()

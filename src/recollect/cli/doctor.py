@@ -210,6 +210,7 @@ def _user() -> str:
 
 
 def _maps(folder: Path, known: set[str]) -> Iterator[Finding]:
+    from recollect.aggregator.maps import is_empty
     from recollect.profiles.maps.lookup import open_map
 
     yield from _folder("maps", folder)
@@ -222,6 +223,7 @@ def _maps(folder: Path, known: set[str]) -> Iterator[Finding]:
         subject = f"map {path.name}"
         try:
             opened = open_map(str(path))
+            empty = is_empty(opened)
             opened.close()
         except (RecollectError, OSError) as error:
             yield Finding(Level.FAILURE, subject, str(error), f"recollect validate {path}")
@@ -230,6 +232,10 @@ def _maps(folder: Path, known: set[str]) -> Iterator[Finding]:
         if archive not in known:
             words = f"no archive has the id {archive}"
             yield Finding(Level.WARNING, subject, words, "name the map by the id of its archive, or add the archive")
+            continue
+        if empty:
+            words = f"it is empty: it says no to everything, so {archive} is never asked"
+            yield Finding(Level.WARNING, subject, words, "fetch it again, or delete it")
             continue
         updated = _moment(opened.header.meta.get("updated_at"))
         if updated is not None and datetime.now(UTC) - updated > _OLD_MAP:

@@ -122,6 +122,8 @@ def _summarise(report: dict[str, Any], unprinted: int) -> None:
     if not report["counts"]:
         talk(f"{report['file']}: clean")
         return
+    if "not-a-map" in report["counts"]:  # its one line says it all
+        return
     kinds = ", ".join(f"{count:,} {code}" for code, count in report["counts"].items())
     verdict = "not clean" if report["errors"] else "clean, with notes"
     talk(

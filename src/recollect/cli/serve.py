@@ -188,6 +188,8 @@ def route(
     archive_set = ArchiveSet(archives, maps if maps.maps else None)
     for problem in maps.problems:
         talk(f"ignored map: {problem}")
+    for warning in maps.warnings:
+        talk(f"warning: {warning}")
     page = page_of(referer)
     holders = page_holders(maps.evidence(page)) if page else {}
     shown = bad = 0

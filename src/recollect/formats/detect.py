@@ -193,14 +193,26 @@ def not_a_map(path: str) -> str:
         return ""
     source = inspect(path)
     with open_input(path, lambda _damage: None) as stream:
-        lines = _sample(stream.preview(HEAD, SAMPLE))
-    if source.kind in (Kind.MAP, Kind.PROFILE, Kind.EMPTY) or any(line[0] in "!@" for line in lines):
+        head = stream.preview(HEAD, SAMPLE)
+    lines = _sample(head)
+    if source.kind in (Kind.MAP, Kind.PROFILE, Kind.EMPTY):
+        return ""
+    if source.kind is Kind.UNKNOWN and _is_document(head):  # some of its lines may look like those of a map
+        return source.what
+    if any(line[0] in "!@" for line in lines):
         return ""
     if source.kind in (Kind.UNKNOWN, *_LISTS, Kind.SURTS, Kind.TABLE) and any(map(_is_record, lines)):
         return ""
     if source.kind is Kind.CDX and len(source.layout.letters) < 9 and not source.layout.from_header:
         return ""
     return source.what or f"it is a file of another kind ({source.kind}); see `recollect inspect {path}`"
+
+
+def _is_document(head: bytes) -> bool:
+    """Whether this is binary data, JSON or markup; keys begin with none of these, but for IPv6 addresses."""
+    from recollect.formats.strangers import is_binary
+
+    return is_binary(head) or bool(re.match(rb"\s*(?:[{<]|\[\s*[\[{\"])", head))
 
 
 def _is_record(line: str) -> bool:

@@ -134,7 +134,7 @@ def _opened(maps: str | Path | Maps | None, archives: Sequence[Archive], watch: 
         return
     opened = Maps.open(maps or None, archives)
     try:
-        for problem in opened.problems:
+        for problem in (*opened.problems, *opened.warnings):
             watch.problem(problem)
         yield opened
     finally:

@@ -18,7 +18,7 @@ from recollect.formats.containers import OnProblem, open_input, whole_lines
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, ProgressCallback
 from recollect.profiles.maps.merge import MergeOptions, MergeResult, merge_maps
-from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
+from recollect.profiles.maps.mergehead import Part, merged_header, uri_rs_of_all
 from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.spark.exchange import Sizes
 from recollect.spark.mapplan import MapPlan, identity_of_maps, unfinished
@@ -30,7 +30,7 @@ from recollect.spark.targets import target_of
 
 MAX_PROBLEMS = 100
 # What is counted in each range and added up.
-_COUNTS = ("records", "keys", "duplicates", "voids_dropped", "conflicts")
+_COUNTS = ("records", "keys", "duplicates", "voids_dropped", "conflicts", "wildcards")
 
 
 def merge(
@@ -56,8 +56,9 @@ def merge(
             refuse_sample(one.header, one.name, "merged on Spark")
             if "frequency" not in one.header.values and one.header.style != "cdxj":
                 raise FormatError("a map without frequencies cannot be merged", where=one.name)
+        named = [Part(Path(one.name).name, one.size, one.header) for one in maps]
         header = merged_header(
-            [Part(Path(one.name).name, one.size, one.header) for one in maps],
+            named,
             archive=options.archive,
             updated_at=options.updated_at,
             disjoint=options.disjoint,
@@ -84,7 +85,7 @@ def merge(
                 place.receive(ranged.texts.mapPartitionsWithIndex(task), reported)
             ranges |= reported.value
         result = _total(len(maps), ranges, on_problem)
-        assemble(place, with_keys(header, result.keys).encode(), ranges, {})
+        assemble(place, result.finished(header, uri_rs_of_all(named), result.keys).encode(), ranges, {})
         return result
 
 

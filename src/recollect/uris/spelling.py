@@ -24,6 +24,7 @@ _HIGH = re.compile(rb"(?:%[89a-f][0-9a-f])+")
 _IPV4 = re.compile(rb"(\d+),(\d+),(\d+),(\d+)((?::\d+)?\).*)", re.DOTALL)
 _IPV6 = re.compile(rb"\[([^\]]*)\]((?::\d+)?\).*)", re.DOTALL)
 _IPV6_AND_PORT = re.compile(rb"(?:https?://)?\(?([0-9a-fA-F]*:[0-9a-fA-F:]*):(\d{1,5}),?\)")
+_IPV6_IN_BRACKETS = re.compile(rb"(?:https?://)?\(?\[([0-9a-fA-F:]+)\]:(\d{1,5}),?\)")
 _QUERY = re.compile(rb"[?#].*", re.DOTALL)
 
 
@@ -62,8 +63,11 @@ def _without_end(a_surt: bytes) -> bytes:
 
 
 def _of_surt(text: str) -> list[bytes]:
-    """A SURT as it is; `2001:db8::1:8080)/` may also be the address 2001:db8::1 with a port, as `surt` writes that."""
+    """A SURT as it is; `2001:db8::1:8080)/` may also be the address 2001:db8::1 with a port, as `surt` writes that, and
+    `[2001:db8::1]:8080)/` be held by that name."""
     written = text.encode("utf-8", "surrogateescape")
+    if bracketed := _IPV6_IN_BRACKETS.match(written):
+        return [written, b"%b:%b%b" % (bracketed[1], bracketed[2], written[bracketed.end() - 1 :])]
     if (ported := _IPV6_AND_PORT.match(written)) and _is_ipv6(ported[1]):
         return [written, b"[%b]:%b%b" % (ported[1], ported[2], written[ported.end() - 1 :])]
     return [written]

@@ -58,6 +58,8 @@ def load_archive_set(settings: Settings) -> ArchiveSet:
     maps = Maps.open(settings.maps, archives)
     for problem in maps.problems:
         log.warning("map left out: %s", problem)
+    for warning in maps.warnings:
+        log.warning("%s", warning)
     return ArchiveSet(archives, maps if maps.maps else None)
 
 

@@ -15,6 +15,7 @@ from recollect.cli.main import run
 from recollect.datetimes import parse_timestamp
 from recollect.errors import RecollectError
 from recollect.formats.ukvs import Header, Writer
+from recollect.profiles.maps.filters import make_filter
 from recollect.profiles.maps.samples import Listed, Observed, records_of
 from recollect.uris import key_of_uri, policy_key
 
@@ -177,7 +178,19 @@ def test_all_maps_of_an_archive_are_asked_whether_it_may_hold_a_uri(tmp_path: Pa
 def test_an_empty_map_is_named_because_it_says_no_to_everything(tmp_path: Path) -> None:
     (tmp_path / "a.ukvs").write_text('!fields {keys: ["surt"], values: ["frequency"]}\n!meta {"name": "A"}\n')
     opened = Maps.open(tmp_path, [Archive(id="a", name="A", timegate="http://a.example/")])
-    assert "the map is empty" in opened.problems[0] and opened.may_hold("a", "http://x.com/") is False
+    assert "the map is empty" in opened.warnings[0] and opened.may_hold("a", "http://x.com/") is False
+    assert not opened.problems, "it is used"
+
+
+def test_an_empty_filter_is_named_and_an_empty_map_of_voids_is_not(tmp_path: Path) -> None:
+    (tmp_path / "a.voids.ukvs").write_text(HEAD + VOIDS)
+    (tmp_path / "none.ukvs").write_text(HEAD)
+    make_filter(tmp_path / "none.ukvs", tmp_path / "a.filter")
+    (tmp_path / "none.ukvs").unlink()
+    opened = Maps.open(tmp_path, [Archive(id="a", name="A", timegate="http://a.example/")])
+    assert [one.partition(": ")[2] for one in opened.warnings] == [
+        "the filter is empty: it says no to everything, so a is never asked"
+    ]
 
 
 def sample_map(path: Path, probes: dict[bytes, bool], listings: dict[bytes, Listed] | None = None) -> None:

@@ -69,6 +69,12 @@ def test_damaged_foreign_and_missing_maps_are_named(settings: Path) -> None:
     assert found["map three.ukvs.gz"]["level"] == "failure" and "validate" in found["map three.ukvs.gz"]["todo"]
 
 
+def test_an_empty_map_is_a_warning(settings: Path) -> None:
+    (settings / "maps" / "one.ukvs").write_text("".join(line for line in MAP.splitlines(True) if line[0] == "!"))
+    found = examined(settings)["map one.ukvs"]
+    assert found["level"] == "warning" and "says no to everything" in found["words"]
+
+
 def test_a_published_file_that_was_changed_and_an_update_that_failed_are_failures(settings: Path) -> None:
     (settings / "public" / ".well-known" / "mementomap").write_text(MAP)
     (settings / "public" / "status.json").write_text(json.dumps({"error": "no index files"}))

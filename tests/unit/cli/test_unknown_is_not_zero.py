@@ -65,6 +65,10 @@ def test_a_word_is_not_a_uri_and_not_a_no(world: Path, capsys: Capture) -> None:
         (b'com,x)/ 2014 {"url": "http://x.com/"}\n' * 3, "CDXJ"),
         (b"http://x.com/\nhttp://x.com/a\n", "URL list"),
         (b'{"captures": 1, "mimestatus": {}}', "cdx-summary"),
+        # Some of whose lines look like lines of a map.
+        (b'{\n "captures": 1,\n "mimestatus": {\n }\n}\n', "cdx-summary"),
+        (b"\x89PNG\r\n\x1a\n" + b"\n!meta {}\n@\0\1\2" * 99, "a PNG image"),
+        (b"[\n {}\n]\n", "a JSON document"),
     ],
 )
 def test_validate_says_in_one_line_that_something_is_not_a_map(
@@ -72,7 +76,8 @@ def test_validate_says_in_one_line_that_something_is_not_a_map(
 ) -> None:
     Path("file").write_bytes(content)
     assert run(["validate", "file"]) == 1
-    (line,) = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr()
+    (line,) = (said.out + said.err).splitlines()
     assert line.startswith("file: error: not a map: ") and words in line
 
 

@@ -27,6 +27,8 @@ def test_a_plain_uri_has_one_key_and_its_trailing_slash() -> None:
         ("http://www.example.com/", [b"com,example,www)/"]),
         ("http://1.2.3.4:80/a", [b"1.2.3.4)/a"]),
         ("http://[::1]:8080/", [b"[::1:8080])/", b"::1:8080)/"]),
+        ("[::1]:8080)/", [b"[::1:8080])/", b"::1:8080)/"]),
+        ("::1:8080)/", [b"[::1]:8080)/", b"::1:8080)/"]),
         ("http://[::1]/", [b"::1)/"]),
         ("http://bücher.example/", [b"example,b%c3%bccher)/", b"example,b\xc3\xbccher)/"]),
         ("http://xn--bcher-kva.example/", [b"example,b%c3%bccher)/"]),

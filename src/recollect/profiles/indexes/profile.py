@@ -368,7 +368,8 @@ def refuse_empty(options: ProfileOptions, amount: int, tally: Tally) -> None:
         why += f"; {tally.damaged[0]}"
     hint = "change the filters; `recollect inspect FILE` shows what an index has" if tally.filtered else ""
     hint = hint or "`recollect inspect FILE` shows what a file is taken for"
-    raise FormatError("no captures", why=why, hint=f"{hint}; --allow-empty writes a map that says no to everything")
+    hint += "; profile --allow-empty writes a map that says no to everything"
+    raise FormatError("no captures", why=why, hint=hint)
 
 
 def header_of(options: ProfileOptions, sources: Sequence[Source], totals: Totals, tally: Tally) -> Header:

@@ -55,7 +55,7 @@ from recollect.profiles.maps.mapinputs import (
     one_by_one,
     pages_together,
 )
-from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
+from recollect.profiles.maps.mergehead import Part, merged_header, uri_rs_of_all, with_keys
 from recollect.profiles.maps.samplemerge import merge_into_index, merge_samples, samples_among
 from recollect.profiles.maps.scopes import Layer, Scope, ScopeStack, is_wildcard, scopes, wildcard_line
 from recollect.profiles.maps.sets import items_of, with_sets, without_sets
@@ -76,11 +76,17 @@ class MergeResult:
     duplicates: int = 0
     voids_dropped: int = 0
     conflicts: int = 0
+    wildcards: int = 0
     sorted_first: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
         return asdict(self)
+
+    def finished(self, header: Header, uri_rs: int | None, keys: int) -> Header:
+        """The header when `keys` are written; `uri_rs` are those of all maps, true if no key was in two of them."""
+        apart = keys == self.records and not self.wildcards
+        return with_keys(header, keys, uri_rs if apart else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +123,24 @@ def merge_maps(
         for item in inputs:
             if "frequency" not in item.header.values and item.header.style != "cdxj":
                 raise FormatError("a map without frequencies cannot be merged", where=item.label)
+        parts = [Part(Path(item.label).name, item.size, item.header) for item in inputs]
         header = merged_header(
-            [Part(Path(item.label).name, item.size, item.header) for item in inputs],
+            parts,
             archive=options.archive,
             updated_at=options.updated_at,
             disjoint=options.disjoint,
             style=options.style,
         )
-        plain = _Merger(inputs, header, options, meter, on_problem)
+        uri_rs = uri_rs_of_all(parts)
+        plain = _Merger(inputs, header, options, meter, on_problem, uri_rs)
         if plain.is_text() and plain.write_text(output):
             return plain.result
         for item in inputs:
             item.survey(meter)
-        merger = _Merger(inputs, header, options, meter, on_problem)
+        merger = _Merger(inputs, header, options, meter, on_problem, uri_rs)
         merger.result.sorted_first += [item.label for item in inputs if item.sorter]
         totals = merger.add_up(stack) if any(item.has_wildcards for item in inputs) else iter(())
-        with Writer(output, header, late=partial(with_keys, header)) as writer:
+        with Writer(output, header, late=merger.late) as writer:
             merger.write(writer, ScopeStack(totals))
             merger.result.keys = writer.count
         return merger.result
@@ -163,6 +171,7 @@ class _Merger:
         options: MergeOptions,
         meter: Meter,
         on_problem: OnProblem | None,
+        uri_rs: int | None,
     ) -> None:
         self._on_problem = on_problem
         self._inputs = inputs
@@ -178,6 +187,7 @@ class _Merger:
         # Frequencies that were read are few objects; what they are as lower bounds is computed once for each.
         self._weaker: dict[int, tuple[Frequency, Frequency]] = {}
         self.result = MergeResult(len(inputs))
+        self.late = partial(self.result.finished, header, uri_rs)
 
     # -- wildcards ----------------------------------------------------------------------------------
 
@@ -251,7 +261,7 @@ class _Merger:
         self._on_problem = reported.append if report else None
         joiner = Joiner(disjoint=self._options.disjoint)
         try:
-            with Writer(output, self._header, late=partial(with_keys, self._header)) as writer, ExitStack() as stack:
+            with Writer(output, self._header, late=self.late) as writer, ExitStack() as stack:
                 opened = [stack.enter_context(item.opened(self._on_problem)) for item in self._inputs]
                 for several in stretches(opened, WINDOW // len(opened)):
                     self._meter.show("merging")
@@ -333,6 +343,7 @@ class _Merger:
             if frequency is None:
                 self.result.voids_dropped += 1
                 continue
+            self.result.wildcards += wild
             record = self._record(key, more_keys, frequency, records_here, entries)
             yield record._replace(json=_with_sets(record.json, records_here, scope)) if wild else record
 

@@ -3,8 +3,9 @@
 Rules. Key columns, other value columns and the policy must be the same; so must `!id`, unless the caller names one.
 Of `!meta`: `counts` add up as far as that is known, `span` and `sources` join, entries that all maps share stay,
 entries that differ go into `merged`, one object per map. URI-Rs, and so `gamma`, are known where no URI-R is in two
-maps (`disjoint`). What spoke of one file only (`page`, `pages`, `links`) is dropped. `scope: voids` stays only if all
-maps list voids. A single map keeps its header; pages of one map (`mapinputs`) are one.
+maps: the caller says so (`disjoint`), or no key is in two maps and none is a wildcard. What spoke of one file only
+(`page`, `pages`, `links`) is dropped. `scope: voids` stays only if all maps list voids. A single map keeps its header;
+pages of one map (`mapinputs`) are one.
 """
 
 from __future__ import annotations
@@ -155,9 +156,21 @@ def _counts(metas: Sequence[Mapping[str, Any]], disjoint: bool) -> dict[str, int
     return total
 
 
-def with_keys(header: Header, keys: int) -> Header:
-    """The header when all keys are written, and their number is known; one that counts nothing stays as it is."""
+def with_keys(header: Header, keys: int, uri_rs: int | None = None) -> Header:
+    """The header when all keys are written, and their number is known, and that of URI-Rs if no key was in two maps;
+    one that counts nothing stays as it is."""
     counts = header.meta.get("counts")
     if not isinstance(counts, dict):
         return header
-    return replace(header, meta={**header.meta, "counts": {**counts, "keys": keys}})
+    known = {"uri_rs": uri_rs} if uri_rs is not None and "uri_rs" not in counts else {}
+    meta = {**header.meta, "counts": {**counts, **known, "keys": keys}}
+    if known and uri_rs and "captures" in counts:
+        meta["gamma"] = round(counts["captures"] / uri_rs, 4)
+    return replace(header, meta=meta)
+
+
+def uri_rs_of_all(parts: Sequence[Part]) -> int | None:
+    """The sum of the URI-Rs of maps by one key column; None if one does not say them."""
+    if any(len(part.header.keys) > 1 for part in parts):
+        return None  # a key may be in two maps, in other columns
+    return _counts([part.header.meta for part in parts], True).get("uri_rs")

@@ -215,6 +215,20 @@ def test_headers_merge(merged):
     assert merged.header.meta["counts"] == {"captures": 12, "uri_rs": 5, "keys": 1}
 
 
+def test_uri_rs_and_gamma_are_known_where_no_key_is_in_two_maps(merged):
+    counted = HEAD + '!meta {"counts": {"captures": %d, "uri_rs": %d, "keys": 1}}\n%s\n'
+    merged(counted % (5, 2, "com,a)/ 5/2"), counted % (8, 3, "com,b)/ 8/3"))
+    assert merged.header.meta["counts"] == {"captures": 13, "uri_rs": 5, "keys": 2}
+    assert merged.header.meta["gamma"] == 2.6
+    for others in (
+        (counted % (5, 2, "com,a)/ 5/2"), counted % (8, 3, "com,a)/ 8/3")),  # a key in both
+        (counted % (5, 2, "com,a)/* 5/2"), counted % (8, 3, "com,a)/x 8/3")),  # a wildcard may hold the other key
+        (counted % (5, 2, "com,a)/ 5/2"), HEAD + '!meta {"counts": {"captures": 8}}\ncom,b)/ 8/3\n'),  # not said
+    ):
+        merged(*others)
+        assert "uri_rs" not in merged.header.meta["counts"] and "gamma" not in merged.header.meta
+
+
 @pytest.mark.parametrize(
     ("other", "why"),
     [
