@@ -42,7 +42,7 @@ import numpy as np
 from recollect import recover
 from recollect.cli.console import emit_table
 from recollect.recovery.options import Options
-from recollect.recovery.plan import Policy
+from recollect.recovery.plan import RecoveryPolicy
 from recollect.recovery.scope import Scope
 from recollect.recovery.sources import Sources
 
@@ -156,7 +156,7 @@ def read_table(path: str) -> tuple[list[Properties], list[bool]]:
     return rows, found
 
 
-def measured(count: int, seed: int, policy: Policy) -> tuple[list[Properties], list[bool]]:
+def measured(count: int, seed: int, policy: RecoveryPolicy) -> tuple[list[Properties], list[bool]]:
     """Recover generated sites from pywb."""
     rng = random.Random(seed)
     sites = {f"site{number}.example": website(f"site{number}.example", rng) for number in range(count)}

@@ -1,4 +1,4 @@
-"""Section V.3 of the dissertation (paper 001): its own examples, then what it leaves to the reader."""
+"""The canonicalization of McCown (2007, section V.3): his examples, then cases that he leaves open."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from recollect.formats.parts import part_names
 from recollect.model import Problem
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
-from recollect.profiles.indexes.profile import Tally, profile
+from recollect.profiles.indexes.profile import InputCounts, profile
 from recollect.profiles.maps.merge import merge_maps
 from recollect.spark import reading
 from recollect.spark.readplan import ReadPlan
@@ -190,7 +190,7 @@ def test_an_identity_is_of_version_options_and_inputs(monkeypatch: pytest.Monkey
 
 
 def test_a_plan_survives_as_json() -> None:
-    tally = Tally(
+    tally = InputCounts(
         lines=7, filtered=Counter({("status", "404"): 2, "scheme": 1}), problems=[Problem("a", 3, "bad", "x")]
     )
     plan = ReadPlan([(b"com,a)/\xff", b""), (b"com,b)/", b"?q")], tally, 99, {(0, 0): (0, 1), (0, 10): (0, -1)})

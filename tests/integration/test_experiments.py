@@ -1,4 +1,4 @@
-"""The experiments run: the paper's collection, a fitted crawler, and a small decay from the server to the page."""
+"""The experiments run: McCown's collection, a fitted crawler, and a small decay from the server to the page."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_no_page_links_to_a_file_that_is_gone() -> None:
 
 
 def test_a_fitted_crawler_gives_the_column_of_google_and_not_that_of_msn() -> None:
-    def near(policy: decaying.Policy) -> bool:
+    def near(policy: decaying.CrawlPolicy) -> bool:
         measured = astuple(decaying.simulate(decaying.Collection(), policy, 160))
         paper = astuple(decaying.TABLE_6[policy.name])
         return all(abs(a - b) <= 0.1 * b for a, b in zip(measured, paper, strict=True))

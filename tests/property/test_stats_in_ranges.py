@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.formats.detect import find_sources
-from recollect.profiles.indexes.profile import Tally
+from recollect.profiles.indexes.profile import InputCounts
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions
 from recollect.profiles.indexes.select import Filter, Selection
@@ -54,7 +54,7 @@ def test_ranges_together_are_the_whole(lines: list[str], ranges: int, top: int) 
     borders = borders_between(((key, 1) for key in sorted(keys)), ranges, DOMAIN)
     with tempfile.TemporaryDirectory() as folder:
         whole = stats([_written(folder, "whole", lines)], top=top)
-        counts, tally, parts = CaptureCounts(), Tally(), []
+        counts, tally, parts = CaptureCounts(), InputCounts(), []
         for number in range(len(borders) + 1):
             low = borders[number - 1] if number else b""
             high = borders[number] if number < len(borders) else b"\xff"
@@ -72,7 +72,7 @@ def _written(folder: str, name: str, lines: list[str]) -> Path:
     return file
 
 
-def _counted(file: Path, top: int, borders: list[bytes], counts: CaptureCounts, tally: Tally) -> RangeCounts:
+def _counted(file: Path, top: int, borders: list[bytes], counts: CaptureCounts, tally: InputCounts) -> RangeCounts:
     store = RunStore(1 << 20, piece=256)
     sink = CountingSink(Filter(Selection()), store, None)
     with closing(sink):

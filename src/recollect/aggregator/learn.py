@@ -11,7 +11,7 @@ The promise (`target_recall`, 95% by default) holds per archive: of what it hold
 last `FINDS` lookups that found something are kept for each archive, and each is judged by what the model would say had
 it not seen this one. An archive is skipped only where its chance lies below that of all but 1 - `target_recall` of its
 finds, less the deviation that is to be expected of such a count, and only where it is `UNUSUAL` times less likely than
-usual for this archive: without that, hosts that were empty by chance would be skipped for good. So an archive whose
+usual for this archive: without that, hosts that were empty by chance would be skipped forever. So an archive whose
 finds are few (under 54 for 95%), or that holds pages the model cannot foresee, is always asked. Nothing is concluded
 before `WARM` lookups of an archive, nor where fewer than `EVIDENCE` lookups of the URI's top-level domain were answered
 by it.

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from recollect.model import Answer
 
-# An archive of which nothing is known: the share of all requests that found mementos in three years of an aggregator's
+# An archive without any evidence: the share of all requests that found mementos in three years of an aggregator's
 # log (Alam et al., "MementoMap: An Archive Profile Dissemination Framework", 2019, section 1).
 USUAL_PROBABILITY = 0.0544
 # A wildcard of a map that lists everything: something below it is held, this URI perhaps.
@@ -53,7 +53,7 @@ class Source(StrEnum):
     RESTING = "resting"
     CACHE = "cache"
     PRIOR = "prior"
-    """The usual share of an archive of which nothing else is known."""
+    """The usual share of an archive, when nothing else is known."""
     REFERER = "referer"
     """The page that embeds the URI."""
     TIME = "time"
@@ -115,7 +115,7 @@ class Evidence(NamedTuple):
     """The deciding key of a map, or the pattern of a rule."""
     frequency: str = ""
     expected: float = 1.0
-    """Expected mementos if asked; orders the archives, never excludes one by itself."""
+    """Expected mementos if asked; orders the archives, never excludes one alone."""
     reason: Reason = Reason.HOLDS_NONE
     """What follows from a `no`."""
     chance: float | None = None

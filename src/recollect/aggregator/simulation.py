@@ -12,7 +12,7 @@ TimeGate does; whether the closest memento is still found is judged by maps with
 the `top_k` archives that hold most of the URI's top-level domain and language: of the two halves of the URIs, each is
 judged by the profile of the other.
 
-Pure but for reading the log: no network, and the chance of exploration comes from a seed.
+Pure except for reading the log: no network, and the chance of exploration comes from a seed.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class RoutingTotals:
     target: float = 0.0
     """The recall per archive that the learned model promises; 0 without one."""
     held_by: Counter[str] = field(default_factory=Counter)
-    """By archive: lookups of which it held mementos, once the model had seen `WARM` lookups."""
+    """By archive: lookups with mementos in it, once the model had seen `WARM` lookups."""
     found_by: Counter[str] = field(default_factory=Counter)
     """By archive: those of them for which it was asked."""
 
     timemaps: int = 0
-    """Lookups of which any archive held mementos."""
+    """Lookups with mementos in at least one archive."""
     timemap_recall: float = 0.0
     """Summed over these lookups: the share of the mementos that the asked archives hold (Recall_TM of AlSum et al.)."""
     timegates: int = 0

@@ -53,7 +53,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplayResponse:
     """What came. With standing `archived`, status and headers are the original server's; else `detail` says why not."""
 
     standing: Standing
@@ -72,7 +72,7 @@ class Replay:
 
 async def fetch(
     client: Streamer, archive: Archive, wanted: Wanted, sink: Callable[[bytes], None], *, max_bytes: int
-) -> Replay:
+) -> ReplayResponse:
     """Fetch one capture; its body goes to `sink`. Raises ArchiveError when the archive fails."""
     if "{filename}" in archive.raw:
         return await _fetch_record(client, archive, wanted, sink, max_bytes)
@@ -92,7 +92,7 @@ async def open_capture(
     max_bytes: int,
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
-) -> AsyncIterator[tuple[Replay, StreamedResponse]]:
+) -> AsyncIterator[tuple[ReplayResponse, StreamedResponse]]:
     """One capture, whose body is still to be read; redirects inside the archive are followed. Raises ArchiveError when
     the archive fails."""
     url, rewritten = address_of(archive, wanted)
@@ -170,14 +170,14 @@ def _has_originals(response: StreamedResponse) -> bool:
     return any(name.lower().startswith(_ORIGINAL) for name, _ in response.headers)
 
 
-def _replay(response: StreamedResponse, url: str, wanted: Wanted, rewritten: bool) -> Replay:
+def _replay(response: StreamedResponse, url: str, wanted: Wanted, rewritten: bool) -> ReplayResponse:
     status = response.status
     headers = response.headers
     archived = "memento-datetime" in headers or _has_originals(response)
     if not archived and status >= 400:
         return _refusal(status, url, wanted, headers.get("retry-after"))
     location = headers.get(_ORIGINAL + "location") or headers.get("location")
-    return Replay(
+    return ReplayResponse(
         "archived",
         status,
         url,
@@ -188,13 +188,13 @@ def _replay(response: StreamedResponse, url: str, wanted: Wanted, rewritten: boo
     )
 
 
-def _refusal(status: int, url: str, wanted: Wanted, retry_after: str) -> Replay:
+def _refusal(status: int, url: str, wanted: Wanted, retry_after: str) -> ReplayResponse:
     if status == 429 or (status == 503 and retry_after):
         raise ArchiveThrottled("the archive asked us to wait", where=url, why=f"status {status}")
     if status in (404, 410):
-        return Replay("absent", status, url, wanted.captured_at, detail=f"status {status}")
+        return ReplayResponse("absent", status, url, wanted.captured_at, detail=f"status {status}")
     if status in (401, 403, 451):
-        return Replay("blocked", status, url, wanted.captured_at, detail=f"status {status}")
+        return ReplayResponse("blocked", status, url, wanted.captured_at, detail=f"status {status}")
     raise BadAnswer("the archive failed", where=url, why=f"status {status}")
 
 
@@ -239,7 +239,7 @@ def original_headers(fields: list[tuple[str, str]]) -> tuple[tuple[str, str], ..
 
 async def _fetch_record(
     client: Streamer, archive: Archive, wanted: Wanted, sink: Callable[[bytes], None], max_bytes: int
-) -> Replay:
+) -> ReplayResponse:
     """A record out of a WARC by its place (Common Crawl)."""
     match = re.fullmatch(r"(\d+) (\d+) (\S+)", wanted.locator)
     if match is None:
@@ -261,7 +261,7 @@ async def _fetch_record(
     return _record(bytes(data), wanted, f"{url}#bytes={offset}-{offset + length - 1}", sink, max_bytes)
 
 
-def _record(data: bytes, wanted: Wanted, uri_m: str, sink: Callable[[bytes], None], max_bytes: int) -> Replay:
+def _record(data: bytes, wanted: Wanted, uri_m: str, sink: Callable[[bytes], None], max_bytes: int) -> ReplayResponse:
     from warcio.archiveiterator import ArchiveIterator
     from warcio.exceptions import ArchiveLoadFailed
 
@@ -282,7 +282,7 @@ def _record(data: bytes, wanted: Wanted, uri_m: str, sink: Callable[[bytes], Non
     fields = tuple((str(name), str(value)) for name, value in record.http_headers.headers)
     location = next((value for name, value in fields if name.lower() == "location"), "")
     redirect = original_location(location, wanted.uri) if status in _REDIRECTS else None
-    return Replay("archived", status, uri_m, wanted.captured_at, fields, redirect)
+    return ReplayResponse("archived", status, uri_m, wanted.captured_at, fields, redirect)
 
 
 # Rewritten pages -----------------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ _INSERTED = re.compile(b"|".join(rb"(?:" + part + rb")\s*" for part in _INSERTS)
 
 
 def unwrap(archive: Archive, content: bytes) -> bytes:
-    """A rewritten page with the archive's banner, scripts and link prefixes taken out as far as they are known."""
+    """A rewritten page with the archive's banner, scripts and link prefixes removed, if they are known."""
     content = _INSERTED.sub(b"", content)
     hosts = b"|".join(re.escape(host.encode()) for host in sorted(_hosts(archive)))
     prefix = rb"(?:(?:https?:)?//(?:" + hosts + rb"))?/[\w./-]{0,60}?\b\d{14}(?:[a-z]{2}_)?/(?=https?:/)"

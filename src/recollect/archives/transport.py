@@ -44,7 +44,7 @@ class Request(NamedTuple):
     hops: int = MAX_HOPS
     """Redirects to follow; 0 returns the redirect itself."""
     partial: bool = False
-    """Of `send`: a body cut short by the archive, the deadline or `max_bytes` is returned as far as it came, with
+    """Of `send`: a body cut short by the archive, the deadline or `max_bytes` is returned with what arrived, and with
     `truncated` set; otherwise that is an error."""
     decode: bool = True
     """Of `send`: undo the content coding. A stream is never decoded."""

@@ -11,7 +11,7 @@ from recollect.cli.console import talk
 
 if TYPE_CHECKING:
     from recollect.formats.forms import Asked
-    from recollect.formats.logs import Lookups
+    from recollect.formats.logs import LookupReader
     from recollect.model import Problem
 
 _COLUMNS = "Columns of a table of URLs, like time,url or url,count; - for columns to ignore.  [default: detected]"
@@ -43,7 +43,7 @@ def asked_of(options: dict[str, Any]) -> Asked:
     return Asked.of(options.pop("input_format"), options.pop("columns"))
 
 
-def lookups_of(paths: Sequence[str], asked: Asked, on_problem: Callable[[Problem], None] | None) -> Lookups | None:
+def lookups_of(paths: Sequence[str], asked: Asked, on_problem: Callable[[Problem], None] | None) -> LookupReader | None:
     """The lookups of --lookups; None if there is no such option."""
     from recollect.formats.logs import read_lookups
 
@@ -51,6 +51,6 @@ def lookups_of(paths: Sequence[str], asked: Asked, on_problem: Callable[[Problem
 
 
 def say_notes(notes: Sequence[str]) -> None:
-    """The detected format of each log, and warnings about it (see `Lookups.notes`)."""
+    """The detected format of each log, and warnings about it (see `LookupReader.notes`)."""
     for note in notes:
         talk(note if note.startswith("warning") else f"lookups: {note}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from recollect.aggregator.service import Aggregator, LookupRequest, LookupResult
     from recollect.archives.client import ArchiveClient
     from recollect.archives.registry import Archive
-    from recollect.archives.replay import Replay
+    from recollect.archives.replay import ReplayResponse
     from recollect.formats.timemap import Memento
     from recollect.model import ProgressCallback
 
@@ -354,7 +354,7 @@ _TRIES = 5
 _MAX_BODY = 1 << 30
 
 
-async def _fetch(asking: _Asking, at: datetime) -> tuple[LookupResult, tuple[Memento, Replay, bytes] | None]:
+async def _fetch(asking: _Asking, at: datetime) -> tuple[LookupResult, tuple[Memento, ReplayResponse, bytes] | None]:
     """The closest memento that an archive can give, as captured; captured redirects are followed in the archives."""
     first, uri = None, asking.lookup.uri_r
     for _ in range(_HOPS):
@@ -374,7 +374,7 @@ async def _fetch(asking: _Asking, at: datetime) -> tuple[LookupResult, tuple[Mem
 
 async def _fetch_one(
     asking: _Asking, answer: LookupResult, uri: str, at: datetime
-) -> tuple[Memento, Replay, bytes] | None:
+) -> tuple[Memento, ReplayResponse, bytes] | None:
     from recollect.archives.client import decode_body
     from recollect.archives.replay import Wanted, fetch
 

@@ -46,11 +46,11 @@ def find_secrets(packings: Sequence[Packing]) -> list[Found]:
 
 
 def warn_of_secrets(found: Sequence[Found]) -> None:
-    """Loudly, on stderr: what is in the pages is public, for good."""
+    """A warning on stderr: what is in the pages is public, permanently."""
     if not found:
         return
     click.secho(
-        "WARNING: these files would be published UNENCRYPTED, in pages that archives keep for good:",
+        "WARNING: these files would be published UNENCRYPTED, in pages that archives keep permanently:",
         fg="red",
         bold=True,
         err=True,

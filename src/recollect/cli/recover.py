@@ -314,7 +314,7 @@ def _sources(given: dict[str, Any]) -> Sources:
 
 
 def _outputs(given: dict[str, Any], resumed: Path | None) -> Outputs:
-    """What to write; a resumed recovery writes what it wrote before, but for what is said now."""
+    """What to write; a resumed recovery writes what it wrote before, except for options given now."""
     from dataclasses import replace
 
     from recollect.recovery.outputs import Outputs

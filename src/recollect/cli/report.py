@@ -19,7 +19,7 @@ Examples:
 
 \b
 The page needs neither scripts nor network: open it from disk, print it, or send it by mail. Charts and tables are
-those of the MementoMap paper (Alam et al. 2019), for your archive.
+those of Alam et al. (2019), for your archive.
 """
 
 

@@ -49,8 +49,8 @@ _MEDIA_ROWS = 15
 def stats(inputs: tuple[str, ...], **options: Any) -> int:
     """Show statistics of an archive: sizes, growth, statuses, the shape of its URI tree, the cost of each policy.
 
-    INPUT is what `recollect profile` reads: indexes, lists, WARCs, or one map. The tables are those of the MementoMap
-    paper (2019) and of the CDX summarization paper (2015).
+    INPUT is what `recollect profile` reads: indexes, lists, WARCs, or one map. The tables are those of Alam et al.
+    (2019 and 2015), see docs/stats.md.
     """
     from recollect.profiles.indexes.select import selection
 

@@ -75,7 +75,7 @@ class InputStream(io.BufferedReader):
 
     @property
     def flaw(self) -> str:
-        """What is wrong with a stream of which nothing is missing (a checksum), once all has been read; else empty."""
+        """What is wrong with a complete stream (a checksum), once all has been read; else empty."""
         return self._source.flaw
 
     def resume(self) -> bool:
@@ -187,7 +187,7 @@ class _Raw(io.RawIOBase):
             self._on_problem(Problem(self.label, None, self.flaw))
 
     def _note(self, reason: str) -> None:
-        """The end, for now: what the caller has in hand is good, and the next read complains."""
+        """The end, for now: what the caller has is good, and the next read raises."""
         self.damage = reason
         self.ended = True
         if self._on_problem is not None:

@@ -358,7 +358,7 @@ def _vote(lines: list[str]) -> tuple[Kind, Layout]:
     votes.pop((Kind.UNKNOWN, None), None)
     if not votes:
         return Kind.UNKNOWN, Layout()
-    # A line of many parts that fit says more than one of which nothing but a word is left.
+    # A line with many matching parts is better evidence than a line with one word.
     (kind, layout), _ = max(votes.items(), key=lambda item: item[1] * (4 if item[0][0] in _TELLING else 1))
     return kind, layout or Layout()
 

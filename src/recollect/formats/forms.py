@@ -147,7 +147,7 @@ class Asked:
         return bool(self.columns) or self.format in LOOKUP_FORMATS
 
     def form(self, lines: Sequence[str]) -> Form | None:
-        """The form of a file with these lines, as far as it was not said."""
+        """The form of a file with these lines; what the caller specified is kept."""
         if self.format in ("list", "log"):
             return Form(Style(self.format))
         separators = [_SEPARATOR_OF[self.format]] if self.format in _SEPARATOR_OF else list(_SEPARATORS)

@@ -145,7 +145,7 @@ class _Members:
 
 
 def _is_member(data: bytes) -> bool:
-    """Whether a member begins here whose data can be decoded, as far as it is here."""
+    """Whether a member begins here whose data can be decoded, as far as it is in the buffer."""
     begin = _text_begins(data)
     if begin is None or begin < 0 or data[3] & 0xE0:
         return False

@@ -83,7 +83,7 @@ SAMPLE_LINES = 1000
 SAMPLE_BYTES = 1 << 18
 
 
-class Lookups(Iterator[LogEntry]):
+class LookupReader(Iterator[LogEntry]):
     """The lookups of files, one after the other; what was read so far: the form of each file, and the weights."""
 
     def __init__(self, files: Iterable[str], on_problem: Callable[[Problem], None] | None, asked: Asked) -> None:
@@ -140,7 +140,7 @@ def read_lookups(
     paths: str | Path | Iterable[str | Path],
     on_problem: Callable[[Problem], None] | None = None,
     asked: Asked | None = None,
-) -> Lookups:
+) -> LookupReader:
     """Every lookup in these files, folders and globs (`-` is stdin; gzip, bzip2 and zstd by content).
 
     `on_problem` hears of each line that cannot be read, and of damage; without it the first raises FormatError.
@@ -149,7 +149,7 @@ def read_lookups(
     # It loads the readers of indexes, which readers of a log may do without.
     from recollect.formats.detect import files_of
 
-    return Lookups(files_of([paths] if isinstance(paths, str | Path) else paths), on_problem, asked or Asked())
+    return LookupReader(files_of([paths] if isinstance(paths, str | Path) else paths), on_problem, asked or Asked())
 
 
 def form_of(stream: InputStream, asked: Asked | None = None) -> Form | None:

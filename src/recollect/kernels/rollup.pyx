@@ -249,7 +249,7 @@ cdef class Rollup:
     cdef void _open(self, Py_ssize_t slot) noexcept nogil:
         """A new node.
 
-        A host that is first met through a port, so of which nothing but ports is held, does not roll up: its wildcard
+        A host that first appears with a port, so that only its ports are held, does not roll up: its wildcard
         (`x,*`) would belong before lines (`x-y)`) that have been written. Neither does one that begins with a digit,
         where IP addresses, which no wildcard of hosts covers, may lie between its lines.
         """
@@ -340,7 +340,7 @@ cdef class Rollup:
         return after == c")" or after == c"," or after == c":"
 
     cdef void _roll(self, Py_ssize_t slot) noexcept nogil:
-        """Decide that a node rolls up: take back the entries below it, but for voids, and cover the nodes below it."""
+        """Decide that a node rolls up: take back the entries below it, except voids, and cover the nodes below it."""
         cdef Node *node = &self._walk.nodes[slot]
         cdef Py_ssize_t kept = self._known[slot].first_entry
         cdef Py_ssize_t upper = slot + 1, i

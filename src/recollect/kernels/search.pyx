@@ -316,7 +316,7 @@ cdef class MapSearch:
     ):
         """Look up many keys of a buffer; `order` numbers them, and becomes their order; `spare` is a scratch buffer.
 
-        What one key found out is used for the next as far as they begin alike.
+        The result of one key is reused for the next as far as both begin with the same bytes.
         """
         cdef Py_ssize_t count = offsets.shape[0], longest = 0, i
         cdef int64_t *memory

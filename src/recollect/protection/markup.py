@@ -19,7 +19,7 @@ from recollect.protection.block import BEGIN, ascii_text, utf16_order
 
 MEDIA_TYPE = "application/vnd.recollect"
 SCRIPT_OPEN, SCRIPT_CLOSE = f'<script type="{MEDIA_TYPE}">\n', "\n</script>"
-# As in figure 51 of the dissertation.
+# As in Figure 51 of McCown (2007).
 COMMENT_OPEN, COMMENT_CLOSE = "<!-- BEGIN_FILE_RECOVERY\n", "\nEND_FILE_RECOVERY -->"
 _LONGEST_TAG = 1 << 16
 _SUFFIXES = frozenset({".html", ".htm", ".xhtml", ".xht", ".shtml", ".shtm"})
@@ -53,7 +53,7 @@ class Style(StrEnum):
     """The element that carries blocks."""
 
     SCRIPT = "script"  # kept by minifiers
-    COMMENT = "comment"  # as in the dissertation; minifiers drop it
+    COMMENT = "comment"  # as in McCown (2007); minifiers drop it
 
 
 class Unfit(StrEnum):

@@ -1,6 +1,6 @@
 """How many blocks to ask for: sizes against the odds that enough pages are captured.
 
-Hides: the arithmetic. `least_need` is equation 26 of the dissertation (r = ⌈s / z⌉). The number of captured pages is
+Hides: the arithmetic. `least_need` is equation 26 of McCown 2007 (r = ⌈s / z⌉). The number of captured pages is
 beta-binomial: of `asked` pages `captured` were found in archives, which says this much, and no more, about the share of
 pages that will be there when they are needed. Pure.
 """

@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from recollect.archives.registry import Archive, Rate
-from recollect.archives.replay import Replay, Wanted, fetch, unwrap
+from recollect.archives.replay import ReplayResponse, Wanted, fetch, unwrap
 from recollect.archives.transport import Request, RequestKind
 from recollect.errors import AnswerTooBig, ArchiveError, FormatError
 from recollect.recovery.canonical import split, tidy
@@ -213,7 +213,7 @@ class Acquirer:
         where = (candidate.archive, candidate.uri, candidate.captured_at)
         return Attempt(*where, outcome, detail, digest, verdict), suspect
 
-    async def _whole(self, candidate: Candidate, known: Sequence[Candidate], incoming: PayloadWriter) -> Replay:
+    async def _whole(self, candidate: Candidate, known: Sequence[Candidate], incoming: PayloadWriter) -> ReplayResponse:
         """The answer for a capture. Bytes that are not those of the index are asked for once more: a body may have
         been cut short where only the digest shows it."""
         archive = self._archives[candidate.archive]
@@ -227,7 +227,7 @@ class Acquirer:
             replay = await self._meter.patiently(archive, lambda: self._receive(archive, source, incoming))
         return replay
 
-    async def _receive(self, archive: Archive, source: Candidate, incoming: PayloadWriter) -> Replay:
+    async def _receive(self, archive: Archive, source: Candidate, incoming: PayloadWriter) -> ReplayResponse:
         incoming.restart()
         wanted = Wanted(source.uri, source.captured_at, source.locator)
         return await fetch(self._meter, archive, wanted, incoming.write, max_bytes=self._options.max_bytes)
@@ -236,7 +236,7 @@ class Acquirer:
         self,
         item: Queued,
         candidate: Candidate,
-        replay: Replay,
+        replay: ReplayResponse,
         incoming: PayloadWriter,
         known: Sequence[Candidate],
         site: SiteKnowledge,
@@ -257,7 +257,7 @@ class Acquirer:
         resource = replace(resource, altered=agreement == "differs" or replay.rewritten)
         return self._examine(resource, incoming, candidate, site)
 
-    def _check_digest(self, candidate: Candidate, replay: Replay, incoming: PayloadWriter) -> Agreement:
+    def _check_digest(self, candidate: Candidate, replay: ReplayResponse, incoming: PayloadWriter) -> Agreement:
         """Compare with the index; bytes that differ are refused, unless this archive's bytes always do."""
         if not candidate.digest or candidate.is_redirect:
             return "unknown"
@@ -277,7 +277,12 @@ class Acquirer:
         raise _Refused("failed", _DIFFERS, verdict=Verdict.DIGEST_DIFFERS)
 
     def _describe(
-        self, item: Queued, candidate: Candidate, replay: Replay, incoming: PayloadWriter, known: Sequence[Candidate]
+        self,
+        item: Queued,
+        candidate: Candidate,
+        replay: ReplayResponse,
+        incoming: PayloadWriter,
+        known: Sequence[Candidate],
     ) -> Recovered:
         content_type = replay.header("content-type")
         media_type = content_type.partition(";")[0].strip().lower() or candidate.media_type
@@ -482,7 +487,7 @@ class Acquirer:
                     async for chunk in response:
                         incoming.write(chunk)
                     headers = tuple(response.headers)
-                replay = Replay("archived", 200, item.uri, now_utc(), headers)
+                replay = ReplayResponse("archived", 200, item.uri, now_utc(), headers)
                 candidate = Candidate(LIVE, item.uri, replay.captured_at)
                 resource = replace(self._describe(item, candidate, replay, incoming, ()), live=True)
                 return self._examine(resource, incoming, candidate, site)
@@ -515,7 +520,7 @@ def _others(known: Sequence[Candidate], chosen: str) -> tuple[tuple[str, datetim
     return tuple(sorted(newest.items()))
 
 
-def _differs(candidate: Candidate, replay: Replay, incoming: PayloadWriter) -> bool:
+def _differs(candidate: Candidate, replay: ReplayResponse, incoming: PayloadWriter) -> bool:
     if not candidate.digest or candidate.is_redirect or "chunked" in replay.header("transfer-encoding").lower():
         return False
     return compare_digest(candidate.digest, incoming) == "differs"

@@ -2,7 +2,7 @@
 
 Hides: the rules by which two spellings are one resource. Three levels, from certain to guessed:
 
-- `canonical(uri)`: the rules of V.3.1, for one URL by itself. Domain in lower case, no default port, no fragment, no
+- `canonical(uri)`: the rules of V.3.1, for one URL alone. Domain in lower case, no default port, no fragment, no
   `index.html`, `index.htm` or `default.htm` at the end, `/./`, `/../` and `//` collapsed, %20-%7E before the query
   decoded (a space becomes `+`), the remaining hex in capitals, session ids removed, `&amp;` read as `&`.
 - `visit_key(uri)`: `canonical` under one scheme and one host (V.3.2, "www prefix"): what a crawler keeps as visited.

@@ -90,7 +90,7 @@ def file_names(
             names[uris[0]] = wanted[uris[0]]
             taken.add(folded)
     for uri in sorted(wanted.keys() - names.keys()):
-        # Eight digits are enough but for URIs made to collide; those get more.
+        # Eight digits are enough except for URIs made to collide; those get more.
         for digits in (8, 16, 32, 64):
             name = _distinct(wanted[uri], uri, digits, rules)
             if _fold(name) not in taken:

@@ -238,7 +238,7 @@ def caddy_rules(found: Sequence[Rule], endings: Iterable[str], host: str) -> str
         lines.append(_caddy_line(f"~^{_re2(rule.path)}\\?{_caddy_query(rule.query)}$", rule))
     lines += [_caddy_line(f"~^{_re2(rule.path)}\\?.*$", rule) for rule in found if not rule.query]
     types = "".join(f"\theader *.{ending} Content-Type {kind}\n" for ending, kind in _types(endings))
-    return f"""# Set the address (`{host}` gets a certificate by itself) and `root`, where the content of public/ is.
+    return f"""# Set the address (`{host}` gets a certificate automatically) and `root`, the content of public/.
 http://{host} {{
 \troot * /var/www/{host}
 \tmap {{http.request.uri.path}}?{{http.request.uri.query}} {{recollect_file}} {{recollect_redirect}} {{

@@ -1,4 +1,4 @@
-"""How much of a lost website came back: the measurements of the Warrick dissertation (chapter VII, section 2), pure.
+"""How much of a lost website came back: the measurements of McCown (2007, section VII.2), pure.
 
 Hides: matching by URI, text extraction and shingling. Invariants: every resource of the lost site L is identical,
 changed or missing; every resource of the recovered site R that L does not have is added; the difference vector is
@@ -151,7 +151,7 @@ def kind_of(media_type: str) -> str:
 
 
 def alike(left: Resource, right: Resource) -> bool:
-    """Similar as the dissertation has it: textual, and at least 75% of the 10-word shingles shared."""
+    """Similar as McCown (2007) defines it: textual, and at least 75% of the 10-word shingles shared."""
     texts = [extract_text(resource.read(), resource.media_type) for resource in (left, right)]
     if texts[0] is None or texts[1] is None:
         return False

@@ -14,7 +14,7 @@ from recollect.datetimes import format_iso, parse_or_none
 from recollect.recovery.canonical import DEFAULT_RULES, Rules
 from recollect.recovery.choose import DatePreference
 from recollect.recovery.meter import Quota
-from recollect.recovery.plan import Policy
+from recollect.recovery.plan import RecoveryPolicy
 from recollect.recovery.scope import Scope
 
 MAX_RESOURCE = 256 * 1024 * 1024
@@ -26,7 +26,7 @@ class Options:
 
     scope: Scope
     dates: DatePreference = DatePreference()  # noqa: RUF009 - frozen
-    policy: Policy = "knowledgeable"
+    policy: RecoveryPolicy = "knowledgeable"
     rules: Rules = DEFAULT_RULES
     recursive: bool = True
     keep_suspects: bool = False  # take captures that look like error pages, parked domains, logins ...

@@ -24,8 +24,8 @@ from typing import Literal
 from recollect.recovery.choose import Candidate, DatePreference, in_order, is_content
 from recollect.recovery.verdicts import Reason, Verdict
 
-Policy = Literal["naive", "knowledgeable", "exhaustive"]
-POLICIES: tuple[Policy, ...] = ("naive", "knowledgeable", "exhaustive")
+RecoveryPolicy = Literal["naive", "knowledgeable", "exhaustive"]
+POLICIES: tuple[RecoveryPolicy, ...] = ("naive", "knowledgeable", "exhaustive")
 Outcome = Literal["rejected", "failed", "absent", "blocked"]
 
 

@@ -3,7 +3,7 @@
 Hides: which resource an address names, and how links stay inside. `/page.php?id=2` is answered as the lost server did,
 with its type and its redirects, so that modules, `fetch` and SVG sprites work. Other hosts are below
 `/_recollect/hosts/HOST/`; a request with an absolute address (a browser that uses this server as its proxy) or for one
-of the recovered hosts by name gets that resource as it was archived. Pure but for reading the store.
+of the recovered hosts by name gets that resource as it was archived. Pure except for reading the store.
 
 Invariant: no page loads anything from elsewhere: what did not come back is replaced by something neutral, and a
 Content-Security-Policy forbids the rest.

@@ -69,7 +69,7 @@ class Report:
 
     @property
     def suspects(self) -> tuple[Recovered, ...]:
-        """Pages of which every capture is doubtful: the best one was kept, for a person to decide."""
+        """Pages whose captures are all doubtful: the best one was kept, for a person to decide."""
         return tuple(resource for resource in self.resources if resource.suspect is not None)
 
     @property
@@ -101,7 +101,7 @@ class Report:
 
     @property
     def difference(self) -> Difference:
-        """As far as it can be known without the lost site: altered counts as changed, what is linked is the site."""
+        """An estimate without the lost site: altered counts as changed, what is linked is the site."""
         altered = sum(bool(r.altered or r.live or r.suspect) for r in self.resources)
         gone = len(self.missing) + len(self.outside)
         return Difference.of_counts(altered, gone, 0, lost=self.needed, recovered=len(self.resources))

@@ -20,7 +20,7 @@ EVERYTHING = "all"
 
 
 def suspects(out_dir: str | Path) -> tuple[Recovered, ...]:
-    """The pages of which every capture is doubtful, in order; their place in it (from 1) is their number."""
+    """The pages whose captures are all doubtful, in order; their number is their position, from 1."""
     with Store.open(Path(out_dir)) as store:
         return tuple(resource for resource in store.recovered() if resource.suspect is not None)
 

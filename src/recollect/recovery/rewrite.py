@@ -26,7 +26,7 @@ Rewriter = Callable[[str], str | None]
 
 
 class Use(StrEnum):
-    """What a reference is for: whether a browser loads it by itself, and as what."""
+    """What a reference is for: whether a browser loads it automatically, and as what."""
 
     PAGE = "page"  # a link to follow
     FORM = "form"

@@ -128,7 +128,7 @@ def kind_of(candidate: Candidate) -> str:
     return "document" if any(word in media for word in documents) else "other"
 
 
-class _Tally:
+class _SurveyCounts:
     """Counts of one archive, or of all."""
 
     def __init__(self) -> None:
@@ -158,8 +158,8 @@ class _Tally:
 
 def survey(journal: Journal, archives: Sequence[Archive], options: Options, skipped: Mapping[str, str]) -> Survey:
     """Sum up what the journal knows. `skipped` says why archives were not asked."""
-    total = _Tally()
-    each = {archive.id: _Tally() for archive in archives}
+    total = _SurveyCounts()
+    each = {archive.id: _SurveyCounts() for archive in archives}
     chosen: Counter[str] = Counter()
     size = 0
     shared = journal.repeated_digests()  # parked domains and error pages answer many URLs with the same bytes
@@ -194,7 +194,7 @@ def survey(journal: Journal, archives: Sequence[Archive], options: Options, skip
 
 
 def _archive(
-    archive: Archive, tally: _Tally, journal: Journal, skipped: Mapping[str, str], chosen: int
+    archive: Archive, tally: _SurveyCounts, journal: Journal, skipped: Mapping[str, str], chosen: int
 ) -> ArchiveSurvey:
     listings = [listing for (name, _), listing in journal.listings().items() if name == archive.id]
     state, detail = ListingState.NO_LISTING, ""

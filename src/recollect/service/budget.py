@@ -1,7 +1,7 @@
 """The archives' patience: permits for single requests, over all jobs and workers of one desk.
 
 Hides: rates, quotas, pauses and rests, per archive, kind of request and egress address, and taking turns between
-jobs. `Lane` and `Budgets` are pure (the clock is an argument); `Permits` waits on a running loop. Invariants:
+jobs. `Lane` and `ArchiveBudgets` are pure (the clock is an argument); `Permits` waits on a running loop. Invariants:
 - permits of a lane are spaced evenly, a little wider than its rate, so that no window of the archive's own clock sees
   more requests than configured; a permit is taken when it is given, never booked ahead;
 - jobs take turns: a job with a thousand requests waiting delays another by one permit;
@@ -68,7 +68,7 @@ class Slots:
     """Job -> when each of its slots is free at the latest, oldest first."""
 
     def free_at(self, now: float) -> float:
-        """When a slot is free, as far as is known: now, or at the latest when the oldest request has ended."""
+        """The earliest known time when a slot is free: now, or at the latest when the oldest request has ended."""
         for job, ends in list(self.taken.items()):
             while ends and ends[0] <= now:  # its end was never reported
                 ends.popleft()
@@ -167,7 +167,7 @@ class Lane:
         return None
 
 
-class Budgets:
+class ArchiveBudgets:
     """All lanes of a desk."""
 
     def __init__(self, archives: Sequence[Archive]) -> None:
@@ -309,7 +309,10 @@ class Permits:
     """Waiting for permits on a running loop. `save` is awaited when a quota or a pause must be kept."""
 
     def __init__(
-        self, budgets: Budgets, clock: Callable[[], float], save: Callable[[], asyncio.Future[None]] | None = None
+        self,
+        budgets: ArchiveBudgets,
+        clock: Callable[[], float],
+        save: Callable[[], asyncio.Future[None]] | None = None,
     ) -> None:
         self.budgets = budgets
         self._clock = clock

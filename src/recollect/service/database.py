@@ -134,7 +134,7 @@ class SqliteDatabase:
             return result
 
     def _undo(self) -> None:
-        if self._db.in_transaction:  # SQLite undoes some failed transactions by itself
+        if self._db.in_transaction:  # SQLite itself undoes some failed transactions
             self._db.execute("ROLLBACK")
 
     def claim_for_desk(self) -> bool:

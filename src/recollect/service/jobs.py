@@ -131,7 +131,7 @@ def job_of(row: Mapping[str, Any]) -> Job:
 
 
 def recovery_options(options: Mapping[str, Any], *, limit: int | None = None) -> Options:
-    """What recover is asked to do for a job: the same as `recollect recover` without flags, but for what was chosen."""
+    """The options of `recover` for a job: those of `recollect recover` without flags, except for what was chosen."""
     dates = DatePreference(parse_or_none(options["at"]), parse_or_none(options["from"]), parse_or_none(options["to"]))
     scope = Scope((options["uri"],), "page" if options["scope"] == Extent.PAGE else "prefix")
     return Options(scope=scope, dates=dates, limit=limit)

@@ -1,4 +1,4 @@
-"""What the mails say. Pure but for the secret that a link needs, which is issued when the mail is sent."""
+"""What the mails say. Pure except for the secret that a link needs, which is issued when the mail is sent."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Hides: SQL, retries, SMTP, and the folder that stands in for a mail server. Invariants: a row holds neither address nor
 secret (both are put in when it is sent); its Message-ID never changes; what was queued `once` is queued once; a mail
-that the server refuses for good is `failed` and shown to the operator, everything else is tried again.
+that the server refuses permanently is `failed` and shown to the operator, everything else is tried again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NotNow(RecollectError):
 
 
 class Never(RecollectError):
-    """The mail server refuses this mail for good."""
+    """The mail server refuses this mail permanently."""
 
 
 class Transport(Protocol):

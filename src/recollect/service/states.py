@@ -96,7 +96,7 @@ TRANSITIONS: Mapping[tuple[State, Action], State] = {
 CLAIMED = frozenset((State.RUNNING, State.PACKING))
 """States in which a worker holds a lease."""
 ACTIVE = frozenset((State.QUEUED, State.RUNNING, State.WAITING, State.PACKING))
-"""States from which a result can still come by itself."""
+"""States from which a result can still come without an operator."""
 DELIVERED = frozenset((State.READY, State.PICKED_UP))
 """States in which there is something to download."""
 FINAL = frozenset((State.EXPIRED, State.FAILED, State.CANCELLED, State.NOTHING_FOUND))

@@ -21,7 +21,7 @@ from recollect.profiles.indexes.options import ProfileOptions
 from recollect.profiles.indexes.profile import header_of, usable
 from recollect.profiles.indexes.sinks import Totals
 from recollect.profiles.maps.lookup import MementoMap
-from recollect.profiles.statistics.evaluate import Known, Lookups, asked_by
+from recollect.profiles.statistics.evaluate import DistinctLookups, Known, asked_by
 from recollect.spark import exchange
 from recollect.spark.exchange import Sizes
 from recollect.spark.inputs import find_inputs
@@ -34,7 +34,7 @@ from recollect.spark.session import Cluster, progress_of, session
 def held_on_spark(
     names: Sequence[str],
     policy: str,
-    lookups: Lookups,
+    lookups: DistinctLookups,
     progress: ProgressCallback,
     *,
     cluster: Cluster | None = None,
@@ -74,7 +74,7 @@ class _HeldTask:
         yield np.packbits(_answers(self.header, self.lines(number, pieces), self.lookups.value))
 
 
-def _answers(header: bytes, texts: Iterable[bytes], lookups: Lookups) -> NDArray[np.bool_]:
+def _answers(header: bytes, texts: Iterable[bytes], lookups: DistinctLookups) -> NDArray[np.bool_]:
     folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
     with TemporaryDirectory(prefix="recollect-", dir=folder) as place:
         target = Path(place) / "range.ukvs"

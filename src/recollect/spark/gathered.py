@@ -30,7 +30,7 @@ from recollect.profiles.compaction.keytable import table_of, tree_of
 from recollect.profiles.compaction.optimum import Solution
 
 Ints = NDArray[np.int64]
-# Columns that are counted for each branch by itself, and so add up where ranges share one.
+# Columns that are counted for each branch separately, and so add up where ranges share one.
 _ADDED = ("leaves", "held_children", "size", "keys", "line_bytes")
 _SMALL = {"leaves": np.int32, "held_children": np.int32, "keys": np.int32, "depth": np.int32, "name_length": np.int32}
 _COLUMNS = (

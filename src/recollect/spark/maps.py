@@ -1,4 +1,4 @@
-"""Maps on Spark: cut into ranges of hosts between which nothing depends on anything, each worked on by itself.
+"""Maps on Spark: cut into ranges of hosts between which nothing depends on anything, each processed separately.
 
 Hides: reading maps in pieces, and borders that no node of the tree crosses. Subtrees are contiguous by segments, not by
 bytes (`com,a)`, `com,a-b)`, `com,a:80)`), so a border must not lie inside a domain, nor between a domain and its ports.

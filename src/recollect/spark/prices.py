@@ -1,7 +1,7 @@
 """One price for all ranges of a map too large for one task, found from what each range would cost at many prices.
 
 `profiles.compaction.optimum` is exact for a price per key, and below top-level domains what is decided about one domain
-says nothing about another: so for a given price every range is decided by itself, and costs and losses add up. The
+says nothing about another: so for a given price every range is decided separately, and costs and losses add up. The
 driver sums them for a row of prices, closes in on the price at which all ranges together meet the budget, and lets
 those ranges go to the next lower price that gain most by it, as long as the budget holds. Expected lookups
 (`profiles.compaction.prior`) enter at the root: what a domain gets depends on its top-level domain and on all others,

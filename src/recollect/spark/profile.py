@@ -23,8 +23,8 @@ from recollect.profiles.indexes.inspection import key_notes
 from recollect.profiles.indexes.options import ProfileOptions
 from recollect.profiles.indexes.policykeys import rekeying
 from recollect.profiles.indexes.profile import (
+    InputCounts,
     ProfileResult,
-    Tally,
     as_cdxj,
     header_of,
     refuse_empty,
@@ -111,14 +111,14 @@ class _Job:
 
     def _tally(
         self, read: Reading, inputs: Sequence[Input], found: Sequence[Problem], ignored: Sequence[Problem]
-    ) -> Tally:
+    ) -> InputCounts:
         tally = read.tally(found, strict=self._options.strict)
         tally.ignored += ignored
         tally.notes += key_notes([source for source, remote in inputs if not remote])
         return tally
 
     def _written(
-        self, inputs: Sequence[Input], target: Target, tally_of: Callable[[Reading], Tally]
+        self, inputs: Sequence[Input], target: Target, tally_of: Callable[[Reading], InputCounts]
     ) -> tuple[ReadPlan, dict[int, Range]]:
         """Write the ranges that no earlier run has finished; returns all of them, and what was read."""
         earlier = target.earlier()

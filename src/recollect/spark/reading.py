@@ -16,7 +16,7 @@ from typing import Any
 
 from recollect.formats.detect import Source
 from recollect.model import Problem, ProgressCallback
-from recollect.profiles.indexes.profile import MAX_EXAMPLES, Tally
+from recollect.profiles.indexes.profile import MAX_EXAMPLES, InputCounts
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions, bad_input
 from recollect.profiles.indexes.sorting import SortingSink
@@ -47,7 +47,7 @@ class SplitNote:
     size: int = 0
     first: Border = (b"", b"")
     last: Border = (b"", b"")
-    tally: Tally = field(default_factory=Tally)
+    tally: InputCounts = field(default_factory=InputCounts)
     counts: bytes = b""
 
 
@@ -110,9 +110,9 @@ class Reading:
         """Bytes of records."""
         return sum(note.size for note in self.notes.values())
 
-    def tally(self, found: Iterable[Problem], *, strict: bool = False) -> Tally:
+    def tally(self, found: Iterable[Problem], *, strict: bool = False) -> InputCounts:
         """All splits together; `found` are problems from before."""
-        total = Tally()
+        total = InputCounts()
         for problem in found:
             total.note(problem)
         for number, places in groupby(sorted(self.notes), key=lambda place: place[0]):
@@ -171,7 +171,7 @@ def reading(
         blocks.unpersist()
 
 
-def _add(total: Tally, part: Tally, lines: int, label: str) -> None:
+def _add(total: InputCounts, part: InputCounts, lines: int, label: str) -> None:
     """Add a split to the whole; `lines` stand before it in its source."""
     total.lines += part.lines
     total.filtered.update(part.filtered)

@@ -11,7 +11,7 @@ from typing import Any
 from recollect.formats.detect import Kind, Source
 from recollect.model import Problem
 from recollect.profiles.indexes.options import ProfileOptions
-from recollect.profiles.indexes.profile import Tally
+from recollect.profiles.indexes.profile import InputCounts
 from recollect.spark import exchange
 from recollect.spark.exchange import Border
 from recollect.spark.inputs import Place
@@ -41,12 +41,12 @@ class ReadPlan:
     for each split (that has any) the first and last of the ranges to which its records belong."""
 
     borders: list[Border]
-    tally: Tally
+    tally: InputCounts
     size: int
     spans: dict[Place, tuple[int, int]]
 
     @classmethod
-    def of(cls, read: Reading, tally: Tally) -> ReadPlan:
+    def of(cls, read: Reading, tally: InputCounts) -> ReadPlan:
         """The plan that a reading gives."""
         borders = exchange.borders_of(read.places(), read.ranges)
         spans = {
@@ -78,7 +78,7 @@ class ReadPlan:
         """The plan that JSON has; None if it has none."""
         try:
             borders = [(key.encode("latin-1"), rest.encode("latin-1")) for key, rest in values["borders"]]
-            tally = Tally(**values["tally"])
+            tally = InputCounts(**values["tally"])
             for name in _COUNTERS:
                 counts = ((tuple(key) if isinstance(key, list) else key, count) for key, count in values["tally"][name])
                 setattr(tally, name, Counter(dict(counts)))

@@ -18,7 +18,7 @@ from recollect.formats.detect import Kind, Source
 from recollect.formats.forms import Asked
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, ProgressCallback
-from recollect.profiles.indexes.profile import MAX_EXAMPLES, Tally
+from recollect.profiles.indexes.profile import MAX_EXAMPLES, InputCounts
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.select import Filter, Selection
 from recollect.profiles.statistics.statranges import RangeCounts, RangeSurts, joined
@@ -125,7 +125,7 @@ def _of_map(
             parts: list[bytes] = ranged.texts.mapPartitionsWithIndex(task).collect()
     finally:
         ranged.blocks.unpersist()
-    tally, total = Tally(), MapCounts()
+    tally, total = InputCounts(), MapCounts()
     for problem in found:
         tally.note(problem)
 
@@ -147,7 +147,7 @@ class _MapPart:
 
     keys: RangeCounts
     records: MapCounts
-    tally: Tally
+    tally: InputCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class _MapTask:
     name: str
 
     def __call__(self, number: int, pieces: Iterable[Any]) -> Iterator[bytes]:
-        tally = Tally()
+        tally = InputCounts()
 
         def report(problem: Problem) -> None:
             tally.note(replace(problem, file=self.name))

@@ -19,7 +19,7 @@ from recollect.uris.keys import encode_query, is_surt, join_host, segments, uri_
 from recollect.uris.spelling import spellings
 from recollect.uris.suffixes import registered_name
 
-# Table 1 of the paper lists their cost; `x` is "any number".
+# Table 1 of Alam et al. (2015) lists their cost; `x` is "any number".
 POLICIES: tuple[str, ...] = (
     *("H1P0", "H2P0", "H2P1", "H2P2", "H3P0", "H3P1", "H3P2", "H3P3", "H4P0", "H5P0"),
     *("HxP0", "HxP1", "HxP2", "HxP3", "HxP4", "HxP5", "HxPx"),
@@ -31,7 +31,7 @@ _HMPN = re.compile(r"h([1-9]\d*|x)p(\d+|x)", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class KeyPolicy:
     """`hosts` and `paths` are limits of an HmPn policy (None: all); `parts` is how many counts a D policy adds."""
 
     name: str
@@ -41,16 +41,16 @@ class Policy:
 
 
 @lru_cache(maxsize=64)
-def parse_policy(name: str) -> Policy:
+def parse_policy(name: str) -> KeyPolicy:
     """The policy of a name in any case; raises `UsageError`."""
     if match := _HMPN.fullmatch(name):
         hosts, paths = (None if text in "xX" else int(text) for text in match.groups())
-        return Policy(f"H{'x' if hosts is None else hosts}P{'x' if paths is None else paths}", hosts, paths)
+        return KeyPolicy(f"H{'x' if hosts is None else hosts}P{'x' if paths is None else paths}", hosts, paths)
     for parts, known in enumerate(_DLIM):
         if name.lower() == known.lower():
-            return Policy(known, parts=parts)
+            return KeyPolicy(known, parts=parts)
     if name.upper() == "URIR":
-        return Policy("URIR")
+        return KeyPolicy("URIR")
     raise UsageError(
         "no such policy", where=repr(name), hint=f"one of {', '.join(POLICIES)}, or any HmPn with numbers or x"
     )

@@ -29,7 +29,7 @@ _QUERY = re.compile(rb"[?#].*", re.DOTALL)
 
 
 def spellings(text: str) -> list[bytes]:
-    """The keys to try for a URI or a SURT: the normal one first, then others only as far as they differ.
+    """The keys to try for a URI or a SURT: the normal one first, then others only if they differ.
 
     Keys with a trailing slash (but the root's) come last, and each is the key of another spelling with a slash at its
     end.
@@ -57,7 +57,7 @@ def _of_plain(uri: str, host: str, path: str) -> list[bytes]:
 
 
 def _without_end(a_surt: bytes) -> bytes:
-    """A SURT as it was written, but for its query and trailing slashes."""
+    """A SURT as it was written, except for its query and trailing slashes."""
     kept = _QUERY.sub(b"", a_surt).rstrip(b"/")
     return kept + b"/" if kept.find(b")") == len(kept) - 1 else kept
 

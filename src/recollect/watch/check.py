@@ -3,7 +3,7 @@
 Hides: the counting. Pure over what was looked at; the look itself is `watch.look`.
 
 A resource comes back if an archive holds it. It comes back fresh if the newest copy has the same bytes or at least 75%
-of its ten-word shingles (the dissertation's measure of similar text). Unknown is not lost: a resource whose archives
+of its ten-word shingles (the measure of similar text of McCown 2007). Unknown is not lost: a resource whose archives
 failed is counted apart, and the share is given of what is known.
 """
 

@@ -1,8 +1,8 @@
 """What robots.txt allows (RFC 9309): the group of our agent, the longest rule that matches, `*` and `$`.
 
-Hides: the grammar. Pure but for `ask`. A file that is not there allows everything; one that cannot be had because the
-server fails, refuses or asks to wait disallows everything, until it can be read. Only the first 512 KiB are read, and
-matching takes time linear in the lengths of pattern and path: the file is written by others.
+Hides: the grammar. Pure except for `ask`. A file that does not exist allows everything; one that cannot be fetched
+because the server fails, refuses or asks to wait disallows everything, until it can be read. Only the first 512 KiB are
+read, and matching takes time linear in the lengths of pattern and path: the file is written by others.
 """
 
 from __future__ import annotations

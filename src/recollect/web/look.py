@@ -122,7 +122,7 @@ def notice(*body: Text, bad: bool = False) -> Html:
 def table(
     headers: Sequence[Text], rows: Iterable[Sequence[Text]], *, numbers: Sequence[int] = (), caption: str = ""
 ) -> Html:
-    """A table that scrolls by itself where the page is narrow; columns of `numbers` are flush right."""
+    """A table that scrolls inside a narrow page; columns of `numbers` are flush right."""
 
     def kind(index: int) -> str | None:
         return "number" if index in numbers else None

@@ -321,7 +321,7 @@ def _named(target: Target) -> bool:
 
 
 def _cache_policy(request: web.BaseRequest) -> CachePolicy:
-    """RFC 9111 section 5.2.1, as far as it makes sense for an answer made of many."""
+    """RFC 9111 section 5.2.1, where it makes sense for a response from several archives."""
     text = request.headers.get("Cache-Control", "").lower()
     if not text:
         return CachePolicy(read=False) if request.headers.get("Pragma", "").lower() == "no-cache" else USUAL_POLICY

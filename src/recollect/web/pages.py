@@ -55,7 +55,7 @@ def _problem(what: str, why: str) -> str:
 
 
 def onward_page(address: str, root: str = "") -> str:
-    """A page that leads on by itself, at once."""
+    """A page that redirects at once."""
     place = escape(address)
     go = f'<meta http-equiv="refresh" content="0;url={place}">'
     return _head("Going to the capture", root, extra=go) + f'<p><a href="{place}">To the capture</a></p>' + _foot(root)

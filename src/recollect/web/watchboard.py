@@ -1,6 +1,6 @@
 """The dashboard of a watch: as one file, and served.
 
-Hides: markup and the small server. The page is Figure 60 of the dissertation (resources in each state over time) and a
+Hides: markup and the small server. The page is Figure 60 of McCown 2007 (resources in each state over time) and a
 table of the sites.
 """
 

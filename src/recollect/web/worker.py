@@ -96,7 +96,7 @@ class Worker:
     ) -> None:
         loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        # Large answers make many objects but no cycles: look for garbage seldom, and never in what is here for good.
+        # Large answers make many objects but no cycles: collect garbage rarely, and never among permanent objects.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.archives.registry import Archive, Rate
-from recollect.service.budget import Budgets, Lane, Permits, Quota, Refusal, spacing
+from recollect.service.budget import ArchiveBudgets, Lane, Permits, Quota, Refusal, spacing
 from recollect.service.database import DatabaseUnavailable, SqliteDatabase
 
 
@@ -101,7 +101,7 @@ def test_a_quota_is_counted_ahead_and_begins_again() -> None:
 
 def test_one_limit_for_both_kinds_is_one_lane_and_egress_addresses_have_their_own() -> None:
     one, two = Rate(10, 60), Rate(20, 60)
-    budgets = Budgets(
+    budgets = ArchiveBudgets(
         [Archive("same", index_rate=one, replay_rate=one), Archive("two", index_rate=one, replay_rate=two)]
     )
     assert budgets.lane("same", "index", "here") is budgets.lane("same", "replay", "here")
@@ -112,7 +112,7 @@ def test_one_limit_for_both_kinds_is_one_lane_and_egress_addresses_have_their_ow
 def test_quotas_pauses_and_rests_survive_a_restart_and_never_exceed(tmp_path: Path) -> None:
     archive = Archive("ia", quota=Rate(1000, 86400))
     database = SqliteDatabase(tmp_path / "desk.sqlite")
-    before = Budgets([archive])
+    before = ArchiveBudgets([archive])
     lane = before.lane("ia", "index", "here")
     for number in range(25):
         lane.ask("job", number)
@@ -120,7 +120,7 @@ def test_quotas_pauses_and_rests_survive_a_restart_and_never_exceed(tmp_path: Pa
     before.pause("ia", "replay", "here", 5000.0)
     database.transact(before.save)
     database.transact(lambda c: c.change("INSERT INTO rest VALUES ('other', 0, 'x')"))
-    after = Budgets([archive])
+    after = ArchiveBudgets([archive])
     database.transact(lambda c: after.load(c, 200.0))
     quota = after.lane("ia", "index", "here").quota
     assert quota is not None and 25 <= quota.used <= 35, "a block may be wasted, none is used twice"
@@ -142,7 +142,7 @@ def test_waiting_on_a_loop_gives_permits_at_the_rate_and_in_turns() -> None:
             return done
 
         archive = Archive("ia", index_rate=Rate(50, 1), replay_rate=Rate(50, 1), quota=Rate(12, 3600))
-        permits = Permits(Budgets([archive]), loop.time, save)
+        permits = Permits(ArchiveBudgets([archive]), loop.time, save)
         order: list[str] = []
 
         async def ask(job: str) -> None:
@@ -164,7 +164,7 @@ def test_waiting_on_a_loop_gives_permits_at_the_rate_and_in_turns() -> None:
 
 def test_an_archive_that_rests_is_not_asked() -> None:
     async def main() -> None:
-        budgets = Budgets([Archive("ia")])
+        budgets = ArchiveBudgets([Archive("ia")])
         budgets.resting["ia"] = "maintenance"
         refusal = await Permits(budgets, lambda: 10.0).acquire("job", "ia", "index", "here")
         assert refusal is not None and "maintenance" in refusal.reason and refusal.until > 10.0
@@ -178,7 +178,7 @@ def test_an_archive_that_rests_is_not_asked() -> None:
 )
 def test_no_more_requests_are_under_way_than_the_archive_takes(limit: int, moves: list[tuple[str, int]]) -> None:
     """Against a model that counts what is open, over four jobs and two egress addresses."""
-    budgets = Budgets([Archive("ia", concurrency=limit)])
+    budgets = ArchiveBudgets([Archive("ia", concurrency=limit)])
     open_now = {f"job{number}": 0 for number in range(4)}
     now = 0.0
     for move, number in moves:
@@ -203,7 +203,7 @@ def test_no_more_requests_are_under_way_than_the_archive_takes(limit: int, moves
 
 
 def test_a_request_whose_end_is_never_reported_counts_for_five_minutes() -> None:
-    budgets = Budgets([Archive("ia", concurrency=1)])
+    budgets = ArchiveBudgets([Archive("ia", concurrency=1)])
     lane = budgets.lane("ia", "index", "here")
     lane.ask("a", 1)
     assert lane.next(0.0) == 1
@@ -214,7 +214,7 @@ def test_a_request_whose_end_is_never_reported_counts_for_five_minutes() -> None
 
 def test_a_place_goes_to_the_next_as_soon_as_it_is_free() -> None:
     async def main() -> list[str]:
-        permits = Permits(Budgets([Archive("ia", concurrency=1)]), time.monotonic)
+        permits = Permits(ArchiveBudgets([Archive("ia", concurrency=1)]), time.monotonic)
         got: list[str] = []
 
         async def one(job: str) -> None:
@@ -236,7 +236,7 @@ def test_a_place_goes_to_the_next_as_soon_as_it_is_free() -> None:
 
 def test_whoever_waits_is_let_go_when_the_desk_ends() -> None:
     async def main() -> Refusal | None:
-        permits = Permits(Budgets([Archive("ia", concurrency=1)]), time.monotonic)
+        permits = Permits(ArchiveBudgets([Archive("ia", concurrency=1)]), time.monotonic)
         assert await permits.acquire("a", "ia", "index", "here") is None
         waiting = asyncio.create_task(permits.acquire("b", "ia", "index", "here"))
         await asyncio.sleep(0.01)
@@ -254,7 +254,7 @@ def test_no_permit_is_used_before_its_block_of_the_quota_is_saved() -> None:
         async def save() -> None:
             await saved.wait()
 
-        budgets = Budgets([Archive("ia", quota=Rate(1000, 86400))])
+        budgets = ArchiveBudgets([Archive("ia", quota=Rate(1000, 86400))])
         permits = Permits(budgets, time.monotonic, lambda: asyncio.ensure_future(save()))
         tasks = [asyncio.create_task(permits.acquire("a", "ia", "index", "here")) for _ in range(3)]
         await asyncio.sleep(0.02)
@@ -273,7 +273,7 @@ def test_a_permit_waits_for_a_database_that_comes_back() -> None:
             if broken:
                 raise DatabaseUnavailable("the database does not answer")
 
-        budgets = Budgets([Archive("ia", quota=Rate(1000, 86400))])
+        budgets = ArchiveBudgets([Archive("ia", quota=Rate(1000, 86400))])
         permits = Permits(budgets, time.monotonic, lambda: asyncio.ensure_future(save()))
         for _ in range(2):
             with pytest.raises(DatabaseUnavailable):

@@ -1,4 +1,4 @@
-"""URI-Key policies of the 2015 paper."""
+"""URI-Key policies of Alam et al. (2015)."""
 
 from __future__ import annotations
 

@@ -57,14 +57,14 @@ class Problems:
     def __init__(self) -> None:
         self._kinds: dict[str, tuple[int, str]] = {}
         self.missing = ""
-        """The first violation because of which something may be missing; empty if everything was read."""
+        """The first violation that may have cost mementos; empty if everything was read."""
 
     def add(self, what: str, excerpt: str = "") -> None:
         count, example = self._kinds.get(what, (0, excerpt.strip()[:80]))
         self._kinds[what] = (count + 1, example)
 
     def lose(self, what: str, excerpt: str = "") -> None:
-        """Add a violation because of which something may be missing."""
+        """Add a violation that may have cost mementos."""
         self.missing = self.missing or what
         self.add(what, excerpt)
 

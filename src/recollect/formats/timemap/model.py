@@ -66,7 +66,7 @@ class TimeMap:
     pages: tuple[Page, ...] = ()
     problems: tuple[str, ...] = ()
     missing: str = ""
-    """The problem because of which mementos may be missing, if there is one."""
+    """The problem that may have cost mementos, if there is one."""
     kind: str = "link"
     """What the body was: `link`, `json`, `cdxj`, `empty`, or `other` (HTML, noise), which holds no mementos."""
 

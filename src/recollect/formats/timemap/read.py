@@ -167,7 +167,7 @@ def _are_addresses(uris: list[str]) -> bool:
 
 
 def _have_times(moments: list[str]) -> bool:
-    """Whether the time of each moment, of which only the day is certain, is `hh:mm:ss` within a day."""
+    """Whether the time of each datetime is `hh:mm:ss` within a day; the day is known to be valid."""
     text = "".join(moments).encode()
     hours, hour, colon, minutes, minute, colon_too, seconds, second = (text[at::16] for at in range(8, 16))
     # As numbers, so that all hours are compared at once: a two, and after it a four or more.
@@ -180,8 +180,8 @@ def _have_times(moments: list[str]) -> bool:
 
 
 def read_well_formed(text: str, found: Found, max_irregular: int = MAX_IRREGULAR) -> int:
-    """Read all that is left: well-formed mementos wherever they stand, and what lies between them, of which at most
-    `max_irregular` links. Returns how many of these there were."""
+    """Read the rest: well-formed mementos anywhere, and at most `max_irregular` links between them, whose number
+    is returned."""
     parts = _FAST.split(text)
     uris, days, times = parts[1::4], parts[2::4], parts[3::4]
     gaps, irregular = parts[0::4], 0

@@ -3,10 +3,10 @@
 Hides the optimiser: both laws have one non-linear parameter, so the other is solved in closed form and the search is
 over one number. Pure; numpy only.
 
-Power law (MementoMap paper, section 5.3): children(depth) = a * depth ** -k, non-linear least squares in the values
+Power law (Alam et al. 2019, section 5.3): children(depth) = a * depth ** -k, non-linear least squares in the values
 themselves. Fitted to Table 8's mean children it gives the published defaults: 16.329, 0.714 for hosts (H3..H9,
 x = depth - 1) and 24.546, 1.429 for paths (P1..P9, x = depth).
-Heaps' law (CDX summarization paper, equation 3): URI-Rs = K * URI-Ms ** beta, least squares of the logarithms.
+Heaps' law (Alam et al. 2015, equation 3): URI-Rs = K * URI-Ms ** beta, least squares of the logarithms.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class ExpectedLookups:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What lines cost, in keys or in bytes: one number for each branch or, but for `listed`, one for all."""
+    """What lines cost, in keys or in bytes: one number for each branch or, except for `listed`, one for all."""
 
     listed: Ints
     wild: Ints

@@ -39,7 +39,7 @@ class Shares:
 
 def shares_of(branches: Branches, temper: float = TEMPER) -> Shares:
     """The prior's split at each branch; weights at one branch are relative to each other only."""
-    # In place as far as can be: memory that is touched for the first time costs more than the sums.
+    # In place where possible: memory that is touched for the first time costs more than the sums.
     weight = np.maximum(branches.size, 1.0)
     np.sqrt(weight, out=weight) if temper == 0.5 else np.power(weight, temper, out=weight)
     # What a log made a branch of is a leaf to the prior, which knows no log.

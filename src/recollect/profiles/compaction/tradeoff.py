@@ -42,7 +42,7 @@ from recollect.profiles.compaction.setbudget import SetOptimiser, SetSolution, l
 from recollect.profiles.compaction.weights import Weights
 from recollect.profiles.compaction.withsets import wrong_in_log
 
-# The weights of the paper's Figure 9, for hosts and for paths.
+# The weights of Figure 9 of Alam et al. (2019), for hosts and for paths.
 FIGURE_9 = (4.0, 2.0, 1.0, 0.5, 0.25, 0.0)
 SIZES = 40
 SMALLEST = 0.001  # the cost down to which maps are shown, if they can be that small
@@ -319,7 +319,7 @@ def _rolled(branches: Branches, weights: Weights) -> NDArray[np.bool_]:
     children = np.where(is_path, np.where(deepest, rests, branches.held_children), branches.held_children - roots)
     host, path = np.asarray(weights.host_cutoffs()), np.asarray(weights.path_cutoffs())
     cutoff = np.where(is_path, _at(path, branches.depth), _at(host, branches.depth))
-    # A host that is first met through a port, of which nothing but ports is held, does not roll up, nor do numbers.
+    # A host of which only ports are held does not roll up, nor do numbers.
     host_only = branches.kind == walk.HOST
     first, after = (branches.data[at[host_only]] for at in (branches.name_at, branches.name_at + branches.name_length))
     host_only[host_only] = (after != ord(":")) & ((first < ord("0")) | (first > ord("9")))

@@ -290,7 +290,7 @@ class _LineRepair:
             batch.key_length = np.concatenate([batch.key_length, added[3]])
 
     def _leave_out(self) -> None:
-        """Records about captures that only their media type gives away."""
+        """Records about captures that only their media type identifies."""
         batch = self._batch
         for number, name in enumerate(batch.media_types):
             if name in OTHER_TYPES or name in METADATA_TYPES:

@@ -1,7 +1,7 @@
 """Frequencies taken apart: by year, month, status, media type, language.
 
 Hides how parts are counted. A part's R is the number of different SURTs with a capture in it, so the parts' Rs may add
-up to more than the whole; their Ms never do. Two forms, both of UKVS: in the JSON block, each dimension by itself,
+up to more than the whole; their Ms never do. Two forms, both of UKVS: in the JSON block, each dimension separately,
 
     com,example)/a 30/2 {"datetime": {"2014": "20/2", "2015": "10/1"}, "status": {"200": "30/2"}}
 

@@ -244,7 +244,7 @@ def disagreements(captures: Sequence[Capture]) -> list[tuple[str, str]]:
 
 
 def key_notes(sources: Sequence[Source]) -> list[str]:
-    """A warning for each index whose keys are not those of its URLs, as far as samples of its lines show."""
+    """A warning for each index whose keys are not those of its URLs, judged by samples of its lines."""
     indexes = [source for source in sources if source.kind in (Kind.CDX, Kind.CDXJ) and source.stream is None]
     notes = []
     for source in indexes:

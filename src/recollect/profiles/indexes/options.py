@@ -124,7 +124,7 @@ class ProfileOptions:
         return self.memory_limit or quarter_of_memory()
 
     def as_meta(self) -> dict[str, str]:
-        """What the header says of the archive: name, id, updated_at, as far as they are known."""
+        """What the header says of the archive: name, id, updated_at, if known."""
         updated = "" if self.updated_at is None else format_iso(self.updated_at)
         named = {"name": self.name, "id": self.archive_id, "updated_at": updated}
         return {key: value for key, value in named.items() if value}

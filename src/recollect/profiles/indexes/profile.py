@@ -55,7 +55,7 @@ _EXPANSION = 12
 
 
 @dataclass(slots=True)
-class Tally:
+class InputCounts:
     """What happened to the lines of the input. `ignored` are files that are not inputs (a README next to indexes);
     `notes` are what a person should know of what was read."""
 
@@ -117,7 +117,7 @@ class ProfileResult:
     """What a profile holds and how it came about. Without an output file the map itself is in `text`."""
 
     totals: Totals
-    tally: Tally
+    tally: InputCounts
     sources: tuple[Source, ...]
     header: Header
     output: str | None
@@ -183,7 +183,7 @@ def profile(
     if target is not None:
         check_output(target)
     found: list[Problem] = []
-    tally = Tally()
+    tally = InputCounts()
     names = _listed(paths)
     on_problem = None if chosen.strict else found.append
     sources = find_sources(names, on_problem, asked=chosen.asked, on_ignored=tally.ignored.append)
@@ -227,7 +227,7 @@ class _Job:
     """One run of `profile`."""
 
     def __init__(
-        self, sources: list[Source], options: ProfileOptions, tally: Tally, progress: ProgressCallback
+        self, sources: list[Source], options: ProfileOptions, tally: InputCounts, progress: ProgressCallback
     ) -> None:
         self._sources = sources
         self._options = options
@@ -312,7 +312,7 @@ class _Job:
         spilled = 0 if store is None else store.spilled
         return ProfileResult(totals, tally, tuple(self._sources), header, output, text, store is None, spilled)
 
-    def _read(self, sink: Sink) -> Tally:
+    def _read(self, sink: Sink) -> InputCounts:
         options = self._options
         tally = deepcopy(self._found)  # of a run that starts again nothing is kept
         how = ScanOptions(
@@ -355,7 +355,7 @@ class _Job:
             )
 
 
-def refuse_empty(options: ProfileOptions, amount: int, tally: Tally) -> None:
+def refuse_empty(options: ProfileOptions, amount: int, tally: InputCounts) -> None:
     """Raise if there is nothing in a profile: its map would say no to every question."""
     if amount or options.allow_empty:
         return
@@ -372,7 +372,7 @@ def refuse_empty(options: ProfileOptions, amount: int, tally: Tally) -> None:
     raise FormatError("no captures", why=why, hint=hint)
 
 
-def header_of(options: ProfileOptions, sources: Sequence[Source], totals: Totals, tally: Tally) -> Header:
+def header_of(options: ProfileOptions, sources: Sequence[Source], totals: Totals, tally: InputCounts) -> Header:
     """The header of a profile."""
     described: dict[str, Any] = dict(options.as_meta())
     archive = described.pop("id", "")

@@ -168,7 +168,7 @@ class _Keys:
             return policy_key(key, self.policy)
         try:
             return uri_key(key) if self.policy == "HxPx" else key
-        except BadURI:  # a key no URI has; what it is hashed as is never asked for
+        except BadURI:  # a key that no URI has, so its hash is never looked up
             return key
 
 

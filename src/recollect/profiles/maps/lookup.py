@@ -45,7 +45,7 @@ BATCH = 1 << 14
 KNOWN_SETS = 1 << 10
 _FREQUENCY = 64  # bytes, which hold any frequency and the space around it
 
-# URIs and SURTs as nearly all are, of which the other spellings are known without asking `spellings`.
+# URIs and SURTs of the usual form; their other spellings are known without calling `spellings`.
 _PLAIN_URI = re.compile(
     r"https?://(?P<www>www\.)?(?!www\d*\.)(?!xn--)[a-z0-9_-]+(?:\.(?!xn--)[a-z0-9_-]+)*\.[a-z]+(?P<path>(?:/[a-z0-9._~-]+)*)/?"
 )
@@ -196,7 +196,7 @@ class MementoMap:
         return known
 
     def _in_period(self, records: Sequence[Record], at: Period) -> Frequency:
-        """What the records hold in a time, as far as they have times: by a column, or in their JSON."""
+        """What the records hold in a period, if they have times: by a column, or in their JSON."""
         if "datetime" in self.header.keys[1:]:
             column = self.header.keys.index("datetime") - 1
             parts = [one for one in records if one.more_keys[column] != b":"]
@@ -238,7 +238,7 @@ def keys_of(uri: str, policy: str = "") -> list[bytes]:
 
 
 def _only_slashed(key: bytes) -> bool:
-    """Whether it is another spelling's key with a slash at its end, which a search tries by itself."""
+    """Whether it is another spelling's key with a slash at its end, which a search tries anyway."""
     return key.endswith(b"/") and not key.endswith(b")/")
 
 

@@ -56,7 +56,7 @@ class MapText(Protocol):
 
 
 def open_text(path: str) -> MapText:
-    """Open a map for searching by what it is."""
+    """Open a map for searching, by its container."""
     if Path(path).is_dir():
         return PartedText(path)
     file = BlockFile.open(path)

@@ -1,7 +1,7 @@
 """One header of several: what maps must agree on to be merged, and what a merged map says of itself.
 
 Rules. Key columns, other value columns and the policy must be the same; so must `!id`, unless the caller names one.
-Of `!meta`: `counts` add up as far as that is known, `span` and `sources` join, entries that all maps share stay,
+Of `!meta`: `counts` add up where this is exact, `span` and `sources` join, entries that all maps share stay,
 entries that differ go into `merged`, one object per map. URI-Rs, and so `gamma`, are known where no URI-R is in two
 maps: the caller says so (`disjoint`), or no key is in two maps and none is a wildcard. What spoke of one file only
 (`page`, `pages`, `links`) is dropped. `scope: voids` stays only if all maps list voids. A single map keeps its header;

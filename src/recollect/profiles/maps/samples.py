@@ -47,7 +47,7 @@ TARGET_RECALL = 0.95
 _DEPTHS = 4
 _ALL = b"*"
 _HALF_A_FIND = 0.5
-_LEAST = 2.0**-53  # a chance that is 1 but for the precision of numbers
+_LEAST = 2.0**-53  # keeps the logarithm finite where a chance rounds to 1
 
 Counts = tuple[int, int]
 """How many URIs were asked for, and how many of them were held."""
@@ -74,7 +74,7 @@ class Sample:
 
     @property
     def usual(self) -> float:
-        """The chance that the archive holds a URI of which nothing is known."""
+        """The chance that the archive holds a URI without any evidence."""
         asked, held = self.total
         return (held + _HALF_A_FIND) / (asked + 1.0)
 

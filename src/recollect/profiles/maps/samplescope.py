@@ -20,5 +20,5 @@ def refuse_sample(header: Header, where: str, what: str) -> None:
             f"a map of a sample cannot be {what}",
             where=where,
             why="what it lacks is unknown, and its counts are those of the sample",
-            hint="`recollect sample map RUN` says what it is worth; `recollect merge INDEX SAMPLE` adds what was seen",
+            hint="`recollect sample map RUN` estimates its recall; `recollect merge INDEX SAMPLE` adds what was seen",
         )

@@ -4,7 +4,7 @@ Pure. Works on a histogram (captures -> number of URI-Rs with that number), whic
 
 The Gini coefficient is that of the finite population: 0 when every URI-R has the same number of captures, 1 - 1/n when
 one has all. The Pareto break point is where the most captured p percent of the URI-Rs hold 100 - p percent of the
-captures (70/30 in the MementoMap paper, Table 4).
+captures (70/30 in Alam et al. 2019, Table 4).
 """
 
 from __future__ import annotations

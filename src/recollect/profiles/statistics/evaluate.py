@@ -39,7 +39,7 @@ from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.ukvs import open_map as open_records
 from recollect.kernels import search as kernels
 from recollect.model import Answer, Problem, Progress, ProgressCallback
-from recollect.profiles.indexes.profile import Tally
+from recollect.profiles.indexes.profile import InputCounts
 from recollect.profiles.maps.lookup import Holdings, MementoMap, keys_of, open_for_many
 from recollect.profiles.maps.maptext import MappedText
 from recollect.uris import is_surt, surt, uri_key
@@ -133,7 +133,7 @@ def judge(asked: NDArray[np.bool_], held: NDArray[np.bool_], counts: NDArray[np.
 
 
 @dataclass(frozen=True, slots=True)
-class Lookups:
+class DistinctLookups:
     """Different URIs that were looked up, and how often. Their keys, of all spellings, lie one after the other in
     `buffer`: key i of `sizes[i]` bytes at `offsets[i]`, of URI `owners[i]`."""
 
@@ -145,7 +145,7 @@ class Lookups:
     owners: NDArray[np.int64]
 
     @classmethod
-    def of(cls, uris: Sequence[str], counts: Sequence[int]) -> Lookups:
+    def of(cls, uris: Sequence[str], counts: Sequence[int]) -> DistinctLookups:
         """Lookups of URIs or SURTs, whose keys are made once for all maps; raises BadURI."""
         spelled = [keys_of(uri) for uri in uris]
         keys = [key for several in spelled for key in several]
@@ -155,14 +155,14 @@ class Lookups:
         return cls(tuple(uris), np.asarray(counts, np.int64), buffer, np.cumsum(sizes) - sizes, sizes, owners)
 
 
-def asked_by(holdings: Holdings, lookups: Lookups) -> NDArray[np.bool_]:
+def asked_by(holdings: Holdings, lookups: DistinctLookups) -> NDArray[np.bool_]:
     """For each lookup whether a map would have the archive asked."""
     if isinstance(holdings, MementoMap) and holdings.is_simple and isinstance(holdings.text, MappedText):
         return _asked_in_bulk(holdings.text, lookups)
     return np.fromiter((found.answer != Answer.NO for found in holdings.lookup_many(lookups.uris)), np.bool_)
 
 
-def _asked_in_bulk(text: MappedText, lookups: Lookups) -> NDArray[np.bool_]:
+def _asked_in_bulk(text: MappedText, lookups: DistinctLookups) -> NDArray[np.bool_]:
     positions = text.search_many(lookups.buffer, lookups.offsets, lookups.sizes)
     answers = np.full(len(positions), kernels.NO, np.uint8)
     kernels.answers_at(text.data, positions, answers)
@@ -280,7 +280,9 @@ def evaluate(
     )
 
 
-def gather(log: Iterable[LogEntry], name: str, on_problem: OnProblem | None, report: ProgressCallback) -> Lookups:
+def gather(
+    log: Iterable[LogEntry], name: str, on_problem: OnProblem | None, report: ProgressCallback
+) -> DistinctLookups:
     """The different URIs of logs. Spellings with the same SURT are one URI."""
     found: dict[str, tuple[str, int]] = {}
     for number, entry in enumerate(log):
@@ -298,7 +300,7 @@ def gather(log: Iterable[LogEntry], name: str, on_problem: OnProblem | None, rep
         found[canonical] = first, count + entry.count
     if not found:
         raise UsageError("no lookups", where=name, why="the logs name no URI", hint=f"recollect inspect {name}")
-    return Lookups.of([uri for uri, _ in found.values()], [count for _, count in found.values()])
+    return DistinctLookups.of([uri for uri, _ in found.values()], [count for _, count in found.values()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,14 +310,14 @@ class Known:
     held: NDArray[np.bool_]
     keys: int
     uri_rs: int
-    tally: Tally = field(default_factory=Tally)
+    tally: InputCounts = field(default_factory=InputCounts)
 
 
 # Says what indexes hold, given their names, a policy for their keys, and lookups.
-Holder = Callable[[Sequence[str], str, Lookups, ProgressCallback], Known]
+Holder = Callable[[Sequence[str], str, DistinctLookups, ProgressCallback], Known]
 
 
-def _held_here(names: Sequence[str], policy: str, lookups: Lookups, report: ProgressCallback) -> Known:
+def _held_here(names: Sequence[str], policy: str, lookups: DistinctLookups, report: ProgressCallback) -> Known:
     from recollect.profiles.indexes.profile import profile
 
     with TemporaryDirectory(prefix="recollect-") as folder:
@@ -326,7 +328,7 @@ def _held_here(names: Sequence[str], policy: str, lookups: Lookups, report: Prog
             return Known(asked_by(known, lookups), made.totals.keys, made.totals.uri_rs, made.tally)
 
 
-def _held_by_map(path: str, lookups: Lookups, report: ProgressCallback) -> Known:
+def _held_by_map(path: str, lookups: DistinctLookups, report: ProgressCallback) -> Known:
     """What an uncompacted map holds."""
     keys, uri_rs = _survey(path)
     report(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
@@ -353,7 +355,7 @@ def _survey(path: str) -> tuple[int, int]:
 
 
 def _evaluate(
-    path: str, lookups: Lookups, held: NDArray[np.bool_], uri_rs: int, report: ProgressCallback
+    path: str, lookups: DistinctLookups, held: NDArray[np.bool_], uri_rs: int, report: ProgressCallback
 ) -> Evaluation:
     opened = open_for_many(path)
     report(Progress(f"looking up in {Path(path).name}", 0, len(lookups.uris), "lookups"))

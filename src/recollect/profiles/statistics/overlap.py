@@ -1,4 +1,4 @@
-"""What an archive holds against what people ask for (MementoMap paper, Figure 4).
+"""What an archive holds against what users request (Alam et al. 2019, Figure 4).
 
 Hides the join of two sorted streams. Rows are powers of ten of mementos, columns powers of ten of accesses; each cell
 counts URI keys (of the map's policy; with a URIR map these are URI-Rs). The column `Zero` is held and never asked for,

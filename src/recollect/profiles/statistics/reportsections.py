@@ -1,8 +1,7 @@
 """The sections of the report: numbers to HTML, each figure with its data as a table beneath.
 
 Hides: words and layout. Pure. A section whose data are missing is an empty text; the page leaves it out. Names of
-figures and tables are those of the MementoMap paper (2019), policies' costs those of the CDX summarization paper
-(2015).
+figures and tables are those of Alam et al. (2019), costs of policies those of Alam et al. (2015).
 """
 
 from __future__ import annotations
@@ -281,7 +280,7 @@ def policies(found: Stats) -> tuple[str, str] | None:
 
 
 def prices(found: Tradeoff | None) -> tuple[str, str] | None:
-    """Figure 9: relative cost against accuracy, by budget and by the paper's weights."""
+    """Figure 9: relative cost against accuracy, by budget and by the published weights."""
     if found is None or not found.budget:
         return None
     points = [*found.budget, *found.weights]

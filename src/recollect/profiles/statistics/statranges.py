@@ -1,7 +1,7 @@
 """Statistics of a range of SURTs, and the join of ranges: what lies on borders is counted once.
 
 Borders (see `spark.maps.border_at`) lie between domains, so no host, key or node crosses one but a top-level domain,
-and none lies among IP addresses. A top-level domain that may go on beyond a border of its range is walked by itself;
+and none lies among IP addresses. A top-level domain that may go on beyond a border of its range is walked separately;
 its parts in all ranges are put together at the end.
 """
 

@@ -1,12 +1,11 @@
-"""The papers' tables from the user's own archive.
+"""Statistics of an archive: the tables of Alam et al. (2019 and 2015).
 
 Hides how they are counted: one pass over the indexes through the external sort of `sorting`, with the month of each
 capture as label; then one pass over the sorted records, in which SURTs, keys and the nodes of the tree each come once
 (`kernels.statistics`). Memory does not grow with the input. A map has lost times, statuses and single URI-Rs, so it
 gives fewer tables; what is missing is None or empty, never guessed.
 
-Names of tables: MementoMap paper (2019) Tables 1, 4, 5, 6, 7, 8; CDX summarization paper (2015) Table 1 and equations 2
-to 4.
+Names of tables: Alam et al. (2019) Tables 1, 4, 5, 6, 7, 8; Alam et al. (2015) Table 1 and equations 2 to 4.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from recollect.kernels import statistics as kernels
 from recollect.model import ProgressCallback
 from recollect.profiles.compaction.fit import fit_heaps, fit_power_law
 from recollect.profiles.indexes.options import quarter_of_memory
-from recollect.profiles.indexes.profile import Tally
+from recollect.profiles.indexes.profile import InputCounts
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions
 from recollect.profiles.indexes.select import Filter, Selection
@@ -140,7 +139,7 @@ def stats(
 ) -> Stats:
     """The tables of the papers for indexes, or as many as possible for one map; with a sample of SURTs by chance."""
     check_top(top)
-    tally = Tally()
+    tally = InputCounts()
     names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     sources = find_sources(names, tally.note, asked=asked, on_ignored=tally.ignored.append)
     if not sources and tally.ignored:
@@ -166,7 +165,7 @@ def check_top(top: int) -> None:
 
 
 def tables(
-    captured: CaptureCounts, seen: SurtCounts, sources: list[Source], tally: Tally, sample: Sample | None = None
+    captured: CaptureCounts, seen: SurtCounts, sources: list[Source], tally: InputCounts, sample: Sample | None = None
 ) -> Stats:
     """All tables, from what was counted in indexes."""
     tree = seen.tree
@@ -214,7 +213,9 @@ def _texts(sample: Sample | None) -> list[str]:
     return sorted(surt.decode("utf-8", "replace") for surt in sample.surts) if sample else []
 
 
-def _overview(captures: int, uri_rs: int | None, seen: SurtCounts, sources: list[Source], tally: Tally) -> Overview:
+def _overview(
+    captures: int, uri_rs: int | None, seen: SurtCounts, sources: list[Source], tally: InputCounts
+) -> Overview:
     return Overview(
         captures,
         uri_rs,
@@ -266,7 +267,7 @@ def year_rows(counted: Iterable[tuple[int, ...]], shares: Mapping[tuple[int, int
 
 
 def _fitted(levels: list[LevelRow], depths: range, less: int) -> Fit | None:
-    """The power law of mean children over depth, as the paper fits it: H3 to H9 with x = depth - 1, P1 to P9."""
+    """The power law of mean children over depth, as in Alam et al. 2019: H3 to H9 with x = depth - 1, P1 to P9."""
     points = [
         (depth - less, row.mean_children) for row in levels if (depth := int(row.level[1:])) in depths and row.parents
     ]
@@ -276,7 +277,7 @@ def _fitted(levels: list[LevelRow], depths: range, less: int) -> Fit | None:
 
 
 def _heaps(months: Any, years: list[YearRow]) -> dict[str, float] | None:
-    """Heaps' law over cumulative growth, year by year as in the paper, month by month in a young archive."""
+    """Heaps' law over cumulative growth, by year as Alam et al. (2019), by month in a young archive."""
     points = [(row.uri_ms_total, row.uri_rs_total) for row in years]
     if len(points) < 3:
         grown = months[:, np.flatnonzero(months[0])].cumsum(axis=1)
@@ -341,13 +342,13 @@ def one_map(sources: Sequence[Source], chosen: Selection | None) -> None:
         raise UsageError("one map at a time", hint="put maps together first: recollect merge MAP... -o OUT")
 
 
-def _of_map(sources: list[Source], tally: Tally, seen: SortedSurts) -> Stats:
+def _of_map(sources: list[Source], tally: InputCounts, seen: SortedSurts) -> Stats:
     counted = count_map(sources[0].path, tally.note, seen)
     return tables_of_map(counted, seen.counts, sources, tally, seen.sample)
 
 
 def tables_of_map(
-    counted: MapCounts, seen: SurtCounts, sources: list[Source], tally: Tally, sample: Sample | None = None
+    counted: MapCounts, seen: SurtCounts, sources: list[Source], tally: InputCounts, sample: Sample | None = None
 ) -> Stats:
     """The statistics of one map."""
     tree = seen.tree

@@ -22,7 +22,7 @@ from recollect.kernels.records import HEADER
 from recollect.model import Progress, ProgressCallback
 from recollect.profiles.indexes.batch import Batch
 from recollect.profiles.indexes.decompose import items_by
-from recollect.profiles.indexes.profile import Tally
+from recollect.profiles.indexes.profile import InputCounts
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions, scan
 from recollect.profiles.indexes.select import Filter
@@ -92,7 +92,7 @@ def _counted(codes: NDArray[np.int64], weights: NDArray[np.int64]) -> Iterator[t
 
 
 def read_all(
-    sources: list[Source], sink: CountingSink, how: ScanOptions, tally: Tally, progress: ProgressCallback | None
+    sources: list[Source], sink: CountingSink, how: ScanOptions, tally: InputCounts, progress: ProgressCallback | None
 ) -> None:
     done = 0
     total = None if any(source.size is None for source in sources) else sum(source.size or 0 for source in sources)

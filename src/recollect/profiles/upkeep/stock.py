@@ -80,7 +80,7 @@ def compare(path: str, old: Print, kind: Kind) -> tuple[Print, Change]:
 
 
 def _can_be_cut(path: str, at: int) -> bool:
-    """Whether what follows can be read by itself: after a line of text, or as members of gzip."""
+    """Whether what follows can be read without what is before it: after a line of text, or as members of gzip."""
     with Path(path).open("rb") as file:
         head = file.read(16)
         file.seek(max(at - 1, 0))

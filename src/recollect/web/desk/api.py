@@ -140,7 +140,7 @@ async def events(request: web.Request) -> web.StreamResponse:
             if not await desk.hub.wait(identifier, seen, _HEARTBEAT):
                 await response.write(b": still here\n\n")
     except (ConnectionError, RecollectError):
-        pass  # the head is sent already: the browser connects again by itself, and gets the error then
+        pass  # the head is sent already: the browser connects again automatically, and gets the error then
     finally:
         desk.hub.watchers -= 1
     return response

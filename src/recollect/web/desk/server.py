@@ -23,7 +23,7 @@ from aiohttp import web
 from recollect.archives.registry import load_archives
 from recollect.errors import RecollectError, ResourceError, UsageError
 from recollect.service import people
-from recollect.service.budget import Budgets, Permits
+from recollect.service.budget import ArchiveBudgets, Permits
 from recollect.service.database import Connection, hold_folder, open_database
 from recollect.service.outbox import transport_of
 from recollect.service.settings import DeskSettings
@@ -151,7 +151,7 @@ async def open_desk(settings: DeskSettings, clock: Callable[[], float] | None = 
         database.close()
         raise ResourceError("another desk uses this database", hint="one desk and many workers: `recollect worker`")
     archives = load_archives(settings.archives)
-    budgets = Budgets(archives)
+    budgets = ArchiveBudgets(archives)
     database.transact(lambda c: budgets.load(c, clock()))
     desk: Desk
 

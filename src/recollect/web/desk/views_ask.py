@@ -111,7 +111,7 @@ def survey_wait_page(uri: str) -> str:
         card(
             "",
             tag("p", "We ask each archive what it has of ", tag("b", uri), "."),
-            tag("p", "This takes from a few seconds to a few minutes. The page reloads by itself.", class_="note"),
+            tag("p", "This takes from a few seconds to a few minutes. The page reloads automatically.", class_="note"),
         ),
         tag("div", data_reload="2000", role="status"),
         refresh=3,
