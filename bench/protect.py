@@ -3,7 +3,8 @@
     make bench-protect ARGS='--size 100MB --blocks 4000 --need 2000'
 
 Three processes, one after the other, so that each has a peak of memory of its own: packing (tar and xz) against plain
-`xz`, coding with each code, decoding from `need` + 2 random blocks. Data are made up: text that xz packs about 4 to 1.
+`xz`, coding with each code, decoding from `need` + 2 random blocks. The data is generated: text that xz packs
+about 4 to 1.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def by_kinds(log: Sequence[Logged], archives: Sequence[str]) -> None:
     for ids, which in ((archives, "all"), ([one for one in archives if one != LARGEST], f"without {LARGEST}")):
         for by in ((KindOf.TLD,), (KindOf.TLD, KindOf.LANGUAGE)):
             done = simulate(log, ids, ways=("broadcast",), top_k=3, by=by)
-            show(f"The three likeliest archives by {', '.join(by)}; {which}", done)
+            show(f"The three most probable archives by {', '.join(by)}; {which}", done)
 
 
 def by_time(chosen: Sequence[Page], archives: Sequence[str], folder: Path) -> None:

@@ -1,8 +1,8 @@
 """Routing by samples, judged on URIs that are not in the sample: recall and requests saved, pooled and per archive.
 
 Real TimeMaps of 19 archives (../shared/data/timemaps) are the truth. One threshold for all archives together is the
-trial this is measured against; `route --target-recall` asks the likeliest archives of each URI; a threshold for each
-archive is what a map of a sample promises.
+trial this is measured against; `route --target-recall` asks the most probable archives of each URI; a threshold for
+each archive is what a map of a sample promises.
 
     make bench-sampling ARGS="--probes 284 --runs 5"
 """
@@ -154,7 +154,7 @@ def count(
 def by_uri(
     way: Way, held: dict[bytes, set[str]], unseen: list[bytes], chances: dict[str, list[float]], target: float
 ) -> None:
-    """As `recollect route --target-recall`: of each URI the likeliest archives until the share is expected."""
+    """As `recollect route --target-recall`: of each URI the most probable archives until the share is expected."""
     for number, key in enumerate(unseen):
         said = {archive: Evidence("unknown", Source.SAMPLE, chance=mine[number]) for archive, mine in chances.items()}
         for decision in route([Candidate(archive) for archive in chances], said, target_recall=target):

@@ -276,13 +276,13 @@ def compare(story: Story, servers: ExitStack, world: World, numbers: Numbers) ->
     uris = list(dict.fromkeys(world.lookups))[:ASKED]
     common = ("serve", "--archives", "archives.json", "--port", "0", "--no-cache", "--no-learn")
     with aggregator(story, *common, "--access-log", "without.jsonl") as base:
-        everybody = ask_all(base, uris, story.folder / "without.jsonl")
+        broadcast = ask_all(base, uris, story.folder / "without.jsonl")
     address = servers.enter_context(aggregator(story, *common, "--maps", "maps", "--access-log", "with.jsonl"))
     chosen = ask_all(address, uris, story.folder / "with.jsonl")
     numbers.lookups = len(uris)
-    numbers.requests = (everybody["requests"], chosen["requests"])
-    numbers.found = (sum(everybody["counts"]), sum(chosen["counts"]))
-    numbers.missed = sum(a != b for a, b in zip(everybody["counts"], chosen["counts"], strict=True))
+    numbers.requests = (broadcast["requests"], chosen["requests"])
+    numbers.found = (sum(broadcast["counts"]), sum(chosen["counts"]))
+    numbers.missed = sum(a != b for a, b in zip(broadcast["counts"], chosen["counts"], strict=True))
     story.say("\n                  requests to archives   mementos found")
     story.say(f"   without maps   {numbers.requests[0]:>20,}   {numbers.found[0]:>14,}")
     story.say(f"   with maps      {numbers.requests[1]:>20,}   {numbers.found[1]:>14,}")

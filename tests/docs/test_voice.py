@@ -1,4 +1,4 @@
-"""One voice: help, pages and source use no word that the glossary (docs/concepts.md) lists as "not"."""
+"""One voice: help, pages, source, tests and scripts use no word that the glossary (docs/concepts.md) lists as "not"."""
 
 from __future__ import annotations
 
@@ -20,6 +20,14 @@ PACKAGE = ROOT / "src" / "recollect"
 SOURCES = sorted(
     path for suffix in ("py", "pyi", "pyx", "pxd", "html", "js", "css", "toml") for path in PACKAGE.rglob(f"*.{suffix}")
 )
+OTHERS = sorted(
+    path
+    for folder in ("tests", "bench", "scripts", "experiments", "deploy")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".py", ".sh", ".conf", ".service", ".yaml"} and path != Path(__file__)
+)
+# Words that are data of tests: names of users and archives, sentences of pages.
+DATA = re.compile(r"""["'](?:User )?nobody\b|somebody else's trade|one case that nobody expected""")
 # After "is no": not a comparison (no longer, no deeper than).
 _NO_NOUN = r"(?!longer|more|less|other|one\b|\w+er than)[a-z]"
 
@@ -90,6 +98,13 @@ def test_source_uses_the_words_of_the_glossary(room: str) -> None:
     """Messages, pages, docstrings and comments."""
     files = [path for path in SOURCES if path.relative_to(PACKAGE).parts[0] == room]
     assert [f"{_name(path)}, {fault}" for path in files for fault in faults(path.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("folder", sorted({path.relative_to(ROOT).parts[0] for path in OTHERS}))
+def test_tests_and_scripts_use_the_words_of_the_glossary(folder: str) -> None:
+    files = [path for path in OTHERS if path.relative_to(ROOT).parts[0] == folder]
+    texts = {path: DATA.sub("", path.read_text(encoding="utf-8")) for path in files}
+    assert [f"{_name(path)}, {fault}" for path, text in texts.items() for fault in faults(text)] == []
 
 
 def test_every_page_links_the_glossary() -> None:

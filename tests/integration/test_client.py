@@ -504,7 +504,7 @@ def test_nothing_in_a_url_or_header_becomes_another_header() -> None:
     run(main())
 
 
-def test_a_cancelled_caller_leaves_no_request_behind() -> None:
+def test_a_cancelled_caller_leaves_no_request() -> None:
     async def handler(_: Request, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.5)
         writer.write(answer(b"late"))

@@ -200,7 +200,7 @@ def test_a_map_that_may_be_cut_off_is_not_installed(tmp_path: Path):
 
 
 @pytest.mark.parametrize("fields", [{"Content_Range": "bytes 5-99/100"}, {"ETag": '"v2"'}])
-def test_a_part_of_something_else_is_not_put_behind(tmp_path: Path, fields: dict[str, str]):
+def test_a_part_of_another_file_is_not_appended(tmp_path: Path, fields: dict[str, str]):
     (tmp_path / ".discover").mkdir()
     (tmp_path / ".discover" / "one.part").write_bytes(MAP[:20])
 

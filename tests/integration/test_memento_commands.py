@@ -115,7 +115,7 @@ def test_only_the_chosen_archives_are_asked(archives: SmallArchives, ask: Ask) -
     assert ask("timemap", URI, "--ask", "two,shy", "--quiet")[1].count(b"datetime=") == 2
     assert ask("timemap", URI, "--ask", "!two", "--quiet")[1].count(b"datetime=") == 1
     assert {path.split("/")[1] for _, path in archives.requests} == {"one", "two", "shy"}
-    assert ask("timemap", URI, "--ask", "nobody")[0] == 1
+    assert ask("timemap", URI, "--ask", "unknown")[0] == 1
 
 
 def test_top_k_asks_the_likeliest(archives: SmallArchives, ask: Ask) -> None:

@@ -131,8 +131,8 @@ def test_an_older_version_by_date(world: World, capsys: pytest.CaptureFixture[st
 
 def test_an_archive_that_does_not_answer_is_unknown_not_empty(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     entries = json.loads(Path(world.archives).read_text())
-    nobody = "http://127.0.0.1:9"
-    dead = {"id": "dead", "timemap": f"{nobody}/t/", "cdx": f"{nobody}/cdx", "raw": f"{nobody}/{{timestamp}}/{{uri}}"}
+    closed = "http://127.0.0.1:9"
+    dead = {"id": "dead", "timemap": f"{closed}/t/", "cdx": f"{closed}/cdx", "raw": f"{closed}/{{timestamp}}/{{uri}}"}
     registry = world.folder / "with-dead.json"
     registry.write_text(json.dumps([entries[0], dead]))
     code = run(["reclaim", BASE, "-o", str(world.folder / "dead"), "--archives", str(registry), "--json"])

@@ -139,7 +139,7 @@ def test_pages_ranges_and_choices(base: str) -> None:
     assert ask(base, f"/timemap/link/{encoded}?archives=!a").headers["x-memento-count"] == "3"
     assert ask(base, f"/timemap/link/{PAGE}?archives=b").headers["x-memento-count"] == "2"
     assert ask(base, f"/timemap/json?url={encoded}&archives=c").headers["x-memento-count"] == "1"
-    assert ask(base, f"/timemap/link/{encoded}?archives=nobody").status == 400
+    assert ask(base, f"/timemap/link/{encoded}?archives=unknown").status == 400
     assert ask(base, f"/timemap/link/{encoded}?unknown=1").status == 400
     paged = ask(base, f"/timemap/json/1/{PAGE}").json
     assert (paged["page"], len(paged["mementos"]["list"])) == (1, 5)

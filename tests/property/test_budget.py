@@ -118,8 +118,8 @@ def test_a_forecast_conserves_mass_and_is_the_prior_where_no_one_asked(records: 
     expected = Forecaster(demand, demand.tally()).expected(Smoothing())
     # The rest is expected to ask for what is held.
     assert expected.leave.sum() + expected.own.sum() <= 1 + 1e-9
-    nobody = demand_over(branches, Asked(counts={b"org,elsewhere)/": 0}))
-    blind = Forecaster(nobody, nobody.tally()).expected(Smoothing())
+    no_lookups = demand_over(branches, Asked(counts={b"org,elsewhere)/": 0}))
+    blind = Forecaster(no_lookups, no_lookups.tally()).expected(Smoothing())
     leave, own = spread(branches, shares_of(branches))
     assert blind.leave[: len(branches)] == pytest.approx(leave)
     assert blind.own[: len(branches)] == pytest.approx(own)

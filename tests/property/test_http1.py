@@ -120,7 +120,7 @@ def test_a_body_cut_short_is_never_taken_for_whole(body: bytes, places: list[int
     assert (taken.ends, idle) == (["bad answer"], [])
 
 
-def test_bytes_behind_an_answer_end_the_connection() -> None:
+def test_bytes_after_a_response_end_the_connection() -> None:
     taken, _, transport = read([b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n"])
     assert taken.ends == ["end"]
     assert transport.closed

@@ -3,9 +3,9 @@ r"""The form of a list or log, decided once for the whole file: which column is 
 Detects a form from a sample of lines. A number next to a URL may be a count, a time, a status or an
 identifier; one line does not show which, all lines together do:
 
-    list      one URI or SURT per line, spaces and all
+    list      one URI or SURT per line, with its spaces
     log       lines that describe themselves: Common and Combined logs, MemGator's log, JSON objects
-    table     columns apart by tabs, commas, semicolons, bars or blanks, with or without a line that names them
+    table     columns apart by tabs, commas, semicolons, bars or spaces, with or without a line that names them
 
 Columns of a table are time, url, status and count. Fourteen digits, ISO 8601 and plausible epochs (1990 to 2100, also
 in milli- and microseconds) are times, and so is a column of years. A number is a count only where it is one on all
@@ -38,7 +38,7 @@ _BEST_URL = ("url", "uri", "original")
 # Names of numbers that are not counts.
 _NOT_COUNTS = re.compile(r".*(?:id|rank|year)|no|nr|#|index|position|line|size|bytes|length|user")
 _SKIPPED = ("", "-", "_", "x", "skip", "other")
-_SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "blanks"}
+_SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "spaces"}
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/]|(?:dns|urn|warcinfo|filedesc|mailto|javascript|about|data):\S", re.I)
 _HOST = re.compile(r"(?:[^\W_](?:[\w-]*[^\W_])?\.)+([^\W_](?:[\w-]*[^\W_])?)\.?(?::\d{1,5})?(?=[/?#]|$)")
 _LOCAL = re.compile(r"(?:localhost|\[[0-9a-f:.]+\])(?::\d{1,5})?(?=[/?#]|$)", re.I)

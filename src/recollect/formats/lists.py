@@ -1,4 +1,4 @@
-"""Lists of URIs: a line is one URI, blanks and all.
+"""Lists of URIs: a line is one URI, including its spaces.
 
 The one rule for a URI that was written with raw spaces (`http://a.b/my file.pdf`): they belong to it, as in a
 browser's address bar, unless a word after the first shows that the line is of another format.

@@ -43,7 +43,7 @@ OnProblem = Callable[[Problem], None]
 OnOther = Callable[[str], None]
 _CAPTURES = ("response", "resource", "revisit")
 _LONGEST_LINE = 1 << 16
-# Version 1 has five fields, version 2 ten; URLs and media types with blanks in them are found in real files.
+# Version 1 has five fields, version 2 ten; URLs and media types with spaces in them are found in real files.
 _ARC_HEADER = re.compile(
     r"(?P<url>[a-z][a-z0-9+.-]*:.*?) (?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:]*:[0-9a-f:.]*|-|unknown|0) "
     r"(?P<time>\d{8,14})(?: (?P<type>\S*).*)? (?P<length>\d{1,15})",

@@ -181,7 +181,7 @@ def _query(query: str, rules: Rules) -> str:
 def resolve(base: str, reference: str) -> str | None:
     """The absolute http(s) URL (without fragment) a reference on a page points to, or None when it points elsewhere.
 
-    As lenient as browsers are: blanks around and line breaks inside are dropped, backslashes are slashes.
+    As lenient as browsers are: spaces around and line breaks inside are dropped, backslashes are slashes.
     """
     text = _BLANKS.sub("", reference.strip(" \t\r\n\f\0")).partition("#")[0]
     if not text:

@@ -1,4 +1,4 @@
-"""Whom to ask: decisions from evidence alone."""
+"""Which archives to ask: decisions from evidence alone."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_a_line_that_is_all_json_has_its_key_inside() -> None:
     assert parse_cdxj(line) == Capture(b"com,x)/a", "20140103030321", "http://x.com/a", language="eng,fra")
 
 
-def test_an_object_broken_behind_what_is_needed_is_read_as_far_as_needed() -> None:
+def test_an_object_broken_after_the_needed_fields_is_read_up_to_them() -> None:
     capture = parse_cdxj('com,x)/ 20140103030321 {"url": "http://x.com/", "mime": "a/b", "status": "200", broken}')
     assert (capture.media_type, capture.status) == ("a/b", 200)
 

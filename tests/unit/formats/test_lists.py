@@ -1,4 +1,4 @@
-"""A line of a list is one URI, blanks and all, for whoever reads the list."""
+"""A line of a list is one URI, including its spaces, for every reader of lists."""
 
 from __future__ import annotations
 

@@ -174,8 +174,8 @@ def test_a_map_by_another_policy_is_asked_by_its_own_keys(tmp_path):
 
 
 def test_top_level_domains_roll_up_where_a_log_shows_that_it_pays(tmp_path: Path) -> None:
-    # Sixty domains fit into sixty keys only as wildcards over everything that people ask for in vain; one wildcard over
-    # all of them leaves room for voids.
+    # Sixty domains fit into sixty keys only as wildcards over all that is requested and not held; one wildcard
+    # over all of them leaves keys for voids.
     full = tmp_path / "map.ukvs"
     full.write_text("".join(f"com,d{domain:02})/p{page} 1/1\n" for domain in range(60) for page in range(2)))
     asked = [LogEntry(f"com,d{domain:02})/x{page}") for domain in range(10) for page in range(40)]

@@ -278,7 +278,7 @@ def test_warc_records(tmp_path: Path) -> None:
     assert result.tally.filtered == {"media type": 1}
 
 
-def test_a_warc_with_noise_inside_is_read_on_behind_it(tmp_path: Path) -> None:
+def test_a_warc_with_noise_inside_is_read_on_after_it(tmp_path: Path) -> None:
     content = (
         warc(("response", "http://x.com/a", HTTP)) + b"noise\nmore noise\n" + warc(("response", "http://x.com/b", HTTP))
     )

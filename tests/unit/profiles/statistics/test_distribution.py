@@ -23,7 +23,7 @@ def test_equal_shares() -> None:
 def test_one_has_nearly_all() -> None:
     found = distribution_of({1: 99, 99901: 1})
     assert found is not None
-    # The Gini of n people of whom one has nearly everything comes near 1 - 1/n.
+    # The Gini coefficient of n people, one of which has nearly everything, comes near 1 - 1/n.
     assert found.gini == pytest.approx(0.99 * (99901 - 1) / 100000, abs=1e-3)
     assert found.pareto_text == "99/1"
     assert (found.minimum, found.median, found.maximum) == (1, 1, 99901)
