@@ -28,6 +28,9 @@ class Answer(StrEnum):
     NO = "no"
     UNKNOWN = "unknown"
 
+    def __repr__(self) -> str:
+        return repr(self.value)  # as the texts that version 0.1 returned
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

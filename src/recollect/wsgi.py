@@ -8,7 +8,7 @@ Hides: HTTP of static files (conditions, one range, gzip and zstd for clients th
 folder may be seen: those that `recollect publish` and `recollect keep` write, and no others. Every other request goes
 to the application as it came; its answers get one more `Link` header, after their own, and are changed in nothing else.
 
-Needs nothing but the standard library, so that it fits into any server's environment. `recollect.asgi` is its twin.
+Needs only the standard library, so that it fits into any server's environment. `recollect.asgi` is the same for ASGI.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ REFUSED = (
     "a host cannot hold ",
     "brackets belong ",
     "not an IPv6 ",
-    "a strange zone ",
+    "an invalid zone ",
     "the bytes of its host ",
     "a number above ",
     "a port is a number",

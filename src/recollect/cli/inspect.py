@@ -1,4 +1,4 @@
-"""`recollect inspect`: what files are taken for, without doing anything."""
+"""`recollect inspect`: the detected format of files, without writing anything."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ def _show_round(done: Round, as_json: bool) -> None:
     for failure in done.failures:
         talk(f"failed: {shown(failure)}")
     if any(visit.seen is VisitResult.OFFLINE for _, visit, _ in done.visited):
-        talk("no site answered: taken for a failure of the local network (--canary URL makes it certain)")
+        talk("no site answered: probably a failure of the local network (--canary URL makes this certain)")
 
 
 def _site_row(line: Line) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ Hides how the makers differ. A line becomes a `Capture`, or one of two exception
 for a line that is fine but no capture of the web (a header, `dns:`, a WARC's metadata), `FormatError` for one that
 cannot be read. `kernels.scan` reads ordinary lines faster and must agree with this module.
 
-CDX: fields apart by one delimiter, usually a space. The header ` CDX N b a m s k r M S V g` names them, its first byte
-is the delimiter; without one the fields are N b a m s k r ... (9, 10, 11 or 14 of them). Letters used here: N, A, or n
-key; b time; a URL; m media type; s status; k digest; S length; g file. The key may be a SURT or a canonical URL without
-scheme.
+CDX: fields separated by one delimiter, usually a space. The header ` CDX N b a m s k r M S V g` names them, its first
+byte is the delimiter; without one the fields are N b a m s k r ... (9, 10, 11 or 14 of them). Letters used here: N, A,
+or n key; b time; a URL; m media type; s status; k digest; S length; g file. The key may be a SURT or a canonical URL
+without scheme.
 
     com,example)/a 20140103030321 http://example.com/a text/html 200 B2LTW... - - 1043 333 x.warc.gz
 

@@ -421,7 +421,7 @@ def beside_index(name: str) -> Iterator[str]:
 
 
 def _locations(folder: Path) -> dict[str, list[str]]:
-    """What `.loc` files say: shard, then its places, apart by tabs."""
+    """What `.loc` files say: shard, then its places, separated by tabs."""
     places: dict[str, list[str]] = {}
     for file in folder.glob("*.loc"):
         for line in file.read_text("utf-8", "surrogateescape").splitlines():

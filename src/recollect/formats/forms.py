@@ -5,7 +5,7 @@ identifier; one line does not show which, all lines together do:
 
     list      one URI or SURT per line, with its spaces
     log       lines that describe themselves: Common and Combined logs, MemGator's log, JSON objects
-    table     columns apart by tabs, commas, semicolons, bars or spaces, with or without a line that names them
+    table     columns separated by tabs, commas, semicolons, bars or spaces, with or without a line that names them
 
 Columns of a table are time, url, status and count. Fourteen digits, ISO 8601 and plausible epochs (1990 to 2100, also
 in milli- and microseconds) are times, and so is a column of years. A number is a count only where it is one on all
@@ -196,7 +196,7 @@ def _may_be_of_a_log(line: str) -> bool:
 
 
 def describes_itself(line: str) -> bool:
-    """Whether a line is of a log whose lines cannot be taken for anything else."""
+    """Whether a line is of a log with an unmistakable format."""
     if line.startswith("{"):
         return bool(_JSON_URL.search(line))
     return bool(_MEMGATOR.match(line)) or bool(_CLF.match(line))
@@ -296,7 +296,7 @@ def _is_name(cell: str) -> bool:
 
 
 def _typed(columns: Sequence[Sequence[str]], enough: Enough, names: Sequence[str]) -> tuple[str, ...] | None:
-    """What columns hold; None if no one holds URLs, or none but that is understood."""
+    """What columns hold; None if no column holds URLs, or only that column is understood."""
     # A column of whole URIs is better than one of hosts, which may be those of clients.
     urls = [at for at, cells in enumerate(columns) if enough([looks_like_uri(cell) for cell in cells])]
     whole = [at for at in urls if enough([bool(_SCHEME.match(cell) or is_surt(cell)) for cell in columns[at]])]

@@ -76,7 +76,7 @@ _IN_PATH = (
     re.compile(r"/(?:[^?]*?/)??(?P<uri>(?:https?|ftp)(?::|%3[aA])(?:/|%2[fF])+[^/].*)"),
 )
 _SCHEME = re.compile(r"(?:https?|ftp):/+", re.IGNORECASE)
-# Without a scheme, what stands before a port would be taken for one.
+# Without a scheme, the host before a port would be read as a scheme.
 _HOST_AND_PORT = re.compile(r"[^:/?#(),]+:\d+(?:[/?#]|$)")
 # Lines of a file from which its form is detected, and the bytes they may take.
 SAMPLE_LINES = 1000

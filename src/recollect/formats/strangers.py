@@ -1,6 +1,6 @@
 """Files that are not inputs, described in a few words: what lies in a folder of indexes beside them.
 
-Hides the signatures. Nothing here decides what a file is taken for: `detect` asks only about files that are of no known
+Hides the signatures. Nothing here decides the kind of a file: `detect` asks only about files that are of no known
 kind, and about the few that could be mistaken for a list (checksums, places of shards).
 """
 

@@ -241,7 +241,7 @@ def add_total(Branch[::1] branch, Py_ssize_t at, int64_t uri_m, int64_t uri_r, i
 
 def sum_up(const unsigned char[::1] data, Branch[::1] branch, int64_t[::1] held_children, double[::1] size):
     """Bottom-up, once all rows are in: inclusive totals, children that hold something, held URIs if known; then
-    top-down which branches are open. A wildcard speaks for everything below it."""
+    top-down which branches are open. A wildcard covers everything below it."""
     cdef Py_ssize_t i, count = branch.shape[0]
     cdef Branch *one
     cdef Branch *up

@@ -215,7 +215,7 @@ cdef inline int64_t read_time(Bytes text, Py_ssize_t begin, Py_ssize_t end) noex
     last = eight_digits(word_at(text + begin + 6))
     if first < 10000 or last < 0:
         return -1
-    # A moment that no calendar has is put right by the careful parser.
+    # A time that does not exist is corrected by the careful parser.
     month, day, clock = first // 100 % 100, first % 100, last % 1000000
     if month < 1 or month > 12 or day < 1 or day > 31 or clock >= 240000 or clock // 100 % 100 > 59 or clock % 100 > 59:
         return -1

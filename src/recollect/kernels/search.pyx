@@ -1,4 +1,4 @@
-"""Lookup: all keys that speak for a URI are searched in the text of a map in one call.
+"""Lookup: all keys that cover a URI are searched in the text of a map in one call.
 
 Text: lines sorted by the bytes of their first token, which ends at the first byte up to 0x20. Positions are byte
 offsets. The search is binary, by byte position, in sorted lines of any length.

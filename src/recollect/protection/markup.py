@@ -246,7 +246,7 @@ def _choose(tags: list[tuple[Tag, int]], end: int, is_xml: bool) -> Place:
 
 
 def _characters(page: bytes) -> bytes:
-    """One byte per character, none of which is taken for markup when it is not."""
+    """One byte per character, none of which is mistaken for markup."""
     text = ascii_text(page)
     if text is page and b"\x1b$" in page:  # ISO-2022-JP and its kin
         text = _DOUBLE_BYTES.sub(lambda match: b"x" * len(match[0]), page)

@@ -2,7 +2,7 @@
 
 Hides: everything between a decision of the plan and a row in the store: revisits, digests, content encodings, bombs,
 archived redirects, doubtful captures, the live web. Invariants: nothing is kept that was not checked; each try is
-recorded with its outcome before the next one; an exception here means a fault of ours, not of an archive.
+recorded with its outcome before the next one; an exception here is an internal error, not one of an archive.
 
 A doubtful capture (a login, an error page, another trade) gives way to any good one. It is compared with the page's own
 past: what the page always was is not held against it. When every capture is doubtful, the best is kept, marked for

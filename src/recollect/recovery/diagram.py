@@ -23,7 +23,7 @@ def diagram_svg(difference: Difference, *, title: str = "", size: int = 240) -> 
     changed = min(difference.changed / recovered, 1.0) if recovered > 0 else 0.0
     body_area = _CORE**2 - hole**2
     added = difference.added
-    # added/|R| = crust / (crust + body); a site of nothing but additions gets a full crust.
+    # added/|R| = crust / (crust + body); a site that has only additions gets a full crust.
     crust_area = body_area * added / (1 - added) if added < 1 else _CORE**2
     crust = min(math.sqrt(_CORE**2 + crust_area), 118.0) if added > 0 else _CORE
     words = f"changed {difference.changed:.1%}, missing {difference.missing:.1%}, added {difference.added:.1%}"

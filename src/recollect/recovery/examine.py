@@ -39,7 +39,7 @@ def examine_content(
     if rejection is not None or document is None:
         return rejection
     if document.refresh and len(document.text) <= 200 and not options.scope.holds(document.refresh):
-        # A page that holds nothing but a refresh to elsewhere is a redirect in disguise.
+        # A page that only refreshes to another address is a redirect.
         return Rejection(Verdict.REDIRECTED_AWAY, f"it sends on to {document.refresh[:200]}")
     if judge_front and resource.key in site.front and not _leads_into(document, resource.key, site, options):
         return Rejection(Verdict.LEADS_NOWHERE, "it leads to no page of the site")

@@ -98,7 +98,7 @@ _LOGIN = _phrases(
     r"\b(?:log ?-?in|sign ?-?in|log ?-?on|authentication required)\b",
     r"\b(?:anmelden|anmeldung|connexion|iniciar sesión|accedi|inloggen)\b",
 )
-# A title that is nothing but the statement of an error, apart from the name of the site.
+# A title that only states an error, apart from the name of the site.
 _ERROR_TITLE = _phrases(
     r"(?:http )?(?:error|fehler|erreur|status)?\W*404\W*(?:error|fehler)?\W*"
     r"(?:(?:page|file|document) )?(?:not found)?\W*",
@@ -216,7 +216,7 @@ def _login(document: Document, uri: str) -> Rejection | None:
 
 
 def _cookie_wall(document: Document, uri: str) -> Rejection | None:
-    """Nothing but a demand to accept cookies; a banner above a page's own text is not one."""
+    """Only a demand to accept cookies; a banner above a page's own text is not one."""
     if len(document.text) >= _SHORT or re.search(r"cookie|privacy|consent", uri, re.IGNORECASE):
         return None
     found = _COOKIES.search(document.title + " " + document.text)

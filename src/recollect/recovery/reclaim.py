@@ -217,7 +217,7 @@ class _Search:
         return content
 
     async def _ask_page_by_page(self) -> None:
-        """Archives that list nothing but hold the front page are asked for each page that is known by now."""
+        """Archives that have no listing but hold the front page are asked for each page that is known by now."""
         start = self._options.scope.start
         archives = [
             archive

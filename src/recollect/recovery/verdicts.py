@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """Why a capture is not taken for the resource."""
+    """Why a capture is not used for the resource."""
 
     SOFT_404 = "soft-404"
     PARKED = "parked"

@@ -1,7 +1,7 @@
 """The two databases of the desk with one interface: SQLite for one machine, PostgreSQL for many.
 
 Hides: placeholders, row types, transactions, locking and reconnecting. `transact(work)` runs a function in one
-transaction and runs it again when the database went away in between, so `work` must do nothing but ask its connection.
+transaction and runs it again when the database went away in between, so `work` may only use its connection.
 SQL above this door is written once, with `?` for values.
 
 Invariants: a transaction that reads and then writes holds its lock from the start (SQLite: BEGIN IMMEDIATE), so

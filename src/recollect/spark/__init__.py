@@ -5,6 +5,6 @@ finds what to read and cuts it up, `reading` reads it, `maps` does so for maps, 
 `parts` writes, and `profile`, `stats`, `evaluate`, `compact`, `budget` and `merge` are the doors. One definition, two
 executions: the bytes are those of the embedded engine.
 
-Invariants: nothing but totals, samples and headers comes to the driver; a task holds a bounded amount of memory and
+Invariants: only totals, samples and headers come to the driver; a task holds a bounded amount of memory and
 spills the rest; a task that dies is done again by Spark and gives the same bytes.
 """

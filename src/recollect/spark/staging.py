@@ -152,7 +152,7 @@ def write_by_spark(spark: Any, texts: Any, folder: str, *, mode: str) -> None:
     """Let the tasks of an RDD of texts write to a folder: part-NNNNN-... for partition N."""
     rows = texts.map(lambda text: (text[:-1],))
     frame = spark.createDataFrame(rows, "value binary", verifySchema=False)
-    # A cast changes no byte, and the text writer writes them as they are; tests/engines has nasty ones.
+    # A cast changes no byte, and the text writer writes them as they are; tests/engines has unusual ones.
     writer = frame.selectExpr("cast(value as string) as value").write.mode(mode).option("lineSep", "\n")
     writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
     if not spark.conf.get(f"spark.hadoop.{_COMMITTER}", ""):

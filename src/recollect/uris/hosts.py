@@ -129,6 +129,6 @@ def _split_ipv6(host_port: str) -> tuple[str, int]:
     except ValueError:
         raise BadHost("not an IPv6 address between the brackets") from None
     if not _ZONE.fullmatch(zone):
-        raise BadHost("a strange zone after an IPv6 address")
+        raise BadHost("an invalid zone after an IPv6 address")
     # The dots of ::ffff:1.2.3.4 are turned around as in a name: that is how indexes have it.
     return ",".join(reversed(escape(address + percent + zone).lower().split("."))), _port(rest[1:])

@@ -147,7 +147,7 @@ def join_host(hosts: tuple[bytes, ...]) -> bytes:
 
 
 def lookup_keys(key: bytes) -> list[bytes]:
-    """The keys that speak for a normal key, the most specific first: itself, `/*` upwards, `,*` upwards, `*`."""
+    """The keys that cover a normal key, the most specific first: itself, `/*` upwards, `,*` upwards, `*`."""
     hosts, path = segments(key)
     host = join_host(hosts)
     keys = [key]
@@ -186,5 +186,5 @@ def ancestors(key: bytes) -> list[bytes]:
 
 
 def covers(wild_key: bytes, key: bytes) -> bool:
-    """Whether a key or wildcard speaks for a key or another wildcard (for itself too)."""
+    """Whether a key or wildcard covers a key or another wildcard (for itself too)."""
     return wild_key == key or wild_key in ancestors(key)

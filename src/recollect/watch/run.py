@@ -175,7 +175,7 @@ class _Visits:
         )
 
     def _postpone(self, site: Site) -> None:
-        """A visit that failed for a reason of ours is repeated a day later."""
+        """A visit that failed on this side is repeated a day later."""
         with self.store.transaction():
             if (fresh := self.store.site(site.uri)) is not None:
                 self.store.put_site(replace(fresh, next_visit=self.now + self.tools.rules.every))

@@ -1,6 +1,6 @@
 """States of watched resources and sites: pure functions from what was seen to what is believed.
 
-Hides nothing but the rules. No clock, no network, no storage: time and observations come in, states go out, so that
+Hides only the rules. No clock, no network, no storage: time and observations come in, states go out, so that
 years of a site's life are replayed in a test.
 
 Resources (McCown 2007, section IV.1, Table 5) are judged by the last *confirmed* live state and by what archives hold:

@@ -113,7 +113,7 @@ class App:
         except (BadURI, UsageError) as error:
             response = refusal(error, uri_r=seen.uri_r)
             status = response.status
-        except Exception as error:  # one of the three edges: a fault of ours must not look like an answer
+        except Exception as error:  # one of the three edges: an internal error must not look like an answer
             log.exception("request failed: %s %s", request.method, request.raw_path[:500])
             response, status = error_reply(500, f"internal error: {type(error).__name__}", uri_r=seen.uri_r), 500
         finally:
@@ -166,7 +166,7 @@ class App:
                 headers={"WWW-Authenticate": 'Bearer realm="recollect"'},
             )
         if f"{_VIA}{self.context.instance}" in request.headers.get("Via", ""):
-            return error_reply(508, "this lookup came from ourselves: an archive of ours asks us again")
+            return error_reply(508, "lookup loop: a configured archive sends this lookup back to this server")
         return await endpoint(self.context, request, rest, seen)
 
     def _method(self, request: web.BaseRequest, name: str) -> web.Response | None:

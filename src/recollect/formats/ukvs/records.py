@@ -1,6 +1,6 @@
 """One line of a map: key columns, value columns, a JSON block at the end if there is one.
 
-Hides: the spelling of tokens. Layout: tokens set apart by spaces or tabs, one per column; a token that is empty,
+Hides: the spelling of tokens. Layout: tokens separated by spaces or tabs, one per column; a token that is empty,
 holds white space or starts with `"` or `{` is written as a JSON string in double quotes; `-` stands for a missing
 value. What follows the last column must be a JSON object and is kept byte for byte. Keys and other values are kept
 *as written*, quotes and all, because files are sorted and searched as written; `unquote` gives the text.

@@ -116,7 +116,7 @@ class Branches:
 
     @property
     def uri_rs(self) -> int:
-        """How many URI-Rs the map speaks for: as stated, and at least one for each key."""
+        """How many URI-Rs the map covers: as stated, and at least one for each key."""
         return max(1, int(self.total[0, 1]), int(self.size[0]) if self.bound[0] >> 2 or self.total[0, 1] < 0 else 0)
 
     def may_roll(self, top: int) -> NDArray[np.bool_]:

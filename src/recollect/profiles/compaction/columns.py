@@ -100,7 +100,7 @@ def _write_rows(
 
 
 def _owner(text: MapText, key: bytes, wildcards: set[bytes]) -> bytes | None:
-    """Under which key of the compacted map a key's rows stand; None if a wildcard of the input speaks for them."""
+    """Under which key of the compacted map a key's rows stand; None if a wildcard of the input covers them."""
     if _has(text, key):
         return key
     above = ancestors(key) if is_wildcard(key) else lookup_keys(key)[1:]

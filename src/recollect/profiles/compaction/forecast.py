@@ -10,7 +10,7 @@ What the discounts free goes to new ways: held ones, absent ones, or on into ano
 was freed at the branch, with the prior's as if seen once more. The prior's proportions are corrected for each depth by
 those of the whole log, so that a branch without lookups is like others of its depth.
 
-Three numbers are not settled by such arguments (`Smoothing`). They are chosen for the log at hand: each candidate is
+Three numbers are not settled by such arguments (`Smoothing`). They are chosen for the given log: each candidate is
 made from one half of the log and judged by the wrong answers on the other half, at the budget asked for
 (`CrossValidation`).
 """

@@ -165,7 +165,7 @@ class Optimiser:
 
     def _spend(self, solution: Solution, beyond: Solution, budget: int) -> Solution:
         """Improve single subtrees of a solution while the budget allows: as the next one beyond the budget has them,
-        then as ever finer ones have."""
+        then as finer and finer ones have."""
         for finer in (beyond.price, *(solution.price * factor for factor in FINER)):
             if solution.cost >= budget:
                 break

@@ -8,7 +8,7 @@ Accuracy. With a log: the share of its lookups answered right. Maps by budget le
 judged by the other, and the other way round, so a log does not praise itself; weights learn nothing and are judged
 by all of it. Without a log: the share of lookups of absent URIs that the prior expects to be answered no.
 
-The map is taken for the truth, so it should not have been compacted before: what lies below its wildcards is unknown
+The map is the truth, so it should not have been compacted before: what lies below its wildcards is unknown
 and counts as held.
 """
 

@@ -125,7 +125,7 @@ def as_html(result: Tradeoff) -> str:
 
 
 def sentence(result: Tradeoff) -> str:
-    """What the picture says, in words."""
+    """The result of the picture, as a sentence."""
     return _about_keys(result) + _about_sets(result)
 
 
@@ -320,7 +320,7 @@ def _diamond(x: float, y: float, point: Point) -> list[str]:
 
 
 def _knee(scale: _Scale, knee: Point, budget: Sequence[Point]) -> list[str]:
-    """A ring and its words: above the curve where there is free ground, else below, over whatever is there."""
+    """A ring and its words: above the curve where there is free ground, else below, over other marks."""
     x, y = scale.x(knee), scale.y(knee.accuracy)
     start = min(x + 4, WIDTH - RIGHT - LABEL)
     over = [scale.y(point.accuracy) for point in budget if start - 20 <= scale.x(point) <= start + LABEL]

@@ -10,7 +10,7 @@ Roll-up: the narrowest wildcard over several absent branches (`min_branches`, ow
 requested often enough becomes one void, if its whole subtree is empty: no map holds anything in it or covers it by a
 held wildcard, and no request found anything in it.
 
-Never covers a held URI: exact voids speak for their own key only, wildcards cover no held key, and keys of other
+Never covers a held URI: exact voids cover their own key only, wildcards cover no held key, and keys of other
 spellings of the same URI (`uris.spellings`) are looked up too. Memory: one entry per different key in the logs.
 """
 

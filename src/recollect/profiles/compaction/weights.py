@@ -12,7 +12,7 @@ the number of keys. Work is cut at places where no node goes on and shared out a
 byte for byte.
 
 What a rolled-up wildcard says:
-- its total is the disjoint sum of what is below; a wildcard in the input speaks for everything below it (inclusive
+- its total is the disjoint sum of what is below; a wildcard in the input counts for everything below it (inclusive
   totals), unless the sum below proves it too small, which then is a lower bound;
 - a void (`0`) below it stays, as long as nothing held lies below the void; else the void gives way, so that it hides
   nothing;

@@ -1,4 +1,4 @@
-"""What a file is taken for, without doing anything with it: kind, dialect, columns, order, first records.
+"""The detected format of a file, without reading all of it: kind, dialect, columns, order, first records.
 
 Hides: how each kind is looked into. Only a sample is read, so order and fields are those of the sample unless `whole`.
 """
@@ -32,7 +32,7 @@ _FIELDS = ("timestamp", "url", "status", "media_type", "digest", "length", "file
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What one file is taken for. None stands for what is unknown, or has no meaning for its kind."""
+    """The detected format of one file. None is unknown, or has no meaning for its kind."""
 
     file: str
     kind: str
@@ -68,7 +68,7 @@ def inspect_files(
 
 
 def inspect_file(path: str, asked: Asked | None = None, *, records: int = 3) -> Inspection:
-    """What one file is taken for."""
+    """The detected format of one file."""
     source = inspect(path, asked)
     seen = _Sample(source, records)
     try:

@@ -367,7 +367,7 @@ def refuse_empty(options: ProfileOptions, amount: int, tally: InputCounts) -> No
     if tally.damaged:
         why += f"; {tally.damaged[0]}"
     hint = "change the filters; `recollect inspect FILE` shows what an index has" if tally.filtered else ""
-    hint = hint or "`recollect inspect FILE` shows what a file is taken for"
+    hint = hint or "`recollect inspect FILE` shows the detected format of a file"
     hint += "; profile --allow-empty writes a map that says no to everything"
     raise FormatError("no captures", why=why, hint=hint)
 

@@ -2,7 +2,7 @@
 
 Hides the external sort. Keys of one map are disjoint, so their counts add up exactly when a policy brings them
 together; the counts of several maps are merged as `frequency.merge` says, for a URI-R may be in each. A wildcard that
-reaches deeper than the policy becomes the policy's key; one that does not stays as it is, for it speaks for many of
+reaches deeper than the policy becomes the policy's key; one that does not stays as it is, because it covers many of
 the policy's keys.
 
 What a map has lost cannot come back: queries (so no URIR, DQry, DIni), status, time and media type (so no filters).

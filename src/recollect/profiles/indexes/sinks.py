@@ -1,7 +1,7 @@
 """From batches to the lines of a map.
 
 Hides which of two ways was taken. `SortedSink` is for input in the order of its SURTs (checked, never trusted): every
-SURT is seen once, so counting runs is exact, and nothing but the lines of the map is ever held. `sorting.SortingSink`
+SURT is seen once, so counting runs is exact, and only the lines of the map are held. `sorting.SortingSink`
 is for everything else: all SURTs go through an external sort. When the first finds disorder it raises `NotSorted`, and
 the caller starts again with the second.
 

@@ -34,9 +34,9 @@ def map_of_summaries(paths: Sequence[str], target: str | os.PathLike[str], updat
     kinds = {path: summary_of(path) for path in paths}
     kind, *others = {found for found in kinds.values() if found is not None}
     if others or None in kinds.values():
-        strange = next(path for path, found in kinds.items() if found != kind)
+        other = next(path for path, found in kinds.items() if found != kind)
         hint = "make a map of each kind and put them together: recollect merge a.ukvs b.ukvs -o map.ukvs"
-        raise UsageError("summaries and other inputs in one map", where=strange, hint=hint)
+        raise UsageError("summaries and other inputs in one map", where=other, hint=hint)
     found: dict[bytes, Holding] = {}
     for path in paths:
         for one in holdings_of(path, kind):

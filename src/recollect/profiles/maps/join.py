@@ -11,7 +11,7 @@ from recollect.kernels import join as kernels
 
 
 class NotPlain(Exception):
-    """A wildcard, which speaks for other lines, or lines out of order."""
+    """A wildcard, which covers other lines, or lines out of order."""
 
 
 class Joined(NamedTuple):

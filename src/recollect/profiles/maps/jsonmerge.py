@@ -27,7 +27,7 @@ def merged_block(
         return "", 0
     blocks = [_block(text) for text in texts]
     for block in blocks:
-        block.pop("set", None)  # a hashed set speaks for the lines of one map alone; see `sets`
+        block.pop("set", None)  # a hashed set belongs to the lines of one map only; see `sets`
     named = spread or any("spread" in block for block in blocks)
     spreads = [block.pop("spread", 1) for block in blocks]
     merged: dict[str, Any] = {}

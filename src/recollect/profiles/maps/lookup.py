@@ -5,7 +5,7 @@ filter) and the choice among hits. `open_map` opens any of them; `MementoMap.loo
 `lookup_many` for streams.
 
 Meaning (docs/design.md): the most specific key decides. No key: `no`, or `unknown` in a map of voids or of a sample. A
-void: `no`; in a map of a sample a void `com,example,*` does not speak for ports. `/`: `unknown`. Anything else: `yes`.
+void: `no`; in a map of a sample a void `com,example,*` does not cover ports. `/`: `unknown`. Anything else: `yes`.
 A URI has one normal key, but indexes may spell it otherwise (`uris.spellings`); a spelling that holds something wins
 over one that does not, as nothing held may be missed.
 
@@ -55,7 +55,7 @@ _PLAIN_SURT = re.compile(rb"[a-z][a-z0-9_,-]*[a-z0-9_-]\)/(?:[a-z0-9._~-]+(?:/[a
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What a map says of a URI: the deciding key and its frequency, None where no key speaks for it."""
+    """What a map says of a URI: the deciding key and its frequency, None where no key covers it."""
 
     uri: str
     key: bytes | None
@@ -95,7 +95,7 @@ class MementoMap:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it has a key and a frequency per line, keys of the usual policy, and lines that speak for all that
+        """Whether it has a key and a frequency per line, keys of the usual policy, and lines that cover all that
         their keys cover, as most maps do."""
         return self._columns and not self._policy and not self._sampled
 

@@ -2,8 +2,8 @@
 
 Hides: the order of passes. Let a map's *own* maps be its parts (incremental updates, collections of one archive):
 
-1. Large maps are taken for sorted and without wildcards, and merged as text (`join`) in one pass, until one proves not
-   to be; then nothing was written, and the careful way begins.
+1. Large maps are assumed to be sorted and without wildcards, and merged as text (`join`) in one pass. If one is not,
+   nothing was written, and the general way begins.
 2. Survey: whether a map is sorted (if not, it is sorted out of core) and has wildcards at all.
 3. Only if some map has wildcards: sort these by node (`scopes`) and add up, for each, what every map lists below it.
 4. Go through all maps key by key, in the order of bytes, and write.
@@ -15,8 +15,8 @@ What a merged key says (law: every count is true of all parts together):
   (`5+`). For a wildcard a part without it adds what it lists below (outermost keys, as totals include what they
   cover).
 - URI-Ms add; URI-Rs may be shared by parts (`frequency.merge`) unless the caller says `disjoint`.
-- A void (`0`) gives way to any part that holds the key. A void speaks for its own part only: it is dropped where
-  another part's most specific wider key holds something. A part whose `!meta` says `scope: voids` speaks for the
+- A void (`0`) is replaced by any part that holds the key. A void counts for its own part only: it is dropped where
+  another part's most specific wider key holds something. A part whose `!meta` says `scope: voids` counts for the
   whole archive, and its voids stay. A void wildcard stays `0` above held keys, as the most specific key decides.
 
 Why nothing held is missed: let a part hold a URI by its most specific key e. Then e is in the merged map, held. Any
@@ -405,7 +405,7 @@ class _Merger:
 
 
 def _with_sets(block: str, records: list[tuple[int, Record]], scope: Scope | None) -> str:
-    """A wildcard's block with the hashed sets of all maps that have it: each speaks for its own map. There are none if
+    """A wildcard's block with the hashed sets of all maps that have it: each is valid for its map. There are none if
     another map holds something below that no set here knows of: by a wider wildcard, or by this one without a set."""
     block = without_sets(block)
     held = [(index, record) for index, record in records if not record.frequency.is_void]

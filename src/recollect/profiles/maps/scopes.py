@@ -3,7 +3,7 @@
 Hides: that subtrees do not lie together in the order of bytes. A wildcard's *node* is its key without what makes it
 one (`com,x)/a/*` → `com,x)/a`, `com,x)/*` → `com,x)`, `com,x,*` → `com,x`, `*` → nothing), and is a beginning of
 every key it covers. So wildcards sorted by node come before all that they cover, and those that can still cover
-something are beginnings of the key at hand: a stack no deeper than a key is long.
+something are prefixes of the current key: a stack no deeper than a key is long.
 
 A map is known by its number. In a bit mask bit i stands for map i.
 """
@@ -111,7 +111,7 @@ def scopes(lines: Iterable[bytes]) -> Iterator[Scope]:
 
 
 class ScopeStack:
-    """The scopes around the key at hand; keys must come in the order of bytes."""
+    """The scopes around the current key; keys must come in the order of bytes."""
 
     def __init__(self, sorted_scopes: Iterator[Scope], on_close: Callable[[Scope], None] | None = None) -> None:
         self._coming = sorted_scopes

@@ -60,7 +60,7 @@ class Status:
                 ("updated_timestamp_seconds", "when the published map last changed", updated),
                 ("index_files", "index files that the map is made of", done.files),
                 ("partial_files", "index files that could not be read completely", done.partial_files),
-                ("captures", "captures that the map speaks for", done.captures),
+                ("captures", "captures that the map covers", done.captures),
                 ("verified_captures", "lookups of the last proof, all found", done.verified),
                 ("map_keys", "keys of the published map", done.keys),
                 ("map_bytes", "bytes of the published map as text", done.bytes),

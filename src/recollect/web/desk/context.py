@@ -68,7 +68,7 @@ class Desk:
         return Path(self.settings.data)
 
     def results(self, job: str) -> Path:
-        """Where the files of a job are; the id is one of ours, and checked again."""
+        """Where the files of a job are; the id comes from the desk, and is checked again."""
         if not re.fullmatch(r"[0-9a-f]{16}", job):
             raise queue.UnknownJob("no such job", where=job[:40])
         return self.folder / "results" / job
@@ -115,7 +115,7 @@ def desk_of(request: web.Request) -> Desk:
 
 
 def client_of(request: web.Request) -> str:
-    """The address of the client; behind a proxy of ours, the last one it added."""
+    """The address of the client; behind a trusted proxy, the last one it added."""
     remote = request.remote or ""
     forwarded = request.headers.get("X-Forwarded-For", "")
     if forwarded and desk_of(request).settings.base_url and _LOOPBACK.match(remote):

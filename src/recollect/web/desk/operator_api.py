@@ -1,6 +1,6 @@
 """The API of the operator: jobs, workers, archives, mails, history, statistics; and health for machines.
 
-Hides: nothing but formats. Everything but health needs the operator's token.
+Hides: only formats. Everything except health needs the operator's token.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ async def assets(request: web.Request) -> web.Response:
 
 
 async def posted(request: web.Request) -> dict[str, Any]:
-    """The fields of a form of ours."""
+    """The fields of a form of the desk."""
     if not same_origin(request):
         raise Denied("this form was not sent from our page", hint="open the page again and send it from there")
     try:

@@ -59,7 +59,7 @@ async def _errors(request: web.Request, handler: Callable[[web.Request], object]
     except (ConnectionError, asyncio.CancelledError):
         status = 499
         raise
-    except Exception as error:  # one of the edges: a fault of ours must not look like an answer
+    except Exception as error:  # one of the edges: an internal error must not look like an answer
         log.exception("request failed: %s %s", request.method, route)
         wrong = RecollectError("internal error", why=type(error).__name__)
         response = error_reply(wrong) if for_programs else pages.problem_of(desk, wrong)
