@@ -36,6 +36,14 @@ SITE = [
     ("http://lost.example/js.php?x=1", "application/javascript", b"2"),
     ("http://lost.example/About", "text/html", b"<title>Big About</title>"),
     ("http://lost.example/about", "text/html", b"<title>small about</title>"),
+    # Twins of which one lies in its own place, or is a redirect; and what servers decode to the same path.
+    ("http://lost.example/Img/a.png", "image/png", b"\x89PNG upper"),
+    ("http://lost.example/img/a.png", "image/png", b"\x89PNG lower"),
+    ("http://lost.example/case", "text/html", b"<title>case</title>"),
+    ("http://lost.example/case.php?p=a", "text/html", b"<title>case a</title>"),
+    ("http://lost.example/x/y.html", "text/html", b"<title>slash</title>"),
+    ("http://lost.example/x%2Fy.html", "text/html", b"<title>encoded slash</title>"),
+    ("http://lost.example/site.webmanifest", "application/manifest+json", b"{}"),
     ("http://lost.example/list.php?p=2", "text/html", b"<title>second</title><a href='/'>home</a>"),
     ("http://lost.example/list.php?p=2&s=a", "text/html", b"<title>sorted</title>"),
     ("http://lost.example/list.php", "text/html", b"<title>first</title>"),
@@ -53,6 +61,8 @@ SITE = [
 REDIRECTS = [
     ("http://lost.example/old", "http://lost.example/about"),
     ("http://lost.example/OLD", "http://lost.example/old"),
+    ("http://lost.example/CASE", "http://lost.example/list"),
+    ("http://lost.example/case.php?p=A", "http://lost.example/list"),
     ("http://lost.example/go.php?to=1", "http://elsewhere.net/x?y=1"),
 ]
 
@@ -124,6 +134,9 @@ OLD = {
     "/About": b"Big About",
     "/about": b"small about",
     "/about?utm_source=x": b"small about",
+    "/case": b"case",
+    "/case.php?p=a": b"case a",
+    "/x/y.html": b"slash",
     "/list.php?p=2": b"second",
     "/list.php?p=2&s=a": b"sorted",
     "/list.php?p=2&utm_source=x": b"second",
@@ -162,6 +175,9 @@ def test_old_addresses_are_answered_with_their_pages(server: tuple[str, int]) ->
         ("/i.png?v=3", "image/png", b"\x89PNG main"),
         ("/app.mjs?h=1", "text/javascript", b"import"),
         ("/js.php?x=1", "text/javascript", b"2"),
+        ("/Img/a.png", "image/png", b"\x89PNG upper"),
+        ("/img/a.png", "image/png", b"\x89PNG lower"),
+        ("/site.webmanifest", "application/manifest+json", b"{}"),
     ):
         status, found, body, _ = get(port, target)
         assert (status, found) == (200, kind) and body.startswith(start), target
@@ -172,7 +188,13 @@ def test_old_redirects_lead_on(server: tuple[str, int]) -> None:
     name, port = server
     if name == "plain":
         return
-    for target, wanted in (("/old", "/about"), ("/OLD", "/old"), ("/go.php?to=1", "http://elsewhere.net/x?y=1")):
+    for target, wanted in (
+        ("/old", "/about"),
+        ("/OLD", "/old"),
+        ("/CASE", "/list"),
+        ("/case.php?p=A", "/list"),
+        ("/go.php?to=1", "http://elsewhere.net/x?y=1"),
+    ):
         status, _, _, location = get(port, target)
         assert status == 301 and location.removeprefix(f"http://127.0.0.1:{port}") == wanted, (target, location)
 

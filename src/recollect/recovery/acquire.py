@@ -32,7 +32,7 @@ from recollect.recovery.examine import examine_content, examine_redirect
 from recollect.recovery.journal import Journal, Queued, now_utc
 from recollect.recovery.judge import Rejection, same_page
 from recollect.recovery.knowledge import SiteKnowledge
-from recollect.recovery.links import Document, read_document
+from recollect.recovery.links import Document, effective_type, media_type_of, read_document
 from recollect.recovery.lister import Lister
 from recollect.recovery.meter import Meter, OutOfQuota
 from recollect.recovery.options import Options
@@ -285,7 +285,7 @@ class Acquirer:
         known: Sequence[Candidate],
     ) -> Recovered:
         content_type = replay.header("content-type")
-        media_type = content_type.partition(";")[0].strip().lower() or candidate.media_type
+        media_type = media_type_of(content_type) or candidate.media_type
         return Recovered(
             key=item.key,
             uri=tidy(candidate.uri),
@@ -314,12 +314,13 @@ class Acquirer:
         if resource.redirect_to is not None:
             self._check_redirect(resource, site)
             return Acquired(resource, incoming.keep(), None)
-        document, rejection = None, None
+        document, rejection, head = None, None, b""
         if incoming.length <= _MAX_PARSED or resource.content_encoding:
             try:
                 content = decoded(incoming.peek(), resource.content_encoding)
             except FormatError as error:
                 raise _Refused("failed", str(error)) from error
+            head = content[:1024]
             if len(content) <= _MAX_PARSED:
                 document = read_document(content, resource.uri, resource.media_type, resource.charset)
                 rejection = examine_content(
@@ -332,7 +333,7 @@ class Acquirer:
                     judge_front=self._front_tries(resource.key) < _FRONT_TRIES,
                 )
         is_page = document is not None and document.form == "html"
-        media_type = resource.media_type or ("text/html" if is_page else "application/octet-stream")
+        media_type = effective_type(resource.media_type, resource.uri, head) or "application/octet-stream"
         resource = replace(resource, kind="page" if is_page else "asset", media_type=media_type)
         if rejection is not None:
             suspect = None

@@ -3,7 +3,9 @@
 Hides: each server's syntax, escaping and surprises. Tested by running the servers.
 
 - nginx compares the strings of a `map` without case, and does not start when two are the same then: those become
-  regular expressions, which are case-sensitive. `$uri` is decoded, `$args` is not. `$` in a value would be a variable.
+  regular expressions, which are case-sensitive, and so does one that differs only in case from an address without
+  rule. `$uri` is decoded, `$args` is not. `$` in a value would be a variable.
+- Caddy takes a matcher that does not begin with `/` for the name of a header, so types have matchers with names.
 - Apache matches a decoded path without its first slash, and what a rule puts in its place is decoded once more.
 - Both know few media types of today, and not the same ones: the types that are needed are written out.
 - A query is matched by its parameters, in any order and with others beside them; more parameters go first.
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -103,9 +105,10 @@ def _sent(path: str) -> str:
 # nginx ---------------------------------------------------------------------------------------------------------------
 
 
-def nginx_rules(found: Sequence[Rule], endings: Iterable[str], host: str) -> str:
-    """A server of nginx, to be included in its http block."""
+def nginx_rules(found: Sequence[Rule], endings: Iterable[str], host: str, paths: Iterable[str] = ()) -> str:
+    """A server of nginx, to be included in its http block. `paths` are the old addresses that need no rule."""
     with_query, plain = _by_parameters(found), [rule for rule in found if not rule.query]
+    twins = Counter([*(f"{rule.path}?{rule.query}".lower() for rule in found), *(f"{path}?".lower() for path in paths)])
     longest = max((len(r.path.encode("utf-8", "replace")) + len(r.query) for r in found), default=0)
     bucket = 64
     while bucket < longest + 64:
@@ -119,16 +122,16 @@ geo $recollect_dollar {{ default "$"; }}
 # Old addresses with a query, then those without: the file that answers them, or where they lead.
 map $uri?$args $recollect_query_redirect {{
     default "";
-{_nginx_queries(r for r in with_query if r.redirect)}}}
+{_nginx_queries((r for r in with_query if r.redirect), twins)}}}
 map $uri?$args $recollect_query_file {{
     default "";
-{_nginx_queries(r for r in with_query if not r.redirect)}}}
+{_nginx_queries((r for r in with_query if not r.redirect), twins)}}}
 map $uri $recollect_redirect {{
     default "";
-{_nginx_paths([r for r in plain if r.redirect])}}}
+{_nginx_paths([r for r in plain if r.redirect], twins)}}}
 map $uri $recollect_file {{
     default "";
-{_nginx_paths([r for r in plain if not r.redirect])}}}
+{_nginx_paths([r for r in plain if not r.redirect], twins)}}}
 server {{
     listen 80;
     server_name {" ".join(names)};
@@ -149,13 +152,12 @@ server {{
 """
 
 
-def _nginx_queries(found: Iterable[Rule]) -> str:
+def _nginx_queries(found: Iterable[Rule], twins: Mapping[str, int]) -> str:
     lines = list(found)
-    exact = Counter(f"{rule.path}?{rule.query}".lower() for rule in lines)
     text = "".join(
         f"    {_nginx_word(f'{rule.path}?{rule.query}')} {_nginx_value(rule.target)};\n"
         for rule in lines
-        if exact[f"{rule.path}?{rule.query}".lower()] == 1 and rule.path == _clean(rule.path)
+        if twins[f"{rule.path}?{rule.query}".lower()] == 1 and rule.path == _clean(rule.path)
     )
     # nginx tries strings first, then these in order.
     for rule in lines:
@@ -163,13 +165,12 @@ def _nginx_queries(found: Iterable[Rule]) -> str:
     return text
 
 
-def _nginx_paths(found: Sequence[Rule]) -> str:
-    folded = Counter(rule.path.lower() for rule in found)
+def _nginx_paths(found: Sequence[Rule], twins: Mapping[str, int]) -> str:
     # A redirect to another case of its own path would match what it leads to.
     own = {rule.path for rule in found if rule.redirect and rule.target.lower() == _sent(rule.path).lower()}
     lines = []
     for rule in found:
-        alone = folded[rule.path.lower()] == 1 and rule.path not in own and rule.path == _clean(rule.path)
+        alone = twins[f"{rule.path}?".lower()] == 1 and rule.path not in own and rule.path == _clean(rule.path)
         key = _nginx_word(rule.path) if alone else f'"~^{_escaped(rule.path)}$"'
         lines.append(f"    {key} {_nginx_value(rule.target)};\n")
     return "".join(lines)
@@ -237,7 +238,9 @@ def caddy_rules(found: Sequence[Rule], endings: Iterable[str], host: str) -> str
     for rule in _by_parameters(found):
         lines.append(_caddy_line(f"~^{_re2(rule.path)}\\?{_caddy_query(rule.query)}$", rule))
     lines += [_caddy_line(f"~^{_re2(rule.path)}\\?.*$", rule) for rule in found if not rule.query]
-    types = "".join(f"\theader *.{ending} Content-Type {kind}\n" for ending, kind in _types(endings))
+    types = "".join(
+        f"\t\t@{ending} path *.{ending}\n\t\theader @{ending} Content-Type {kind}\n" for ending, kind in _types(endings)
+    )
     return f"""# Set the address (`{host}` gets a certificate automatically) and `root`, the content of public/.
 http://{host} {{
 \troot * /var/www/{host}
@@ -246,12 +249,15 @@ http://{host} {{
 \t}}
 \t@redirect not vars {{recollect_redirect}} ""
 \tredir @redirect {{recollect_redirect}} 301
-\t@file not vars {{recollect_file}} ""
-\trewrite @file {{recollect_file}}
 \theader Content-Security-Policy "{POLICY}"
-{types}\t@hidden path */.ht*
-\trespond @hidden 404
-\tfile_server
+\t# In this order: a file has the type of its own name, not that of its old address.
+\troute {{
+\t\t@file not vars {{recollect_file}} ""
+\t\trewrite @file {{recollect_file}}
+{types}\t\t@hidden path */.ht*
+\t\trespond @hidden 404
+\t\tfile_server
+\t}}
 \thandle_errors {{
 \t\trewrite * {_NOT_RECOVERED}
 \t\tfile_server

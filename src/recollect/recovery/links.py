@@ -23,7 +23,16 @@ from recollect.recovery.collector import MAX_LINKS, Collector, Document, Link, L
 from recollect.recovery.decoding import decoded, guessed_charset
 from recollect.recovery.scriptlinks import json_links, read_manifest, read_script, script_links
 
-__all__ = ["MAX_LINKS", "Document", "Link", "document_form", "encode_uri", "read_document"]
+__all__ = [
+    "MAX_LINKS",
+    "Document",
+    "Link",
+    "document_form",
+    "effective_type",
+    "encode_uri",
+    "media_type_of",
+    "read_document",
+]
 
 MAX_TEXT = 20_000
 
@@ -72,14 +81,39 @@ _HTML_HEAD = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body|frameset|title|meta)\b", re.I | re.S
 )
 _XML_HEAD = re.compile(rb"\s*(?:<\?xml|<(?:rss|feed|urlset|sitemapindex|rdf:RDF|opml)\b)", re.I)
+# Types that servers send for what they do not know, and archives for what they were not told.
 _UNTRUSTED = frozenset(
-    {"", "text/plain", "application/octet-stream", "unk", "application/unknown", "binary/octet-stream"}
+    [
+        *("", "text/plain", "application/octet-stream", "binary/octet-stream", "html", "unk", "*/*"),
+        *("application/unknown", "content/unknown", "text/unknown", "unknown/unknown", "warc/revisit"),
+        *("application/x-unknown-content-type", "application/x-httpd-php"),
+    ]
 )
+_TYPE_OF_FORM = {"html": "text/html", "css": "text/css", "svg": "image/svg+xml"}
+_SVG_HEAD = re.compile(rb"\s*(?:<\?[^>]*>\s*|<!--.*?-->\s*|<!doctype svg[^>]*>\s*)*<svg\b", re.I | re.S)
+
+
+def media_type_of(declared: str) -> str:
+    """The media type that a header declares; of several the first."""
+    return re.split("[;,]", declared, maxsplit=1)[0].strip().lower()
+
+
+def effective_type(media_type: str, uri: str, head: bytes) -> str:
+    """The media type as which a browser will read the copy: the declared one, but where that says nothing, or the name
+    of the file says something else, that of its form. So no page stays a page whose links were left as they were."""
+    kind = media_type_of(media_type)
+    form = document_form(kind, uri, head)
+    if form not in _TYPE_OF_FORM or _BY_MEDIA_TYPE.get(kind) == form:
+        return "application/xhtml+xml" if kind == "application/vnd.wap.xhtml+xml" else kind
+    ending = uri.partition("?")[0].partition("#")[0].lower().rpartition("/")[2].rpartition(".")[2]
+    if kind == "text/plain" and not (ending == form or (form == "html" and ending in ("htm", "shtml", "xhtml"))):
+        return kind
+    return "application/xhtml+xml" if form == "html" and kind.endswith("xml") else _TYPE_OF_FORM[form]
 
 
 def document_form(media_type: str, uri: str, head: bytes) -> str | None:
     """What kind of document this is, by media type, then (where that says nothing) by its first bytes and its name."""
-    kind = media_type.lower()
+    kind = media_type_of(media_type)
     path = uri.partition("?")[0].partition("#")[0].lower()
     if path.endswith("/robots.txt") and not _HTML_HEAD.match(head):
         return "robots"
@@ -92,12 +126,16 @@ def document_form(media_type: str, uri: str, head: bytes) -> str | None:
     if "javascript" in kind or "ecmascript" in kind:
         return "script"
     if kind.endswith(("/xml", "+xml")):
-        return "html" if re.match(rb"\s*(?:<\?xml[^>]*>\s*)?<!doctype html|\s*<html", head, re.I) else "xml"
+        if re.match(rb"\s*(?:<\?xml[^>]*>\s*)?<!doctype html|\s*<html", head, re.I):
+            return "html"
+        return "svg" if _SVG_HEAD.match(head) else "xml"
     if kind in _UNTRUSTED:
         if _HTML_HEAD.match(head):
             return "html"
+        if _SVG_HEAD.match(head):
+            return "svg"
         if _XML_HEAD.match(head):
-            return "svg" if path.endswith(".svg") else "xml"
+            return "xml"
         return {"css": "css", "svg": "svg", "js": "script", "mjs": "script", "webmanifest": "manifest"}.get(
             path.rpartition(".")[2]
         )

@@ -76,13 +76,13 @@ def write_kit(
         return {}
     placed = {uri: f"{FOLDER}/{name}" for uri, name in names.items()}
     restore(store, store.out_dir, files=files, layout=Layout(placed, f"{FOLDER}/{_NOT_RECOVERED}"), missing=missing)
-    found = rules(store, names)
+    found, as_they_are = rules(store, names)
     host = urlsplit(store.start[0]).hostname or "site" if store.start else "site"
     endings = {posixpath.splitext(name)[1].lower() for name in names.values()}
     apache = apache_rules(found, endings, _folders(names.values()))
     texts = {
         "redirects.tsv": _table(store, names),
-        "nginx.conf": nginx_rules(found, endings, host),
+        "nginx.conf": nginx_rules(found, endings, host, as_they_are),
         "Caddyfile": caddy_rules(found, endings, host),
         "htaccess": apache,
         f"{PUBLIC}/.htaccess": apache,
@@ -123,17 +123,15 @@ def _table(store: Store, names: dict[str, str]) -> str:
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
-def rules(store: Store, names: dict[str, str]) -> list[Rule]:
-    """Every old address of the site's own host that is not simply its file, in order."""
+def rules(store: Store, names: dict[str, str]) -> tuple[list[Rule], list[str]]:
+    """Every old address of the site's own host that is not simply its file, in order; and the paths that are."""
     is_main = _main_test(store)
-    found: dict[tuple[str, str], Rule] = {}
+    found: dict[tuple[str, str], Rule | None] = {}
     for uri, target in _addresses(store, names):
         if not is_main(uri):
             continue
         path, query = _request(uri)
-        rule = _file_rule(path, query, "/" + names[target].partition("/")[2])
-        if rule is not None:
-            found.setdefault((path, query), rule)
+        found.setdefault((path, query), _file_rule(path, query, "/" + names[target].partition("/")[2]))
     for resource in store.recovered():
         if resource.redirect_to is None or not is_main(resource.uri):
             continue
@@ -141,12 +139,14 @@ def rules(store: Store, names: dict[str, str]) -> list[Rule]:
         target = _location(resource.redirect_to) if is_main(resource.redirect_to) else resource.redirect_to
         if target != _location(resource.uri):
             found.setdefault((path, query), Rule(path, query, target, redirect=True))
-    return [found[key] for key in sorted(found)]
+    needed = [rule for _, rule in sorted(found.items(), key=lambda item: item[0]) if rule is not None]
+    return needed, sorted(path for (path, _), rule in found.items() if rule is None)
 
 
 def _addresses(store: Store, names: dict[str, str]) -> Iterable[tuple[str, str]]:
     """(old address, address whose file answers it): every resource, and what was learned to be the same."""
-    yield from ((uri, uri) for uri in sorted(names))
+    # Servers do not tell `/a%2Fb` from `/a/b`: the plain address goes first.
+    yield from ((uri, uri) for uri in sorted(names, key=lambda uri: ("%2f" in uri.lower(), uri)))
     for key, target, _ in store.aliases():
         resource = store.resolve(target)
         if resource is not None and resource.uri in names:

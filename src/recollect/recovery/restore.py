@@ -21,6 +21,7 @@ from urllib.parse import quote, urlsplit
 
 from recollect.model import Progress, ProgressCallback
 from recollect.recovery.filenames import ANY_SYSTEM, NameRules, file_names, relative_link
+from recollect.recovery.links import effective_type
 from recollect.recovery.options import Options
 from recollect.recovery.ownfiles import OwnFiles
 from recollect.recovery.rewrite import NEUTRAL, Missing, Rewriter, Use, rewrite_css, rewrite_html, rewrite_svg
@@ -141,7 +142,7 @@ def site_test(store: Store) -> Callable[[str], bool]:
 def content_of(store: Store, resource: Recovered, links: PageLinks, policy: str = POLICY) -> bytes:
     """The content of a resource with its links repointed."""
     body = store.content(resource)
-    kind = resource.media_type.partition(";")[0].strip().lower()
+    kind = effective_type(resource.media_type, resource.uri, body[:1024])
     content_type = kind + (f"; charset={resource.charset}" if resource.charset else "")
     if kind in ("text/html", "application/xhtml+xml"):
         return rewrite_html(body, resource.uri, content_type, links.rewriter, links.missing, policy)

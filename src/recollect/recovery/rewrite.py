@@ -62,7 +62,9 @@ _RAW_TEXT = frozenset(["script", "style", "textarea", "title", "xmp", "plaintext
 # On a local file these would forbid loading what lies beside it: a hash of bytes that changed, a cross-origin demand.
 _DROPPED = frozenset(["integrity", "crossorigin", "nonce"])
 
-_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)")
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+|\?xml-stylesheet\b)")
+_COMMENT_END = re.compile(r"--!?>|(?<=<!--)-?>")
+_FOREIGN = frozenset(["svg", "math"])
 _ATTRIBUTE = re.compile(
     r"""[\s/]*+(?:(?P<end>>)|(?P<name>=?[^\s/>=]*+)(?:\s*+=\s*+(?:"(?P<dq>[^"]*+)"|'(?P<sq>[^']*+)'|(?P<raw>[^\s>"'][^\s>]*+)?))?)"""
 )
@@ -120,9 +122,10 @@ def rewrite_html(
     inside it."""
     charset = guessed_charset(body, header_charset(content_type))
     text, encode = _as_text(body, charset)
-    page = _Page(text, uri, charset, rewriter, missing, decoded=encode is not None, own_policy=not policy)
+    xml = content_type.startswith("application/xhtml")
+    page = _Page(text, uri, charset, rewriter, missing, decoded=encode is not None, own_policy=not policy, xml=xml)
     edits = list(page.edits())
-    slash = " /" if content_type.startswith("application/xhtml") else ""
+    slash = " /" if xml else ""
     if encode is None:
         edits.extend(_declare(page, charset, header_charset(content_type)))
     if policy:
@@ -146,7 +149,7 @@ def rewrite_svg(body: bytes, uri: str, content_type: str, rewriter: Rewriter, mi
     """An SVG file is read like markup; nothing is declared in it."""
     charset = guessed_charset(body, header_charset(content_type))
     text, encode = _as_text(body, charset)
-    page = _Page(text, uri, charset, rewriter, missing, decoded=encode is not None)
+    page = _Page(text, uri, charset, rewriter, missing, decoded=encode is not None, xml=True)
     changed = _apply(text, list(page.edits()))
     return changed.encode("latin-1") if encode is None else encode(changed)
 
@@ -178,6 +181,7 @@ class _Page:
         decoded: bool,
         own_policy: bool = True,
         base: str = "",
+        xml: bool = False,
     ) -> None:
         self.text = text
         self.uri = uri
@@ -186,7 +190,7 @@ class _Page:
         self.missing = missing
         self.decoded = decoded
         self.own_policy = own_policy  # leave the Content-Security-Policy that the page declares
-        self.tags = list(tags(text))
+        self.tags = list(tags(text, xml=xml))
         self.base = self._find_base(base or uri)
         self._lost: list[str] = []  # addresses of the current tag that were replaced
         self.head_end: int | None = None
@@ -368,6 +372,8 @@ def use_of(tag: str, name: str, rel: str = "") -> Use:
         return Use.FRAME
     if tag == "script":
         return Use.SCRIPT
+    if tag == "?xml-stylesheet":
+        return Use.STYLE
     if tag == "link":
         rels = frozenset(rel.lower().split())
         return Use.STYLE if "stylesheet" in rels else Use.PAGE if rels & _PAGE_RELS else Use.OTHER
@@ -408,15 +414,19 @@ def ascii_url(url: str) -> str:
     return quote(url, safe="%/:=&?~#+!$,;@[]*|{}^`-._", encoding="utf-8", errors="replace")
 
 
-def tags(text: str) -> Iterator[Tag]:
-    """Every start tag outside comments and raw text."""
+def tags(text: str, *, xml: bool = False) -> Iterator[Tag]:
+    """Every start tag outside comments and raw text; of XML also `?xml-stylesheet`.
+
+    An element of XML, or of SVG and MathML inside HTML, may be closed in its own tag (`<title/>`) and then has no text.
+    """
+    foreign = 0  # how many `svg` and `math` are open
     at = text.find("<")
     while at >= 0:
         if text.startswith("<!--", at):
-            close = text.find("-->", at + 4)
-            if close < 0:
+            close = _COMMENT_END.search(text, at + 4)
+            if close is None:
                 return
-            at = text.find("<", close + 3)
+            at = text.find("<", close.end())
             continue
         match = _TAG.match(text, at)
         if match is None:
@@ -425,9 +435,13 @@ def tags(text: str) -> Iterator[Tag]:
         attributes, end = _attributes(text, match.end())
         if end < 0:
             return
+        name = match.group(2).lower()
+        closed = text[end - 2] == "/"
+        if name in _FOREIGN and not closed:
+            foreign = max(0, foreign + (-1 if match.group(1) else 1))
         if not match.group(1):
-            name = match.group(2).lower()
-            raw_end = _raw_end(text, name, end) if name in _RAW_TEXT else end
+            is_raw = name in _RAW_TEXT and not (closed and (xml or foreign))
+            raw_end = _raw_end(text, name, end) if is_raw else end
             yield Tag(name, attributes, end, raw_end)
             end = raw_end
         at = text.find("<", end)

@@ -11,6 +11,7 @@ from recollect.recovery.links import (
     Link,
     css_references,
     document_form,
+    effective_type,
     read_document,
     refresh_target,
     srcset_uris,
@@ -185,6 +186,32 @@ def test_the_form_is_detected_by_type_then_by_bytes_then_by_name() -> None:
     assert document_form("image/png", BASE, b"<html>") is None
     assert document_form("text/plain", "http://a/robots.txt", b"<html>") == "html"
     assert document_form("text/plain", "http://a/notes.txt", b"plain") is None
+    assert document_form("text/html, text/html", BASE, b"") == "html"
+    assert document_form("text/xml", "http://a/x", b"<?xml version='1.0'?><!-- x --><svg>") == "svg"
+
+
+@pytest.mark.parametrize(
+    ("declared", "uri", "head", "kept"),
+    [
+        ("text/html, text/html", "http://a/x", b"<html>", "text/html"),
+        ("unk", "http://a/x", b"<html>", "text/html"),
+        ("application/octet-stream", "http://a/x.htm", b"<html>", "text/html"),
+        ("application/x-httpd-php", "http://a/x.php", b"<html>", "text/html"),
+        ("application/vnd.wap.xhtml+xml", "http://a/x", b"<html>", "application/xhtml+xml"),
+        ("text/xml", "http://a/x", b"<!DOCTYPE html><html>", "application/xhtml+xml"),
+        ("text/xml", "http://a/x.rss", b"<rss>", "text/xml"),
+        # The name of a file decides what a browser takes it for; without one text stays text.
+        ("text/plain", "http://a/x.html?y=.txt", b"<html>", "text/html"),
+        ("text/plain", "http://a/x.css", b"a{}", "text/css"),
+        ("text/plain", "http://a/x.svg", b"<svg>", "image/svg+xml"),
+        ("text/plain", "http://a/x", b"<html>", "text/plain"),
+        ("text/plain", "http://a/x.txt", b"<html>", "text/plain"),
+        ("application/pdf", "http://a/x.html", b"%PDF", "application/pdf"),
+        ("application/octet-stream", "http://a/x.bin", b"\0", "application/octet-stream"),
+    ],
+)
+def test_the_type_of_a_copy(declared: str, uri: str, head: bytes, kept: str) -> None:
+    assert effective_type(declared, uri, head) == kept
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,16 @@ def test_nothing_that_a_browser_loads_by_itself_points_to_the_live_web(tmp_path:
     assert "http://other.org/" not in done.neutral and "http://x.com/i.png" not in done.neutral
 
 
+@pytest.mark.parametrize("media_type", ["text/html, text/html", "text/plain", "application/octet-stream", "unk"])
+def test_a_page_of_another_type_that_a_browser_opens_as_a_page_calls_nothing(tmp_path: Path, media_type: str):
+    """Servers of long ago sent pages as anything; the name of the copy makes a browser run them."""
+    page = b'<html><script src="http://t.net/live.js"></script><svg><title/></svg><iframe src="http://t.net/"></iframe>'
+    with fill(tmp_path, [("http://x.com/", "text/html", b"<p>"), ("http://x.com/old.html", media_type, page)]) as store:
+        restore(store, tmp_path)
+    copy = (tmp_path / "x.com/old.html").read_text()
+    assert "http://t.net" not in re.sub(r'data-missing="[^"]*"', "", copy) and "Content-Security-Policy" in copy
+
+
 def test_a_rerun_takes_away_its_own_old_files_and_nothing_else(tmp_path: Path):
     with fill(tmp_path, SITE) as store:
         restore(store, tmp_path)

@@ -67,6 +67,15 @@ CASES = [
     ('<a href="http://[broken/">', '<a href="http://[broken/">'),
     ('<a href="/unclosed', '<a href="/unclosed'),
     ("1 < 2 and <3", "1 < 2 and <3"),
+    # Inside a drawing an element may be closed in its own tag; what follows it is not its text.
+    ('<svg><title/></svg><a href="/">', '<svg><title/></svg><a href="../index.html">'),
+    ('<svg><script href="/s.css"/><style/></svg><a href="/">',
+     '<svg><script href="../s.css"/><style/></svg><a href="../index.html">'),
+    ('<svg/><title/><a href="/"></title><a href="/">', '<svg/><title/><a href="/"></title><a href="../index.html">'),
+    ('<svg></svg><script/>"<a href=/>"</script>', '<svg></svg><script/>"<a href=/>"</script>'),
+    # Comments that end at once, or with an exclamation mark.
+    ('<!--><a href="/"><!---><a href="/"><!-- <a href="/"> --!><a href="/">',
+     '<!--><a href="../index.html"><!---><a href="../index.html"><!-- <a href="/"> --!><a href="../index.html">'),
 ]  # fmt: skip
 
 
@@ -130,6 +139,21 @@ def test_css(before: str, after: str):
 def test_svg_links():
     svg = b'<svg xmlns:xlink="http://www.w3.org/1999/xlink"><image xlink:href="/img/i.png"/></svg>'
     assert b'xlink:href="../img/i.png"' in rewrite_svg(svg, PAGE, "image/svg+xml", LOCAL.get)
+
+
+def test_xml_closes_elements_in_their_own_tags_and_names_its_style_sheets():
+    svg = (
+        b'<?xml version="1.0"?><?xml-stylesheet href="/s.css"?>'
+        b'<svg><title/><script href="/s.css"/><image href="/"/></svg>'
+    )
+    assert rewrite_svg(svg, PAGE, "image/svg+xml", LOCAL.get) == (
+        b'<?xml version="1.0"?><?xml-stylesheet href="../s.css"?>'
+        b'<svg><title/><script href="../s.css"/><image href="../index.html"/></svg>'
+    )
+    page = b'<html><script src="/s.css"/><a href="/"/></html>'
+    assert b'href="../index.html"' in rewrite_html(page, PAGE, "application/xhtml+xml", LOCAL.get)
+    gone = rewrite_svg(svg, PAGE, "image/svg+xml", lambda _: None, lambda _uri, use: f"data:{use}")
+    assert b'<?xml-stylesheet data-missing="http://x.com/s.css" href="data:style"?>' in gone
 
 
 @pytest.mark.parametrize(
