@@ -53,42 +53,42 @@ def main() -> None:
     parser.add_argument("--generated", action="store_true", help="only generated archives")
     parser.add_argument("--sets", action="store_true", help="only hashed sets against lines in clear, by bytes")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
-        room = Path(folder)
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
+        folder = Path(name)
         if options.generated or not DATA.is_dir():
             print("generated archives" + ("" if options.generated else f" ({DATA} is not here)"))
-            report(generated(room), room)
+            report(generated(folder), folder)
             return
         if options.sets:
-            report_sets(end_of_term(room), room)
+            report_sets(end_of_term(folder), folder)
             return
-        wrong = report(end_of_term(room), room)
+        wrong = report(end_of_term(folder), folder)
         judge(wrong)
-        report_sets(end_of_term(room), room)
-        for archive in timemaps(room):
-            report(archive, room)
+        report_sets(end_of_term(folder), folder)
+        for archive in timemaps(folder):
+            report(archive, folder)
 
 
-def split(name: str, lookups: list[str], room: Path) -> tuple[Path, list[str]]:
+def split(name: str, lookups: list[str], folder: Path) -> tuple[Path, list[str]]:
     """Half of the lookups as a log to learn from, half to be tested on."""
     unique = sorted(set(lookups))
     random.Random(SEED).shuffle(unique)
-    train = room / f"{name}.train.txt"
+    train = folder / f"{name}.train.txt"
     train.write_text("\n".join(unique[::2]) + "\n", encoding="utf-8", errors="surrogateescape")
     return train, unique[1::2]
 
 
-def end_of_term(room: Path) -> Archive:
+def end_of_term(folder: Path) -> Archive:
     """Seeds of the End of Term 2024 crawl, and URLs that others nominated for it."""
-    full = room / "eot.ukvs"
+    full = folder / "eot.ukvs"
     profile([DATA / "eot" / "holdings.surt.zst"], full)
     with open_input(DATA / "eot" / "lookups.txt.zst") as lines:
         lookups = [line.decode("utf-8", "surrogateescape").strip() for line in lines]
-    train, test = split("eot", lookups, room)
+    train, test = split("eot", lookups, folder)
     return Archive("End of Term 2024", full, train, test, (0.001, 0.003, 0.01, 0.03))
 
 
-def timemaps(room: Path) -> Iterator[Archive]:
+def timemaps(folder: Path) -> Iterator[Archive]:
     """Real TimeMaps: what one archive has is its holdings, what all have together are the lookups."""
     held: dict[str, set[str]] = defaultdict(set)
     with open_input(DATA / "timemaps" / "mementos.cdxj.zst") as lines:
@@ -99,25 +99,25 @@ def timemaps(room: Path) -> Iterator[Archive]:
     for name, surts in sorted(held.items(), key=lambda item: -len(item[1])):
         if not 100 <= len(surts) < len(everything) / 2:
             continue
-        index = room / "index.txt"
+        index = folder / "index.txt"
         index.write_text("\n".join(sorted(surts)) + "\n", encoding="utf-8", errors="surrogateescape")
-        full = room / f"{name}.ukvs"
+        full = folder / f"{name}.ukvs"
         profile([index], full)
-        train, test = split(name, everything, room)
+        train, test = split(name, everything, folder)
         yield Archive(name, full, train, test, (0.1, 0.3, 0.6))
 
 
-def generated(room: Path) -> Archive:
+def generated(folder: Path) -> Archive:
     """An archive that grew by preferential attachment, and lookups near to and far from what it holds."""
     keys = mapdata.map_keys(300_000)
-    full = room / "generated.ukvs"
+    full = folder / "generated.ukvs"
     mapdata.write_map(full, keys)
     lookups = [key.decode() for key in mapdata.lookups(keys, 100_000)]
-    train, test = split("generated", lookups, room)
+    train, test = split("generated", lookups, folder)
     return Archive("generated", full, train, test, (0.003, 0.01, 0.03, 0.1))
 
 
-def report(archive: Archive, room: Path) -> dict[str, float]:
+def report(archive: Archive, folder: Path) -> dict[str, float]:
     """A line per map; returns the wrong answers by method and cost."""
     with MementoMap.open(archive.full) as full:
         truth = [found.answer == "yes" for found in full.lookup_many(archive.test)]
@@ -125,7 +125,7 @@ def report(archive: Archive, room: Path) -> dict[str, float]:
     print(f"\n{archive.name}: {len(archive.test):,} lookups to test on, {held / len(truth):.1%} held")
     print(f"{'method':<24}{'relative cost':>14}{'keys':>10}{'right':>10}{'wrong':>10}{'seconds':>9}")
     results: dict[str, float] = {}
-    small = room / "small.ukvs"
+    small = folder / "small.ukvs"
 
     def line(method: str, cost: float, keys: int, seconds: float) -> None:
         wrong = check(archive, small, truth)
@@ -150,7 +150,7 @@ def report(archive: Archive, room: Path) -> dict[str, float]:
     return results
 
 
-def report_sets(archive: Archive, room: Path) -> None:
+def report_sets(archive: Archive, folder: Path) -> None:
     """Hashed sets against lines in clear, by compressed bytes: all lookups without a log, halves with one."""
     everything = [*archive.test, *archive.train.read_text(errors="surrogateescape").splitlines()]
     with MementoMap.open(archive.full) as full:
@@ -160,7 +160,7 @@ def report_sets(archive: Archive, room: Path) -> None:
         f"\n{archive.name}: by bytes, compressed\n"
         f"{'method':<24}{'bytes':>10}{'right':>10}{'wrong':>10}{'seconds':>9}{'forecast':>10}"
     )
-    both = room / "clear.ukvs.zst", room / "sets.ukvs.zst"
+    both = folder / "clear.ukvs.zst", folder / "sets.ukvs.zst"
     compact_by_budget(archive.full, both[0], Budget(max_cost=0.01), lookups=read_lookups(archive.train))
     today = both[0].stat().st_size
     for size, log in ((326_000, None), (600_000, None), (today, archive.train)):

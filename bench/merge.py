@@ -23,12 +23,12 @@ BIN = Path(sys.executable).parent
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
-        room = Path(folder)
-        maps = [Path(name) for name in sys.argv[1:]] or generated(room)
-        output = str(room / "merged.ukvs")
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
+        folder = Path(name)
+        maps = [Path(name) for name in sys.argv[1:]] or generated(folder)
+        output = str(folder / "merged.ukvs")
         ours = [str(BIN / "recollect"), "merge", *map(str, maps), "-o", output, "--quiet"]
-        limit = ["sort", "-m", *map(str, maps), "-o", str(room / "sorted.txt")]
+        limit = ["sort", "-m", *map(str, maps), "-o", str(folder / "sorted.txt")]
         run(ours)  # a first run, not measured
         seconds = {"recollect merge": [], "sort -m": []}
         for _ in range(ROUNDS):
@@ -42,11 +42,11 @@ def main() -> None:
         print(f"{ratio:.1f} times the time of sort, the start included")
 
 
-def generated(room: Path) -> list[Path]:
+def generated(folder: Path) -> list[Path]:
     """Two archives that share a third of their keys."""
     keys = mapdata.map_keys(KEYS)
     chance = random.Random(1)
-    paths = [room / "one.ukvs", room / "two.ukvs"]
+    paths = [folder / "one.ukvs", folder / "two.ukvs"]
     for path in paths:
         mapdata.write_map(path, [key for key in keys if chance.random() < 0.6])
     return paths

@@ -82,7 +82,7 @@ def grow(plain: Path, chosen: argparse.Namespace) -> bool:
     large = chosen.dir / f"index-{chosen.lines}x{chosen.grow}.cdxj"
     needed = plain.stat().st_size * chosen.grow * 1.1
     if shutil.disk_usage(chosen.dir).free < needed + 5e9:
-        print(f"no room for the larger index: {needed / 1e9:.0f} GB and some to spare are needed in {chosen.dir}")
+        print(f"not enough disk space for the larger index: more than {needed / 1e9:.0f} GB are needed in {chosen.dir}")
         return False
     with large.open("wb") as out:
         for number in range(chosen.grow):

@@ -166,7 +166,7 @@ def test_an_interrupted_download_goes_on_where_it_stopped(tmp_path: Path):
         (b"\x00" * 5000, ""),
         (b"", "neither header nor records"),
         (gzip.compress(b"!context " + b"a" * 30_000_000), "megabyte"),
-        (MAP.replace(b"\ncom,", b'\n!meta {"links": {"next": "/.well-known/mementomap"}}\ncom,', 1), "circle"),
+        (MAP.replace(b"\ncom,", b'\n!meta {"links": {"next": "/.well-known/mementomap"}}\ncom,', 1), "loop"),
     ],
     ids=[
         *("html", "unsorted", "frequency", "foreign", "endless-line", "bomb", "truncated", "binary", "empty"),

@@ -146,7 +146,7 @@ async def _with_pages(
     todo = [page.uri for page in first.timemap.pages]
     seen = {archive.timemap, *todo}
     missing = [first.partial] if first.partial else []
-    requests, room, bound = 1, limits.max_bytes, f"only {limits.max_pages} are read"
+    requests, left, bound = 1, limits.max_bytes, f"only {limits.max_pages} are read"
 
     async def page(uri: str, most: int) -> tuple[TimeMap, str, int]:
         try:
@@ -163,14 +163,14 @@ async def _with_pages(
         if not batch:
             bound = "the budget of requests is used up"
             break
-        most = room // len(batch)
+        most = left // len(batch)
         if most <= 0:
             bound = "it sent too much already"
             break
         del todo[: len(batch)]
         for uri, (got, why, length) in zip(batch, await asyncio.gather(*(page(u, most) for u in batch)), strict=True):
             requests += 1
-            room -= length
+            left -= length
             if why:
                 missing.append(f"page {uri[:200]}: {why}")
             read.append(got)

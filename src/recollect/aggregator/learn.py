@@ -109,7 +109,7 @@ class Learned:
         return tuple(self._used)
 
     def use(self, archives: Sequence[str]) -> bool:
-        """Learn about these archives from now on; False if there is no room for the new ones among them. Workers that
+        """Learn about these archives from now on; False if the table is full. Workers that
         share the memory come to the same columns, as each makes the same change."""
         new = [archive for archive in archives if archive not in self._columns]
         if len(self._columns) + len(new) > self._width:
@@ -294,7 +294,7 @@ class Learned:
             if self._tags[place] == 0:
                 self._tags[place] = tag
                 return place
-        # Both are taken: the one with fewer counts makes room.
+        # Both are taken: the one with fewer counts is replaced.
         weights = [int(self._counts[place].sum(dtype=np.uint32)) for place in (slot, other)]
         place = slot if weights[0] <= weights[1] else other
         self._tags[place] = tag

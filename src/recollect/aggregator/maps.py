@@ -255,7 +255,7 @@ def _check(path: Path) -> None:
         for fault in validate(path):
             if fault.code in _FATAL:
                 place = f"{path}:{fault.line}" if fault.line else str(path)
-                raise FormatError("not a sound map", where=place, why=fault.reason, hint=f"recollect validate {path}")
+                raise FormatError("not a valid map", where=place, why=fault.reason, hint=f"recollect validate {path}")
     with MapFile(path) as file:
         records = sum(1 for _ in islice(file.records(ordered=True), _FIRST_RECORDS))
         if not records and not (file.header.context or file.header.meta or file.header.id):

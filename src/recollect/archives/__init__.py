@@ -1,1 +1,1 @@
-"""Remote archives: the registry, and the only room that calls out."""
+"""Remote archives: the registry, and the only package that sends requests to other hosts."""

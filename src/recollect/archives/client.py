@@ -445,7 +445,7 @@ def _fields(headers: Mapping[str, str]) -> bytes:
     lines = []
     for name, value in headers.items():
         if not _FIELD_NAME.fullmatch(name) or _BAD_FIELD.search(value):
-            raise RequestRefused("not a header", where=repr(name), why="it would break the request apart")
+            raise RequestRefused("not a header", where=repr(name), why="it would end the request early")
         lines.append(f"{name}: {value}\r\n".encode("utf-8", "surrogateescape"))
     return b"".join(lines)
 
@@ -495,12 +495,12 @@ def _inflate(body: bytes, name: str, limit: int) -> tuple[bytes, str]:
     """(the body, why it is cut). A gzip body may have several members (RFC 1952, section 2.2)."""
     raw_deflate = name == "deflate" and (body[:1] or b"x")[0] & 0x0F != 8
     parts: list[bytes] = []
-    room = limit
+    left = limit
     while True:
         inflater = zlib.decompressobj(-zlib.MAX_WBITS if raw_deflate else zlib.MAX_WBITS | 32)
-        parts.append(inflater.decompress(body, room or 1))
-        room -= len(parts[-1])
-        if room < 0 or inflater.unconsumed_tail or (room == 0 and not inflater.eof):
+        parts.append(inflater.decompress(body, left or 1))
+        left -= len(parts[-1])
+        if left < 0 or inflater.unconsumed_tail or (left == 0 and not inflater.eof):
             return b"".join(parts)[:limit], f"more than {limit} bytes when decompressed"
         if not inflater.eof:
             return b"".join(parts), "compressed body ends early"

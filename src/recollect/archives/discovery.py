@@ -166,17 +166,17 @@ async def _fetch(
         return None
     pages, seen = [keeper.part(0)], {url}
     total = pages[0].stat().st_size
-    room = limits.max_expanded - _expanded(pages[0], limits.max_expanded)
+    remaining = limits.max_expanded - _expanded(pages[0], limits.max_expanded)
     following = _next_page(pages[0], url)
     while following is not None:
         if len(pages) >= limits.max_pages:
             raise AnswerTooBig("the map has too many pages", where=url, why=f"more than {limits.max_pages}")
         if following in seen:
-            raise FormatError("the pages of the map lead in a circle", where=following)
+            raise FormatError("the pages of the map link to each other in a loop", where=following)
         seen.add(following)
         path = keeper.part(len(pages))
         total += await _plain_download(client, archive, following, path, limits.max_bytes - total)
-        room -= _expanded(path, room)
+        remaining -= _expanded(path, remaining)
         pages.append(path)
         following = _next_page(path, following)
     return pages
@@ -208,26 +208,26 @@ async def _download(
             part.unlink(missing_ok=True)
             raise BadAnswer("the interrupted download cannot go on", where=url, hint="run it again")
         keeper.save(part_url=url, part_etag=etag, part_modified=modified)
-        room = limits.max_bytes - (begun if answer.status == 206 else 0)
+        remaining = limits.max_bytes - (begun if answer.status == 206 else 0)
         with part.open("ab" if answer.status == 206 else "wb") as out:
             async for chunk in answer:
-                room -= len(chunk)
-                if room < 0:
+                remaining -= len(chunk)
+                if remaining < 0:
                     raise AnswerTooBig("the map is too big", where=url, why=f"more than {limits.max_bytes:,} bytes")
                 out.write(chunk)
     return 200
 
 
-async def _plain_download(client: ArchiveClient, archive: Archive, url: str, path: Path, room: int) -> int:
+async def _plain_download(client: ArchiveClient, archive: Archive, url: str, path: Path, remaining: int) -> int:
     size = 0
-    async with client.stream(Request(archive, url, max_bytes=max(room, 0) + 1)) as answer:
+    async with client.stream(Request(archive, url, max_bytes=max(remaining, 0) + 1)) as answer:
         if answer.status != 200:
             raise BadAnswer("a page of the map is missing", where=url, why=f"status {answer.status}")
         _check_length(answer, url)
         with path.open("wb") as out:
             async for chunk in answer:
                 size += len(chunk)
-                if size > room:
+                if size > remaining:
                     raise AnswerTooBig("the map is too big", where=url)
                 out.write(chunk)
     return size
@@ -263,7 +263,7 @@ def _install(pages: list[Path], archive: Archive, keeper: _Keeper, any_id: bool)
     return out.count
 
 
-def _expanded(path: Path, room: int) -> int:
+def _expanded(path: Path, remaining: int) -> int:
     """How large a page is when decompressed; stops at bombs and at lines without end before anything parses them."""
     size, run = 0, 0
     with open_input(path) as stream:
@@ -271,8 +271,10 @@ def _expanded(path: Path, room: int) -> int:
             size += len(piece)
             newline = piece.rfind(b"\n")
             run = run + len(piece) if newline < 0 else len(piece) - newline - 1
-            if size > room:
-                raise FormatError("the map is too big when decompressed", where=str(path), why=f"over {room:,} bytes")
+            if size > remaining:
+                raise FormatError(
+                    "the map is too big when decompressed", where=str(path), why=f"over {remaining:,} bytes"
+                )
             if run > _MAX_LINE or (newline >= 0 and _longest(piece) > _MAX_LINE):
                 raise FormatError("not a map", where=str(path), why="a line of more than a megabyte")
     return size

@@ -108,7 +108,7 @@ class Gate:
 
     async def enter(self, deadline: float = inf, pace: Pace | None = None) -> None:
         """Wait for a pass; raises ArchiveThrottled when none can be had before the deadline."""
-        if not self.waiting and self.has_room:
+        if not self.waiting and self.has_slot:
             self.inside += 1
             self._in_flight.inside += 1
         else:
@@ -128,7 +128,7 @@ class Gate:
             self._in_flight.let_in()
 
     @property
-    def has_room(self) -> bool:
+    def has_slot(self) -> bool:
         in_flight = self._in_flight
         return self.inside < self.concurrency and (in_flight.inside < in_flight.most or self.inside < in_flight.share)
 

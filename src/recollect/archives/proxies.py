@@ -75,7 +75,7 @@ async def tunnel(proxy: Proxy, host: str, port: int, connection: Connection, con
             raise OSError(f"the proxy answers {first.decode('latin-1')!r}")
         secured = await loop.start_tls(transport, connection, context, server_hostname=host)
         if secured is None:
-            raise OSError("the line broke")
+            raise OSError("the connection broke")
     except BaseException:
         transport.abort()
         raise
@@ -100,4 +100,4 @@ class _Answer(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.line.done():
-            self.line.set_exception(exc or OSError("the proxy hung up"))
+            self.line.set_exception(exc or OSError("the proxy closed the connection"))

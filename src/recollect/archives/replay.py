@@ -114,7 +114,7 @@ def address_of(archive: Archive, wanted: Wanted) -> tuple[str, bool]:
     stamp = held[1] if held else format_timestamp(wanted.captured_at)
     if archive.raw or not is_uri_m:
         if not archive.raw:
-            raise ArchiveError("no way to its captures", where=archive.id, why="the archive has no raw address")
+            raise ArchiveError("its captures cannot be fetched", where=archive.id, why="the archive has no raw address")
         return archive.raw_uri(wanted.locator if is_uri_m else "", stamp, wanted.uri), False
     raw = archive.raw_uri(wanted.locator, stamp, wanted.uri)
     # Without a 14 digit date in its URI-Ms (archive.today, Perma.cc) an archive has no raw form to guess.
@@ -246,7 +246,7 @@ async def _fetch_record(
         raise ArchiveError("no place in a WARC", where=archive.id, why="its listing gave none")
     offset, length, filename = int(match[1]), int(match[2]), match[3]
     if length > max_bytes:
-        raise BadAnswer("bigger than wanted", where=filename, why=f"{length:,} bytes")
+        raise BadAnswer("larger than the limit", where=filename, why=f"{length:,} bytes")
     url = safe_uri(archive.raw.replace("{filename}", filename.lstrip("/")))
     headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
     data = bytearray()
@@ -274,7 +274,7 @@ def _record(data: bytes, wanted: Wanted, uri_m: str, sink: Callable[[bytes], Non
         while chunk := stream.read(1 << 16):
             size += len(chunk)
             if size > max_bytes:
-                raise BadAnswer("bigger than wanted", where=uri_m)
+                raise BadAnswer("larger than the limit", where=uri_m)
             sink(chunk)
     except (ArchiveLoadFailed, EOFError, OSError, ValueError) as error:
         raise BadAnswer("the WARC record cannot be read", where=uri_m, why=str(error)) from error

@@ -141,7 +141,7 @@ def _port(host: str, port: int) -> Finding:
         return Finding(Level.OK, subject, f"free on {host}")
     except PermissionError:
         todo = "use a port from 1024 on behind a web server, or give the service CAP_NET_BIND_SERVICE"
-        return Finding(Level.FAILURE, subject, f"may not be used on {host}", todo)
+        return Finding(Level.FAILURE, subject, f"no permission to use it on {host}", todo)
     except OSError as error:
         if _is_ours(host, port):
             return Finding(Level.OK, subject, f"recollect is running on {host}")

@@ -351,7 +351,7 @@ def fetch(
     digest = _download(client, f"{path}/{name}", part)
     if digest:
         part.unlink()
-        raise DeskRefused("the file did not arrive whole", where=output, why=digest, hint="fetch it again")
+        raise DeskRefused("the file is incomplete", where=output, why=digest, hint="fetch it again")
     part.replace(target)
     size = target.stat().st_size
     emit_json({"file": str(target), "bytes": size}) if as_json else talk(f"{target}: {format_size(size)}")

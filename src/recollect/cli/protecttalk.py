@@ -220,9 +220,9 @@ def show_applied(done: Applied, where: Path) -> None:
         talk("hint: update lastmod in your sitemap, so that archives come again")
     _show_list([f"not copied: {name}: {why}" for name, why in done.not_copied])
     for name, why in done.unfit[:_SHOWN]:
-        talk(f"carries nothing: {name}: {why}")
+        talk(f"no blocks in: {name}: {why}")
     if len(done.unfit) > _SHOWN:
-        talk(f"… and {len(done.unfit) - _SHOWN:,} more pages carry nothing")
+        talk(f"… and {len(done.unfit) - _SHOWN:,} more pages without blocks")
 
 
 def applied_json(done: Applied) -> dict[str, Any]:

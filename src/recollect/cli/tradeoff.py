@@ -45,9 +45,9 @@ def tradeoff(source: str, output: str | None, **options: Any) -> int:
     """Plot the accuracy of a map against its size, and find the knee of the curve."""
     kind = Path(output).suffix.lower() if output else ""
     if kind not in ("", ".svg", ".html", ".htm", ".json") or (output and not kind):
-        raise UsageError("no picture of that kind", where=str(output), hint="end the name in .svg, .html or .json")
+        raise UsageError("unknown format of the output", where=str(output), hint="end the name in .svg, .html or .json")
     if not output and not options["as_json"]:
-        raise UsageError("nowhere to draw", hint="give -o tradeoff.svg, or --json")
+        raise UsageError("missing -o FILE", hint="give -o tradeoff.svg, or --json")
     from recollect.formats.containers import atomic_output
     from recollect.formats.mapfiles import expect_map
     from recollect.formats.outputs import refuse_inputs

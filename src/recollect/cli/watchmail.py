@@ -130,7 +130,7 @@ class DeskJobs:
         try:
             value = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
-            raise RecollectError("the desk answers something else", where=where, why=str(error)) from error
+            raise RecollectError("the desk sent an unexpected response", where=where, why=str(error)) from error
         if not isinstance(value, dict) or not isinstance(value.get("id"), str):
-            raise RecollectError("the desk answers something else", where=where, why="no id of a job")
+            raise RecollectError("the desk sent an unexpected response", where=where, why="no id of a job")
         return value

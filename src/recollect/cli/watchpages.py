@@ -159,7 +159,7 @@ def evaluate_command(lives: int, sites: int, seed: int, pages: str | None, as_js
     if done.real is not None:
         talk(f"real pages: {counted(done.real.sites, 'site')}, {counted(done.real.past, 'page')} of their past")
         for wrong in done.real.wrong[:20]:
-            talk(f"  judged wrongly: {wrong}")
+            talk(f"  judged incorrectly: {wrong}")
     return 0 if done.good else 1
 
 

@@ -101,7 +101,7 @@ def make_tools(client: ArchiveClient, store: Store, asked: Asked, progress: Prog
     for option, url in (*given, *(("--canary", canary) for canary in asked.canaries)):
         why = refusal(url, allow_private=True) if url else ""
         if why:
-            raise UsageError("not an address to ask", where=f"{option} {url}", why=why)
+            raise UsageError("not an allowed address", where=f"{option} {url}", why=why)
     recoverer: Recoverer = LocalRecoveries(store.folder)
     if asked.desk is not None:
         recoverer = DeskJobs(asked.desk, secret_of(asked.desk_token_file), store.folder)

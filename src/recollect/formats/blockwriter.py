@@ -39,7 +39,7 @@ BGZF_START = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0"
 BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 # isal's best level: 8% larger than zlib's level 6 on a map, four times as fast.
 BGZF_LEVEL = 3
-# Measured on a map of 300,000 keys: 128 KB frames at level 6 take 8% less room than 64 KB at level 3; a search
+# Measured on a map of 300,000 keys: 128 KB frames at level 6 are 8% smaller than 64 KB at level 3; a search
 # reads one.
 ZSTD_TEXT = 1 << 17
 ZSTD_LEVEL = 6

@@ -313,7 +313,7 @@ def _members(
         while len(rest) < len(magic) and (more := read()):
             rest += more
         if not rest.startswith(magic):
-            raise Damage(f"bytes after the end of the {name} data that are no {name} data")
+            raise Damage(f"bytes after the end of the {name} data that are not {name} data")
         decoder = new()
         while not decoder.eof:
             if not rest and decoder.needs_input and not (rest := read()):
@@ -498,7 +498,7 @@ def _is_special(target: Path, name: str) -> bool:
 
 @contextmanager
 def _named(name: str, target: Path) -> Iterator[None]:
-    """The system does not say which file it has no room for; only writing can lack it."""
+    """The system does not say which file did not fit; only writing can fail so."""
     try:
         yield
     except OSError as error:

@@ -136,7 +136,9 @@ class Asked:
             raise UsageError("no column of URLs", where=repr(columns), hint=hint)
         read = [name for name in names if name]
         if len(set(read)) < len(read):
-            raise UsageError("a column twice", where=repr(columns), hint="write - for columns that are not read")
+            raise UsageError(
+                "a column is named twice", where=repr(columns), hint="write - for columns that are not read"
+            )
         if names and known and known not in ("table", "tsv", "csv", "words"):
             raise UsageError(f"--columns are of tables, not of --format {file_format}", hint="leave out one of them")
         return Asked(known, names)

@@ -90,7 +90,7 @@ class LineSorter:
                 "cannot sort",
                 where=str(self._folder or tempfile.gettempdir()),
                 why=error.strerror or str(error),
-                hint="name a folder with more room: --temp-dir DIR",
+                hint="name a folder with more space: --temp-dir DIR",
             ) from error
         return run
 

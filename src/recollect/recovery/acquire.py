@@ -207,7 +207,7 @@ class Acquirer:
         except OutOfQuota:
             raise
         except AnswerTooBig as error:
-            outcome, detail, digest, verdict = "failed", f"bigger than wanted: {error.why}", "", None
+            outcome, detail, digest, verdict = "failed", f"larger than the limit: {error.why}", "", None
         except ArchiveError as error:
             outcome, detail, digest, verdict = "failed", str(error), "", None
         where = (candidate.archive, candidate.uri, candidate.captured_at)

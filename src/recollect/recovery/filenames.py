@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 MAX_PART = 80  # characters and, for macOS and Linux, at most 240 bytes
-MAX_PATH = 180  # leaves room for the user's own folders below Windows' 260
+MAX_PATH = 180  # leaves characters for the user's own folders below Windows' 260
 
 
 @dataclass(frozen=True, slots=True)

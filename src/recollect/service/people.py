@@ -100,7 +100,7 @@ def by_token(c: Connection, token: str, purpose: Purpose) -> Recipient:
         )
     )  # fmt: skip
     if row is None:
-        raise BadToken("this link is not valid", hint="check that it was copied whole, or ask again")
+        raise BadToken("this link is not valid", hint="check that it was copied completely, or ask again")
     return recipient_of(row)
 
 

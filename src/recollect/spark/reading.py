@@ -179,6 +179,6 @@ def _add(total: InputCounts, part: InputCounts, lines: int, label: str) -> None:
     total.skipped.update(part.skipped)
     total.damaged += part.damaged
     total.saw(part.first_time, part.last_time)
-    room = MAX_EXAMPLES - len(total.problems)
-    for problem in part.problems[:room]:
+    remaining = MAX_EXAMPLES - len(total.problems)
+    for problem in part.problems[:remaining]:
         total.problems.append(replace(problem, file=label, line=(problem.line or 0) + lines))

@@ -110,7 +110,7 @@ class Staging:
                 continue
             if files.get(piece.number, ("", -1))[1] != piece.size:
                 raise RecollectError(
-                    "a part that a worker wrote is missing or not whole",
+                    "a part that a worker wrote is missing or incomplete",
                     where=where,
                     why=f"part {piece.number} should have {piece.size:,} bytes",
                     hint="the driver and all workers must reach the same store under this URL",

@@ -48,7 +48,7 @@ def target_of(spark: Any, output: str, *, as_parts: bool, temp_dir: str | None =
     if as_parts:
         folder = Path(output.rstrip("/") or "/")
         if folder.is_file():
-            raise UsageError("a file where a folder of parts is to be", where=output)
+            raise UsageError("a file where a folder of parts is expected", where=output)
         _check_folder(output, [one.name for one in folder.iterdir()] if folder.is_dir() else None, as_parts=True)
     else:
         check_output(output)
@@ -69,7 +69,7 @@ def _check_folder(output: str, names: Iterable[str] | None, *, as_parts: bool) -
             "a folder with more than a map in it would be replaced",
             where=output,
             why=f"{others[0]} is not a part of a map",
-            hint="name a folder that is not there yet, or an earlier map in parts",
+            hint="name a new folder, or an earlier map in parts",
         )
 
 

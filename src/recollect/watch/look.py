@@ -90,13 +90,13 @@ class Sample:
         new = deque(_found_on(front, self.site))
         seen = {self.site, front.url}
         full = len(old) + 1 >= self.most
-        room = self.most - max(1, self.most // 10) if full and len(old) < MOST_KNOWN * self.most else self.most
+        limit = self.most - max(1, self.most // 10) if full and len(old) < MOST_KNOWN * self.most else self.most
         clock = asyncio.get_running_loop().time
         deadline = clock() + MOST_SECONDS
         count, failures = 1, 0
         yield front
         while count < self.most and failures < MOST_FAILURES and clock() < deadline:
-            queue = old if old and (count < room or not new) else new
+            queue = old if old and (count < limit or not new) else new
             if not queue:
                 break
             uri = queue.popleft()

@@ -159,7 +159,7 @@ def bars(counts: Mapping[str, float], label: str) -> Html:
     """One bar for each name, as a picture with a text of the same content."""
     if not counts:
         return Html("")
-    width, height, room = 40, 90, 34
+    width, height, foot = 40, 90, 34
     top = max(counts.values()) or 1
     parts = []
     for index, (name, count) in enumerate(counts.items()):
@@ -169,10 +169,10 @@ def bars(counts: Mapping[str, float], label: str) -> Html:
             f'<rect x="{x + 5}" y="{16 + height - tall:.1f}" width="{width - 10}" height="{tall:.1f}" rx="3"/>'
         )
         parts.append(f'<text x="{x + width / 2}" y="{12 + height - tall:.1f}">{short(count)}</text>')
-        parts.append(f'<text x="{x + width / 2}" y="{height + room}">{escape(str(name))}</text>')
+        parts.append(f'<text x="{x + width / 2}" y="{height + foot}">{escape(str(name))}</text>')
     words = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
     return Html(
-        f'<svg class="bars" viewBox="0 0 {width * max(len(counts), _LEAST_BARS)} {height + room + 6}" role="img" '
+        f'<svg class="bars" viewBox="0 0 {width * max(len(counts), _LEAST_BARS)} {height + foot + 6}" role="img" '
         f'aria-label="{escape(label)}: {escape(words)}">{"".join(parts)}</svg>'
     )
 

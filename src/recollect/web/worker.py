@@ -284,7 +284,7 @@ class Worker:
             stamp = self._stamp()
             archive_set = await asyncio.to_thread(load_archive_set, self._settings)
             if self._learned is not None and not self._learned.use(_learned_ids(archive_set)):
-                log.warning("more new archives than the learned model has room for: it starts again, in this process")
+                log.warning("too many new archives for the learned model: it starts again, in this process")
                 self._learned = context.aggregator.learner = open_learned(self._settings, archive_set)
             if self._learned is not None:
                 _start_from_samples(self._learned, archive_set)

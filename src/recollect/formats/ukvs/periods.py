@@ -26,7 +26,9 @@ class Period(NamedTuple):
         raw = token.encode() if isinstance(token, str) else token
         match = _SHAPE.fullmatch(raw)
         if match is None or not raw:
-            raise FormatError("bad datetime", why=f"{raw[:40].decode('utf-8', 'replace')!r} is no 2014, 2014:2016 or :")
+            raise FormatError(
+                "bad datetime", why=f"{raw[:40].decode('utf-8', 'replace')!r} is not like 2014, 2014:2016 or :"
+            )
         start, colon, end = ((part or b"").decode() for part in match.groups())
         period = cls(start.ljust(14, "0"), (end if colon else start).ljust(14, "9"))
         if period.first > period.last:

@@ -50,7 +50,7 @@ _MOST_FOR_SORTING = 512 << 20
 _MAPS = (Kind.MAP, Kind.PROFILE)
 # Kinds that may come sorted; an empty file is in order.
 _IN_ORDER = (*LINE_KINDS, Kind.PARQUET, Kind.EMPTY)
-# How much text a compressed index holds, at most, for the estimate of room needed to sort it.
+# How much text a compressed index holds, at most, for the estimate of disk space needed to sort it.
 _EXPANSION = 12
 
 
@@ -253,7 +253,7 @@ class _Job:
         from recollect.profiles.indexes.sorting import SortingSink
 
         options = self._options
-        self._check_room()
+        self._check_disk_space()
         store = RunStore(min(options.memory // 2, _MOST_FOR_SORTING), options.temp_dir)
         chosen, rekey = Filter(options.chosen), rekeying(options.policy)
         if options.by:
@@ -336,8 +336,8 @@ class _Job:
             meter.show(piece.source, piece.consumed, tally.lines)
         return tally
 
-    def _check_room(self) -> None:
-        """Sorting may need room on disk; better to say so before reading for hours."""
+    def _check_disk_space(self) -> None:
+        """Sorting may need disk space; report this before reading for hours."""
         options = self._options
         text = sum((source.size or 0) * (1 if source.container == "plain" else _EXPANSION) for source in self._sources)
         # Keys and counts are about half of an index line, and are written once, rarely twice.
@@ -348,10 +348,10 @@ class _Job:
         free = shutil.disk_usage(folder).free
         if free < needed:
             raise ResourceError(
-                "not enough room to sort",
+                "not enough disk space to sort",
                 where=folder,
                 why=f"up to {needed / 1e6:,.1f} MB may be needed, {free / 1e6:,.1f} MB are free",
-                hint="name a folder with more room: --temp-dir DIR, or give the indexes sorted (LC_ALL=C sort)",
+                hint="name a folder with more space: --temp-dir DIR, or give the indexes sorted (LC_ALL=C sort)",
             )
 
 

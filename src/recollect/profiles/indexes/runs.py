@@ -84,7 +84,7 @@ class RunStore:
                 "cannot sort on disk",
                 where=str(self._folder),
                 why=error.strerror or str(error),
-                hint="name a folder with more room: --temp-dir DIR",
+                hint="name a folder with more space: --temp-dir DIR",
             ) from error
         return file
 

@@ -250,10 +250,10 @@ class Spool:
             self._file.write(text)
         except OSError as error:
             raise ResourceError(
-                "no room for the map being made",
+                "no disk space for the map",
                 where=str(self._folder),
                 why=error.strerror or str(error),
-                hint="name a folder with more room: --temp-dir DIR",
+                hint="name a folder with more space: --temp-dir DIR",
             ) from error
 
     def __iter__(self) -> Iterator[bytes]:

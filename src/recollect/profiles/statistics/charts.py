@@ -133,11 +133,11 @@ def ranked(rows: Sequence[tuple[str, float]], x: Axis, *, title: str, left: int 
     """Bars from left to right, one a row, the name at its left and the number at its end."""
     row = 24
     height = row * len(rows) + 8
-    room = width - left - 90
+    bar_width = width - left - 90
     parts = []
     for place, (name, value) in enumerate(rows):
         top = place * row + 4
-        long = max(x.share(value) * room, 1.5)
+        long = max(x.share(value) * bar_width, 1.5)
         shown = name if len(name) <= 30 else name[:29] + "…"
         parts.append(
             _label(left - 8, top + 15, shown, "end")

@@ -73,7 +73,7 @@ def growth(found: Stats) -> tuple[str, str] | None:
     x = Axis(
         "year", found.years[0].year, max(found.years[-1].year, found.years[0].year + 1), words=lambda v: f"{v:.0f}"
     )
-    y = Axis("in all, at the end of the year", 0, _room(found.years[-1].uri_ms_total))
+    y = Axis("in all, at the end of the year", 0, _nice_limit(found.years[-1].uri_ms_total))
     law = ""
     if found.heaps is not None:
         law = (
@@ -457,5 +457,5 @@ def _word(cell: object) -> str:
     return f"{cell:,}" if isinstance(cell, int) and not 1900 <= cell <= 2100 else str(cell)
 
 
-def _room(most: float) -> float:
+def _nice_limit(most: float) -> float:
     return most * 1.05 or 1.0

@@ -73,7 +73,7 @@ async def claim(request: web.Request) -> web.Response:
     def take(c: Connection) -> Job | None:
         if first:
             seen(c, name, host, egress, desk.now())
-        if not _has_room(desk):
+        if not _has_disk_space(desk):
             return None
         return queue.claim(c, name, desk.now(), desk.settings, desk.database.skip_locked)
 
@@ -96,7 +96,7 @@ async def claim(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-def _has_room(desk: Desk) -> bool:
+def _has_disk_space(desk: Desk) -> bool:
     return shutil.disk_usage(desk.folder).free >= desk.settings.min_free
 
 
@@ -257,7 +257,7 @@ async def upload(request: web.Request) -> web.Response:
                 await asyncio.to_thread(file.write, piece)
             await asyncio.to_thread(_sync, file)
         if digest.hexdigest() != request.headers.get("X-Checksum-Sha256", ""):
-            raise BadRequest("the file did not arrive whole", where=name)
+            raise BadRequest("the file is incomplete", where=name)
 
         def keep(c: Connection) -> None:
             queue.held(c, lease, desk.now())  # locks the job: nothing changes until the file has its name
@@ -296,7 +296,7 @@ def _delivered(folder: Path, declared: Any) -> dict[str, dict[str, Any]]:
         if not path.is_file() or not kept.is_file() or path.stat().st_size != one.get("size"):
             raise BadRequest("a file of the result is missing", where=name)
         if kept.read_text() != digest:
-            raise BadRequest("a file of the result is another one", where=name)
+            raise BadRequest("a file of the result differs from its checksum", where=name)
         files[name] = {"size": path.stat().st_size, "sha256": digest}
     return files
 
