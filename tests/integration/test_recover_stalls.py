@@ -65,6 +65,30 @@ def test_a_stalled_answer_is_tried_again_and_given_up_within_the_patience(tmp_pa
     assert seconds < 4 + 2  # two seconds for everything else on a busy machine
 
 
+def test_a_body_that_comes_byte_by_byte_is_given_up_within_the_patience(tmp_path: Path) -> None:
+    fake = site("/slow", "/trickle")
+    fake.add("/slow", b"<p>slow " + b"x" * 9_000)
+
+    async def drip(request: Request, writer: asyncio.StreamWriter) -> None:
+        slow = request.path.endswith("/slow")
+        if not slow and not request.path.endswith("/trickle"):
+            await fake(request, writer)
+            return
+        whole = fake.reply(request)
+        head, _, body = whole.partition(b"\r\n\r\n")
+        writer.write(head + b"\r\n\r\n" if slow else HEAD.replace(b"500", b"50000"))
+        for at in range(0, len(body) if slow else 400, 1_500 if slow else 1):
+            writer.write(body[at : at + 1_500] if slow else b"x")
+            await writer.drain()
+            await asyncio.sleep(0.3)
+
+    fake.add("/trickle", "<p>never")
+    done, seconds = run(tmp_path, drip, patience=4)
+    assert done.report is not None and [m.uri for m in done.report.missing] == ["http://lost.example/trickle"]
+    assert len(done.report.resources) == 2, "what comes slowly, but comes, is not silence"
+    assert seconds < 4 + 3
+
+
 def test_an_archive_that_goes_silent_is_given_up_within_the_patience(tmp_path: Path) -> None:
     paths = [f"/{n}" for n in range(40)]
     fake = site(*paths)

@@ -73,8 +73,10 @@ def show_survey(found: Survey, out: Any = None) -> None:
             f"recovery   at most {counted(found.resources, 'resource')}, {counted(found.requests, 'request')}, "
             f"about {format_size(found.bytes)}, {format_duration(found.seconds)}\n"
         )
-    else:
+    elif found.complete:
         write.write("\nNo archive lists any capture of it.\n")
+    else:
+        write.write("\nNo capture is listed, but not every listing is complete: whether there are any is not known.\n")
 
 
 def _timeline(years: dict[int, int]) -> str:
@@ -271,7 +273,7 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
         talk(f"kept your file {folder / name}; the new version is {folder / new}")
     if report.front:
         talk(f"site:   {folder / report.front}")
-    talk(f"report: {folder / 'report.html'}")
+    talk(f"report: {folder / report.kept.get('report.html', 'report.html')}")
     if not result.finished.complete:
         talk(f"more can be recovered: recollect recover --resume {folder}")
 

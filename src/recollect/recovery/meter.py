@@ -20,6 +20,7 @@ from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive, Rate
 from recollect.archives.transport import Request, Response, StreamedResponse
 from recollect.errors import AnswerCutShort, ArchiveError, ArchiveThrottled, ArchiveTimeout, ArchiveUnreachable
+from recollect.quantities import counted
 from recollect.recovery.journal import Journal, budget_left
 
 _Result = TypeVar("_Result")
@@ -29,6 +30,7 @@ _FAILURES_TO_GIVE_UP = 6
 PATIENCE = 900.0  # seconds to wait in one go for an archive that asks for a pause, or is silent
 TIMEOUT = 120.0  # seconds for one request
 _LONGEST_SILENCE = 120.0  # seconds without a byte after which one request is given up, whatever the patience
+_PROGRESS = 1000  # bytes in that time that are not silence
 _BROKEN = (ArchiveTimeout, ArchiveUnreachable, AnswerCutShort)
 
 
@@ -129,12 +131,16 @@ class Meter:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[StreamedResponse]:
-        """A capture; repeat with `patiently`. Without a byte for a while it is given up, wherever it stands."""
+        """A capture; repeat with `patiently`. With less than a kilobyte in a while it is given up, wherever it stands:
+        an archive that sends a byte now and then would never end."""
         loop = asyncio.get_running_loop()
+        came = 0  # bytes since the last moment from which silence counts
         try:
             async with asyncio.timeout(None) as timer:
 
                 def heard() -> None:
+                    nonlocal came
+                    came = 0
                     timer.reschedule(loop.time() + self._silence)
 
                 def before() -> None:
@@ -142,14 +148,18 @@ class Meter:
                     heard()
 
                 async def chunks(response: StreamedResponse) -> AsyncIterator[bytes]:
+                    nonlocal came
                     async for chunk in response:
-                        heard()
+                        came += len(chunk)
+                        if came >= _PROGRESS:
+                            heard()
                         yield chunk
 
                 async with self._client.stream(request._replace(before=before)) as response:
                     yield replace(response, chunks=chunks(response))
         except TimeoutError as error:
-            why = f"nothing came for {self._silence:.3g} s"
+            some = counted(came, "byte") if came else "nothing"
+            why = f"{some} came in {self._silence:.3g} s"
             raise ArchiveTimeout("the archive is silent", where=request.url, why=why) from error
 
     def _count(self, archive: Archive, kind: Literal["listed", "fetched"]) -> None:

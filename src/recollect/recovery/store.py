@@ -569,5 +569,5 @@ def on_this_disk(out_dir: Path) -> Iterator[None]:
 
 
 def _disk_full(out_dir: Path, why: str) -> ResourceError:
-    hint = f"free some space, then go on with: recollect recover --resume {out_dir}"
+    hint = f"free some space, then go on with: recollect recover --resume {out_dir} (or run the same command again)"
     return ResourceError("the disk is full", where=str(out_dir), why=why, hint=hint)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
 from recollect.cli.recover import _quota
-from recollect.cli.recoverytalk import _timeline, status_words
+from recollect.cli.recoverytalk import _timeline, show_survey, status_words
 from recollect.errors import UsageError
 from recollect.recovery.meter import Quota
 from recollect.recovery.options import Options
@@ -15,6 +16,7 @@ from recollect.recovery.outputs import Outputs
 from recollect.recovery.progress import Status
 from recollect.recovery.scope import Scope
 from recollect.recovery.store import Store
+from recollect.recovery.survey import ArchiveSurvey, ListingState, Survey
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,20 @@ def test_a_status_in_one_line() -> None:
         " · 12 s to go · ia pauses for 30 s · 9 requests · ia 91 left"
     )
     assert status_words(Status("listing", listed=1234)) == "listing: 1,234 captures"
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (ListingState.COMPLETE, "No archive lists any capture of it."),
+        (ListingState.FAILED, "whether there are any is not known"),
+        (ListingState.TRUNCATED, "whether there are any is not known"),
+    ],
+)
+def test_an_archive_that_did_not_answer_may_hold_captures(state: ListingState, words: str) -> None:
+    out = io.StringIO()
+    show_survey(Survey(("http://x.com/",), (ArchiveSurvey("a", "A", state),)), out)
+    assert words in out.getvalue()
 
 
 def test_the_timeline_shows_years_without_captures_too() -> None:
