@@ -10,6 +10,7 @@ import argparse
 import functools
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -395,9 +396,9 @@ def save_timeline(folder: Path, base: str, uri: str) -> None:
         return text
 
     html = fetch(f"/?uri={quote(uri, safe='')}")
-    style = fetch("/_/page.css")
-    head, _, rest = html.partition("</head>")
-    (folder / "timeline.html").write_text(f"{head}<style>{style}</style></head>{rest}", encoding="utf-8")
+    page = re.sub(r'<link rel="stylesheet" href="([^"]+)">', lambda link: f"<style>{fetch(link[1])}</style>", html)
+    page = re.sub(r'<link rel="icon"[^>]*>|<script src="[^"]*" defer></script>', "", page)
+    (folder / "timeline.html").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -158,6 +158,8 @@ def test_a_narrow_screen_does_not_scroll_sideways(browser: sync_api.Browser, bas
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     table = page.locator("div.scroll:has(table.archives)")
     assert table.evaluate("box => box.scrollWidth <= box.clientWidth"), "why an archive failed is not out of sight"
+    field = page.locator("header form[role=search] input[name=uri]")
+    assert field.evaluate("field => field.clientWidth") > 120, "the button leaves space for the address"
     context.close()
 
 

@@ -384,7 +384,7 @@ def _archives(report: Report) -> str:
         ]
         for name in names
     ]
-    return "<h2>From where</h2>" + _table(["archive", "resources", "requests", "listing"], rows, (1, 2))
+    return "<h2>Sources</h2>" + _table(["archive", "resources", "requests", "listing"], rows, (1, 2))
 
 
 def _missing(report: Report) -> str:
@@ -394,8 +394,8 @@ def _missing(report: Report) -> str:
     rows = [[escape(m.uri), escape(m.reason), escape(m.detail), escape(m.found_on or "")] for m in report.missing]
     return (
         "<h2>Missing</h2>"
-        + _table(["reason", "", "resources"], summary, (2,))
-        + "<details><summary>All of them</summary>"
+        + _table(["reason", "meaning", "resources"], summary, (2,))
+        + "<details><summary>All missing resources</summary>"
         + _table(["URL", "reason", "what happened", "linked from"], rows)
         + "</details>"
     )
@@ -426,7 +426,7 @@ def _elsewhere(report: Report) -> str:
         f"{counted(len(report.outside), 'resource')} of other hosts. "
         f"<code>--assets anywhere</code> would ask the archives for these {len(report.outside):,} too.</p>"
         + _table(["host", "resources"], hosts, (1,))
-        + "<details><summary>All of them</summary>"
+        + "<details><summary>All of these resources</summary>"
         + _table(["URL", "needed by"], rows)
         + "</details>"
     )
@@ -437,7 +437,7 @@ def _kept(report: Report) -> str:
     if not report.kept:
         return ""
     rows = [[escape(name), escape(new)] for name, new in sorted(report.kept.items())]
-    text = "<h2>Your files</h2><p>These files are not ours, or were changed; they were left as they are.</p>"
+    text = "<h2>Your files</h2><p>Recollect did not write these files, or you changed them. They are unchanged.</p>"
     return text + _table(["your file", "the new version"], rows)
 
 
@@ -447,7 +447,7 @@ def _times(report: Report) -> str:
     spread = [[escape(name), f"{count:,}"] for name, count in report.coherence.items() if count]
     text = "<h2>When it was captured</h2>" + _table(["captured in", "resources"], rows, (1,))
     if spread:
-        text += "<h3>Embedded resources and their pages</h3>" + _table(["captured on the", "resources"], spread, (1,))
+        text += "<h3>Embedded resources and their pages</h3>" + _table(["captured in the", "resources"], spread, (1,))
     if report.furthest:
         far = [[escape(uri), escape(page), f"{days:,}"] for uri, page, days in report.furthest]
         text += "<details><summary>Furthest apart</summary>"

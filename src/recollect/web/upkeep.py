@@ -19,7 +19,7 @@ _MARK = "<footer>Recollect "
 _WAYS = {
     Way.UNCHANGED: "nothing had changed",
     Way.PATCHED: "what is new was added to the map",
-    Way.BUILT: "the map was built again from all indexes",
+    Way.BUILT: "the map was built from all indexes",
 }
 
 
@@ -83,7 +83,7 @@ def _about(status: Status, done: Update) -> list[Html]:
         for place, words in (
             (".well-known/mementomap", "the map"),
             ("mementomap/index.json", "its files and checksums"),
-            (DATA, "this page for programs"),
+            (DATA, "this page as JSON"),
             (METRICS, "metrics for Prometheus"),
         )
     ]
@@ -91,15 +91,15 @@ def _about(status: Status, done: Update) -> list[Html]:
 
 
 def _when(status: Status) -> Html:
-    rows: list[tuple[str, str]] = [("Last looked", _moment(status.checked_at))]
+    rows: list[tuple[str, str]] = [("Last check", _moment(status.checked_at))]
     if status.update is not None:
         if status.update.updated_at:
             rows.append(("Last change", _moment(datetime.fromisoformat(status.update.updated_at))))
         rows.append(("Result", _WAYS[status.update.way]))
-    rows.append(("Took", f"{status.seconds:.1f} s"))
+    rows.append(("Duration", f"{status.seconds:.1f} s"))
     if status.next_at is not None:
         rows.append(("Next look", _moment(status.next_at)))
-    return card("When", facts(rows))
+    return card("Updates", facts(rows))
 
 
 def _moment(moment: datetime) -> str:

@@ -20,8 +20,8 @@ def check_page(report: Check) -> str:
         f"If {report.site} were lost today",
         figures(
             [
-                (_percent(whole.share), "of what is known would come back"),
-                (f"{whole.total:,}", "live resources looked at"),
+                (_percent(whole.share), "of the resources with a known state would come back"),
+                (f"{whole.total:,}", "live resources in the sample"),
                 (f"{len(report.vulnerable):,}", "held by no archive"),
                 (f"{whole.fresh:,}", "held in their present form"),
             ]
@@ -37,15 +37,15 @@ def check_page(report: Check) -> str:
     if report.vulnerable:
         rows = [(one.resource.uri, group_of(one.resource.media_type)) for one in report.vulnerable[:_MOST_ROWS]]
         parts.append(card("Vulnerable: held by no archive", table(["address", "type"], rows, caption="Vulnerable")))
-    parts.append(card("All that was looked at", _resources(report)))
+    parts.append(card("All resources of the sample", _resources(report)))
     page = document(f"If {report.site} were lost today", tag("h1", "Watch check"), *parts)
     return single_file(page)
 
 
 def _note(report: Check) -> str:
-    note = f"Looked at {format_iso(report.at)}."
+    note = f"Checked at {format_iso(report.at)}."
     if report.disallowed:
-        note += f" Not looked at, because robots.txt disallows it: {report.disallowed:,}."
+        note += f" Not visited, because robots.txt disallows it: {report.disallowed:,}."
     return note
 
 

@@ -65,9 +65,9 @@ def _page(board: Board, refresh: int = 0) -> str:
         "",
         figures(
             [
-                (f"{len(board.lines):,}", "sites watched"),
+                (f"{len(board.lines):,}", "site watched" if len(board.lines) == 1 else "sites watched"),
                 (f"{gone:,}", "lost or taken over"),
-                (_percent(share_of(board.total)), "of what is known would come back"),
+                (_percent(share_of(board.total)), "of the resources with a known state would come back"),
                 (f"{board.total[ResourceState.VULNERABLE]:,}", "resources held by no archive"),
             ]
         ),

@@ -320,7 +320,7 @@ def prices(found: Tradeoff | None) -> tuple[str, str] | None:
     named += [(f"weights {_weights(point)}", point) for point in found.weights]
     rows = [(name, point.keys, *_shares(point), _size(point)) for name, point in named]
     chart = curves(series, x, y, title="Relative cost against accuracy", height=340) + _by_bytes(found)
-    return "The price of a smaller map", f'<p class="say">{say}</p>{chart}' + _table(
+    return "Accuracy of smaller maps", f'<p class="say">{say}</p>{chart}' + _table(
         ("map", "keys", "cost", "right", "compressed"), rows, "The points as a table"
     )
 
@@ -410,7 +410,7 @@ def sample(found: Stats, replay: str) -> tuple[str, str] | None:
             items.append(f'<li><a href="{escape(replay + uri)}" rel="noreferrer">{escape(uri)}</a></li>')
     where = "in the archive" if replay else "on the live web (--replay leads into an archive)"
     return (
-        "Some URIs by chance",
+        "A random sample of URIs",
         f'<p class="say">Links lead to the page {where}.</p><ul class="sample">{"".join(items)}</ul>',
     )
 
