@@ -6,6 +6,7 @@ import os
 import smtplib
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable
 from email.message import EmailMessage
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import pywb_archive
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "scripts/prepare_tests.sh"
@@ -167,3 +170,34 @@ def test_preparing_installs_nothing_when_it_may_not(tmp_path: Path) -> None:
     done = prepared(tmp_path, tools={"id": "echo 0", "apt-get": "echo never >&2"}, INSTALL="no")
     assert done.returncode == 0
     assert "INSTALL=no" in done.stderr and "never" not in done.stderr
+
+
+def test_a_machine_that_cannot_have_pywb_runs_the_other_tests(tmp_path: Path) -> None:
+    """The Makefile with an environment that exists, where making another one fails."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "constraints-pywb.txt", "setup.py"):
+        (tmp_path / name).write_bytes((REPOSITORY / name).read_bytes())
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/prepare_tests.sh").write_text("echo prepared\n")
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python").write_text('#!/bin/sh\necho ran "$@"\n')
+    (tmp_path / ".venv/bin/python").chmod(0o755)
+    later = time.time() + 60
+    for stamp in (".package-installed", ".kernels-built", ".installed"):
+        (tmp_path / ".venv" / stamp).touch()
+        os.utime(tmp_path / ".venv" / stamp, (later, later))
+    done = subprocess.run(
+        ["make", "test", "PYTHON=/nowhere/python"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pywb could not be installed" in done.stderr and "ran -m pytest" in done.stdout
+
+
+def test_an_environment_without_pywb_is_not_pywb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "bin/python"
+    python.parent.mkdir()
+    python.touch()
+    monkeypatch.setattr(pywb_archive, "PYWB_PYTHON", python)
+    with pytest.raises(pytest.skip.Exception, match="pywb is not installed"), pywb_archive.pywb_archives([]):
+        pass
+    (tmp_path / "lib/python3.11/site-packages/pywb").mkdir(parents=True)
+    assert pywb_archive.is_installed()
