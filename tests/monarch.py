@@ -241,7 +241,7 @@ def table(folder: Path, need: int = NEED) -> Iterator[tuple[int, float, Recovere
 
 def markdown() -> Iterator[str]:
     """The table of the documentation, with needs of a fifth and of two fifths of the pages."""
-    yield "| week | pages archived | server files, paper | need 25 | of any version | need 49 | |"
+    yield "| week | pages archived | server files, McCown | need 25 | of any version | need 49 | |"
     yield "| ---: | ---: | ---: | ---: | ---: | ---: | --- |"
     with TemporaryDirectory() as first, TemporaryDirectory() as second:
         for (week, archived, few), (_, _, many) in zip(table(Path(first), 25), table(Path(second), 49), strict=True):

@@ -39,7 +39,7 @@ class Settings:
     archives: str | None = _setting(
         None, "text", "list of archives (TOML or JSON); the built-in list of public archives if unset"
     )
-    maps: str | None = _setting(None, "text", "directory with one map or filter per archive, named by its id")
+    maps: str | None = _setting(None, "text", "folder with one map or filter per archive, named by its id")
     host: str = _setting("127.0.0.1", "text", "address to listen on")
     port: int = _setting(1208, "port", "port to listen on; 0 lets the system choose")
     base_url: str = _setting("", "text", "public address, if it differs from the address that clients call")
@@ -78,7 +78,7 @@ class Settings:
     near: float | None = _setting(
         None, "duration", "a TimeGate skips archives whose maps show captures only further away than this, like 2y"
     )
-    state: str | None = _setting(None, "text", "directory where the cache and the learned model survive a restart")
+    state: str | None = _setting(None, "text", "folder that keeps the cache and the learned model over a restart")
     user_agent: str = _setting("", "text", "User-Agent header for archives")
     contact: str = _setting("", "text", "mail or web address added to the user agent")
     access_log: str | None = _setting(None, "text", "file for the access log (JSON lines); - is standard output")
@@ -96,7 +96,7 @@ class Settings:
         0.0, "duration", "interval to fetch the maps that archives publish into `maps`; 0: never"
     )
     desk: str = _setting("", "text", "address of a recovery desk, for the links to get a site back")
-    publish: str | None = _setting(None, "text", "directory of published maps to serve at /.well-known/mementomap")
+    publish: str | None = _setting(None, "text", "folder of published maps to serve at /.well-known/mementomap")
 
 
 @dataclass(frozen=True, slots=True)

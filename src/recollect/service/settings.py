@@ -19,7 +19,7 @@ def _setting(default: Any, kind: str, meaning: str, *, secret: bool = False) -> 
 class DeskSettings:
     """Everything an operator can set of the desk."""
 
-    data: str = _setting("desk", "text", "directory of the desk: results, mails without SMTP, the SQLite file")
+    data: str = _setting("desk", "text", "folder of the desk: results, mails without SMTP, the SQLite file")
     database: str = _setting("", "text", "postgresql://… instead of SQLite in `data`", secret=True)
     archives: str | None = _setting(
         None, "text", "list of archives (TOML or JSON); the built-in list of public archives if unset"

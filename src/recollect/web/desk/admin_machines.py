@@ -64,7 +64,8 @@ async def workers(request: web.Request) -> web.Response:
         "Workers",
         "/admin/workers",
         card(
-            "Seen", table(("worker", "host", "egress", "state", "last seen", "job", "actions"), rows, caption="Workers")
+            "Workers",
+            table(("worker", "host", "egress", "state", "last seen", "job", "actions"), rows, caption="Workers"),
         ),
         card("Tokens", table(("name", "made", ""), keys, caption="Tokens of workers")),
         card("Add a machine", add),
@@ -131,7 +132,7 @@ async def archives(request: web.Request) -> web.Response:
     return page(
         "Archives",
         "/admin/archives",
-        card("", table(("archive", "state", "at a time", "budget", ""), rows, caption="Archives")),
+        card("", table(("archive", "state", "concurrent requests", "budget", ""), rows, caption="Archives")),
         csrf=csrf,
     )
 
