@@ -1,4 +1,4 @@
-"""`advertise` for ASGI applications: the twin of `recollect.wsgi`, whose rules it shares.
+"""`advertise` for ASGI applications: the same rules as `recollect.wsgi`.
 
 from recollect.asgi import advertise
 app = advertise(app, "public/")

@@ -1,7 +1,7 @@
 """The archives that are asked and what is known of them, as one frozen value.
 
-Hides: which archives are usual, and what comes first of rules, maps and experience. Needs no network and no event
-loop, so that `recollect route` starts quickly.
+Hides: which archives are asked by default, and the priority of rules, maps and the learned model. Needs no network and
+no event loop, so that `recollect route` starts quickly.
 """
 
 from __future__ import annotations

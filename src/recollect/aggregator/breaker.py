@@ -1,10 +1,10 @@
-"""A circuit breaker per archive: an archive that keeps failing is left alone, tried now and then, and taken back.
+"""A circuit breaker per archive: an archive that keeps failing gets no requests, then single probes, then all again.
 
-Hides: when enough failures are enough. Pure: the clock is an argument (monotonic seconds).
+Hides: when there are enough failures. Pure: the clock is an argument (monotonic seconds).
 
 Failures alone never open it: what some URIs make an archive answer says little about the archive, and one client could
-switch it off for all others. So not requests are counted but URIs, each once, and those that failed must be of at least
-`HOSTS` hosts; only of an archive that cannot be reached every request counts, as that does not depend on the URI.
+switch it off for all others. So URIs are counted, each once, not requests, and those that failed must be of at least
+`HOSTS` hosts; only if the archive cannot be reached every request counts, as that does not depend on the URI.
 Closed, the breaker is suspicious after `CONSECUTIVE` failures in a row and no good answer for a second (in hundreds of
 answers a second, a few in a row fail by chance), or when at least half of the last `WINDOW` URIs failed. Then `failure`
 returns True, and the caller asks the archive for something that is known to be good. Only if that fails too

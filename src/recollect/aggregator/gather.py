@@ -1,4 +1,4 @@
-"""Asking the chosen archives side by side, and making one answer of theirs.
+"""Asking the chosen archives in parallel, and merging their answers.
 
 Hides: the one deadline, the order of arrival (the answer does not depend on it), how archives that are asked last
 wait for the others, and what may be claimed about neighbours when only TimeGates were asked.

@@ -1,4 +1,4 @@
-"""What archives without a map hold, learned from their own answers, with a promise for every archive.
+"""What archives without a map hold, learned from their own answers, with a guaranteed recall for every archive.
 
 Hides: the model and how it is kept. For every archive it counts how often a lookup found mementos and how often not,
 for the whole archive and for the prefixes of the looked-up key: top-level domain, domain, host, first path segment, the
@@ -7,16 +7,16 @@ proportion to what was seen there (p = (found + M·p_wider) / (seen + M)). How m
 of one country is soon known by its hosts, one that takes pages at random never. So each archive uses the M of
 `WEIGHTS` that predicted its answers best so far (least loss, -log p of what came).
 
-The promise (`target_recall`, 95% by default) holds per archive: of what it holds, at least this share is asked for. The
-last `FINDS` lookups that found something are kept for each archive, and each is judged by what the model would say had
-it not seen this one. An archive is skipped only where its chance lies below that of all but 1 - `target_recall` of its
-finds, less the deviation that is to be expected of such a count, and only where it is `UNUSUAL` times less likely than
-usual for this archive: without that, hosts that were empty by chance would be skipped forever. So an archive whose
+The guarantee (`target_recall`, 95% by default) holds per archive: of what it holds, at least this share is asked for.
+The last `FINDS` lookups that found something are kept for each archive, and each is judged by what the model would say
+had it not seen this one. An archive is skipped only where its chance lies below that of all but 1 - `target_recall` of
+its finds, less the deviation that is to be expected of such a count, and only where it is `UNUSUAL` times less likely
+than usual for this archive: without that, hosts that were empty by chance would be skipped forever. So an archive whose
 finds are few (under 54 for 95%), or that holds pages the model cannot foresee, is always asked. Nothing is concluded
 before `WARM` lookups of an archive, nor where fewer than `EVIDENCE` lookups of the URI's top-level domain were answered
 by it.
 
-A share `explore` of the lookups that would skip an archive ask it nevertheless; a find there counts 1/`explore` times
+A share `explore` of the lookups that would skip an archive ask it anyway; a find there counts 1/`explore` times
 among the finds, so that the estimate has no bias and new holdings are noticed. Counts are halved every `HALF_LIFE`.
 
 Nothing is claimed for certain: the evidence is `no` or `unknown`, and a map, where there is one, decides instead.
@@ -35,7 +35,7 @@ sets a file aside that is damaged. Layout of the file:
       U × u16        for each of them a tag of the prefix that owns it
       U × A × 2 × u16  for each of them and each archive, the same two counts as above
 
-A prefix may live in slot h or h^1. A lost update between workers does no harm.
+A prefix may live in slot h or h^1. A lost update between workers has no effect on correctness.
 """
 
 from __future__ import annotations

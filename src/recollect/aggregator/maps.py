@@ -4,7 +4,7 @@ Hides: file names and what several maps of one archive say together. A file belo
 `<id>.ukvs`, `<id>.voids.ukvs`, `<id>.filter`, with or without `.gz`, `.bgz`, `.bz2` or `.zst`, or a folder `<id>.ukvs`
 of parts. Each of them never says "no" of something that is held, so a single "no" is enough to skip an archive.
 
-A map that is damaged or unsorted would make us skip what an archive holds, so it is checked before it is believed:
+A map that is damaged or unsorted would hide what an archive holds, so it is checked before it is used:
 whole up to 64 MB, else its first lines (`recollect validate` reads all). A map that fails is an error for that archive
 alone: the archive is asked as if it had none, and the problem is named.
 """
@@ -248,7 +248,7 @@ def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:
 
 
 def _check(path: Path) -> None:
-    """Raise FormatError for a map that must not be believed."""
+    """Raise FormatError for a map that must not be used."""
     if path.stat().st_size <= _CHECKED_WHOLE:
         from recollect.formats.ukvs.faults import validate
 

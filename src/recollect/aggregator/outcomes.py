@@ -1,6 +1,6 @@
-"""What asking one archive came to: the value that gathering, caching, learning, metrics and explanations share.
+"""The result of asking one archive: the value that gathering, caching, learning, metrics and explanations share.
 
-Law 2: an outcome is `mementos`, `none` or `error`, never one dressed as another.
+Law 2: an outcome is `mementos`, `none` or `error`, and none of them is reported as another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page that embeds a resource, as a sign of who holds the resource.
+"""The page that embeds a resource, as evidence of which archives hold the resource.
 
 Hides: how much the page says. An archive that captured a page mostly captured what the page embeds, so holding the page
 multiplies the odds of holding the resource by `HELD`, and not holding it by `NOT_HELD`. It is a prior and never a

@@ -1,4 +1,4 @@
-"""Replaying a log: how many requests, how much recall and what latency each way of routing would have had.
+"""Replaying a log: how many requests, how much recall and what latency each method of routing would have had.
 
 Hides: where the truth comes from. An access log of this server has per lookup what each archive held (`archives`) and
 how long it took (`times`); for any other log, it comes from maps of everything the archives hold (`truth`). Lookups are
@@ -6,10 +6,10 @@ taken in their order, and the learned model sees only the answers of archives it
 serving. Where those hold nothing, the archives that were skipped for what was learned are asked as well, as the server
 does before a 404.
 
-Four ways are replayed on demand. `estimate` asks by `target_recall` (see `routing`). `referer` does too, and knows of
-the page that embeds a resource what the archives answered about it earlier. `near` routes lookups with a datetime as a
-TimeGate does; whether the closest memento is still found is judged by maps with times. `kinds` (see `kinds`) asks
-the `top_k` archives that hold most of the URI's top-level domain and language: of the two halves of the URIs, each is
+Four methods are simulated on demand. `estimate` asks by `target_recall` (see `routing`). `referer` does too, and knows
+of the page that embeds a resource what the archives answered about it earlier. `near` routes lookups with a datetime as
+a TimeGate does; whether the closest memento is still found is judged by maps with times. `kinds` (see `kinds`) asks the
+`top_k` archives that hold most of the URI's top-level domain and language: of the two halves of the URIs, each is
 judged by the profile of the other.
 
 Pure except for reading the log: no network, and the chance of exploration comes from a seed.

@@ -1,7 +1,7 @@
 """One capture as it was archived: raw bytes, the original status and headers, free of the archive's own additions.
 
-Hides: where raw bytes are had (`id_` templates, WARC ranges, or a rewritten page that has to be unwrapped), how
-archives dress the original's headers (`X-Archive-Orig-...`, or bare beside their own), and redirects: one that leads to
+Hides: where raw bytes come from (`id_` templates, WARC ranges, or a rewritten page that has to be unwrapped), how
+archives mark the original's headers (`X-Archive-Orig-...`, or bare beside their own), and redirects: one that leads to
 another date of the same URL is the archive's and is followed; one that leads elsewhere was archived, and is the answer.
 
 Invariants: at most MAX_HOPS requests; only the archive's own hosts are called (the client's law); a body goes to the

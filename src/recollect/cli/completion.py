@@ -1,4 +1,4 @@
-"""`recollect completion`: the script that teaches a shell our commands and options."""
+"""`recollect completion`: the script with which a shell completes commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`recollect stats` and `recollect overlap`: the papers' tables from the user's own archive."""
+"""`recollect stats` and `recollect overlap`: the statistics of an archive."""
 
 from __future__ import annotations
 

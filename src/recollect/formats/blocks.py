@@ -1,4 +1,4 @@
-"""Searching sorted text files where they lie: plain, BGZF, or zstd with a seek table; no index beside them.
+"""Searching sorted text files in place: plain, BGZF, or zstd with a seek table; no index beside them.
 
 Hides: block headers, the seek table, finding a block from any place in the file, and a small memory of read blocks.
 

@@ -1,7 +1,7 @@
 """Lines of capture indexes: CDX and CDXJ of every maker, SURT lists and URL lists. The careful parser.
 
 Hides how the makers differ. A line becomes a `Capture`, or one of two exceptions says why it does not: `NotACapture`
-for a line that is fine but no capture of the web (a header, `dns:`, a WARC's metadata), `FormatError` for one that
+for a valid line that is not a web capture (a header, `dns:`, a WARC's metadata), `FormatError` for one that
 cannot be read. `kernels.scan` reads ordinary lines faster and must agree with this module.
 
 CDX: fields separated by one delimiter, usually a space. The header ` CDX N b a m s k r M S V g` names them, its first

@@ -1,6 +1,6 @@
 """What the cells of a table hold: times, counts, and numbers that are neither.
 
-One cell cannot tell whether a number is a count; all cells of a column together can. Judgements of a column need some
+One cell does not show whether a number is a count; all cells of a column together do. Judgements of a column need some
 rows, because few numbers look like anything.
 """
 

@@ -8,7 +8,7 @@ Layout: `[M][/[R]]`, each count decimal digits with an optional suffix. A count 
 
 `7` is short for `7/`; `/` says that both are unknown. M = 0 is a void: nothing here, whatever wider keys say
 (`0/20`: 20 URI-Rs are known but not replayable). Canonical spelling, which `str` writes: no leading zeros, no `/`
-after a lone M, `0` for `0-`. The placeholder `-` of UKVS reads as `/`. Counts above 2^63 - 1 are refused.
+after an M without R, `0` for `0-`. The placeholder `-` of UKVS reads as `/`. Counts above 2^63 - 1 are refused.
 
 Arithmetic. Both operations are commutative and associative, and never claim more than is true:
 
@@ -21,7 +21,8 @@ Arithmetic. Both operations are commutative and associative, and never claim mor
   says nothing; `~` beside exact, `+` or `~` gives the largest as `~`; unknown beside exact or `+` gives that as `+`,
   beside `-` stays unknown.
 - An exact 0 is neutral in both, so a count stays exact when the other side holds none.
-- A void beside anything that is not a void gives way whole: `0/20` and `5/3` are `5/3`, as the 20 are not held.
+- A void merged with anything that is not a void disappears completely: `0/20` and `5/3` are `5/3`, as the 20 are not
+  held.
 """
 
 from __future__ import annotations

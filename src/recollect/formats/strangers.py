@@ -1,4 +1,4 @@
-"""Files that are not inputs, described in a few words: what lies in a folder of indexes beside them.
+"""Files that are not inputs, described in a few words: other files in a folder of indexes.
 
 Hides the signatures. Nothing here decides the kind of a file: `detect` asks only about files that are of no known
 kind, and about the few that could be mistaken for a list (checksums, places of shards).

@@ -1,7 +1,7 @@
 """What published maps say about a whole lost site, so that archives that hold nothing of it are not asked at all.
 
-Hides: how a site, not one URI, is looked up in a map. Which map belongs to which archive, and whether it can be
-believed, is the aggregator's (`aggregator.maps`). Law: only a certain "no" keeps an archive from being asked; a filter,
+Hides: how a site, not one URI, is looked up in a map. Which map belongs to which archive, and whether it can be used,
+is decided by the aggregator (`aggregator.maps`). Law: only a certain "no" keeps an archive from being asked; a filter,
 a map of voids, a map by other keys or one that cannot be read in full says nothing about a site.
 """
 

@@ -1,10 +1,10 @@
-"""Requests counted, kept within quotas, and repeated with patience.
+"""Requests: counted, kept within quotas, and repeated after failures.
 
-Hides: at most L requests to an archive in a period P (dissertation, V.1), over all runs into the same folder; waiting
-when an archive asks for it; trying again after a broken line, a silence or a body cut short; and giving an archive up
-that only fails. Rates and concurrency are the client's. Invariants: a request is counted in the journal just before it
-is sent; without requests left none is sent; a resource is given up within `patience` seconds of silence, tries
-included, and so is an archive that has answered nothing for that long.
+Hides: at most L requests to an archive in a period P (McCown 2007, section V.1), over all runs into the same folder;
+waiting when an archive asks for it; trying again after a broken connection, a timeout or an incomplete body; and giving
+up an archive that only fails. Rates and concurrency are the client's. Invariants: a request is counted in the journal
+just before it is sent; without requests left none is sent; a resource is given up within `patience` seconds of silence,
+tries included, and so is an archive that has answered nothing for that long.
 """
 
 from __future__ import annotations

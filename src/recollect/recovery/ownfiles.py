@@ -1,9 +1,9 @@
-"""Files below an output folder: ours are replaced, a person's never.
+"""Files below an output folder: those that Recollect wrote are replaced, those of users never.
 
 Hides: how they are distinguished. What a recovery wrote is recorded with its SHA-256; a file with other bytes, a link
 or a folder in its place, or one without a record, belongs to the user. It stays, and the new version is written next to
 it (`index.recollect-new.html`). Invariants: files appear whole or not at all; no symbolic link is followed out of the
-folder; what an earlier run wrote and this one did not is taken away, unless it was changed since.
+folder; what an earlier run wrote and this one did not is deleted, unless it was changed since.
 """
 
 from __future__ import annotations

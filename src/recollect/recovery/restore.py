@@ -1,11 +1,11 @@
 """From the store of a recovery to a website on disk that works from any folder, offline.
 
-Hides: which resource a link means (aliases, redirects), what has to be rewritten, and what stands in for what did not
+Hides: which resource a link means (aliases, redirects), what has to be rewritten, and what replaces what did not
 come back. Layout below the output folder: one folder per host (`lost.example/index.html`), as Warrick and wget have it;
 the re-hosting kit has the same site laid out for a web server (`Layout`).
 
 Invariants: nothing is written outside the output folder; files of an earlier run that are no longer part of the site
-are taken away, files that are not ours are left (`ownfiles`); the bytes of what is neither HTML, CSS nor SVG are as
+are deleted, files of the user stay (`ownfiles`); the bytes of what is neither HTML, CSS nor SVG are as
 archived (with the content encoding taken off). A restored page loads nothing from the live web: what it embeds and did
 not come back is replaced by something neutral, and a Content-Security-Policy keeps its scripts offline.
 """

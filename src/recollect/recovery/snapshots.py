@@ -2,7 +2,7 @@
 
 Hides: where the bytes are, and how names of files and URIs of archives are brought to one identity. Two snapshots are
 compared by address below their own main host (`/a/b?c=1`), so that a folder, a copy served on loopback and the
-recovered site can be held against each other; resources of other hosts keep theirs (`//cdn.example/lib.js`).
+recovered site can be compared; resources of other hosts keep theirs (`//cdn.example/lib.js`).
 
 Invariants: an index page and its folder are one resource (as `canonical` has it); of several captures of a URI in a
 WARC the newest good one stands; the bytes of a recovery are those of the archives, not those of the rewritten files.

@@ -10,8 +10,8 @@ Hides: the SQLite journal and the payload files. Layout, all inside the output f
 Invariants: a resource is queued, recovered or missing, once per visit key; a recovered resource's payload file is
 complete and has the recorded digest (it is renamed into place before the row is committed); iteration is in byte order
 of the key, so two runs over the same store give the same output. Content coded with gzip, deflate, br or zstd was
-decoded once, within bounds, before it was accepted: `content()` of an accepted payload does not fail and does not
-explode.
+decoded once, within bounds, before it was accepted: `content()` of an accepted payload does not fail and is
+bounded in size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The archives' patience: permits for single requests, over all jobs and workers of one desk.
+"""Rate limits of archives: permits for single requests, over all jobs and workers of one desk.
 
 Hides: rates, quotas, pauses and rests, per archive, kind of request and egress address, and taking turns between
 jobs. `Lane` and `ArchiveBudgets` are pure (the clock is an argument); `Permits` waits on a running loop. Invariants:

@@ -1,6 +1,6 @@
 """Mails: each is a row before it is sent, and is tried until it is delivered, refused or too old.
 
-Hides: SQL, retries, SMTP, and the folder that stands in for a mail server. Invariants: a row holds neither address nor
+Hides: SQL, retries, SMTP, and the folder that replaces a mail server. Invariants: a row holds neither address nor
 secret (both are put in when it is sent); its Message-ID never changes; what was queued `once` is queued once; a mail
 that the server refuses permanently is `failed` and shown to the operator, everything else is tried again.
 """

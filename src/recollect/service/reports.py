@@ -1,7 +1,7 @@
 """What a worker reports of a job, in the shape that pages, mails and statistics rely on. Pure.
 
-Hides: how tolerant we are. A worker is another machine, perhaps of another version: what has another type or size than
-expected is left out, and never becomes an error on a person's page.
+Hides: how much is tolerated. A worker is another machine, perhaps of another version: what has another type or size
+than expected is left out, and never becomes an error on a person's page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What time does to jobs: leases that run out, waits that end, reminders, expiry, forgetting. The clock is an argument.
+"""Changes over time: leases that run out, waits that end, reminders, expiry, forgetting. The clock is an argument.
 
 Hides: SQL. `tick` may be called at any moment and any number of times; what it has done once it does not do again, and
 what it missed between two calls it does at the next.

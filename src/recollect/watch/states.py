@@ -20,7 +20,7 @@ Sites. One visit ends in one `VisitResult`. Failures count from the first one af
 Only the site's own content ends a suspicion of foreign content; a failure in between does not. Failures more than 45
 days apart belong to different outages: the watch did not run in between, or the clock jumped.
 
-A visit that says nothing about the site (refused, blocked by a wall against robots, or the local network is down)
+A visit that says nothing about the site (refused, blocked by an anti-bot page, or the local network is down)
 changes nothing: unknown is not loss.
 """
 
@@ -86,7 +86,7 @@ class VisitResult(StrEnum):
     NO_NAME = "no-name"
     """The name does not resolve (NXDOMAIN)."""
     BLOCKED = "blocked"
-    """401, 403, 429, a login or a wall against robots: nothing can be said."""
+    """401, 403, 429, a login or an anti-bot page: nothing can be said."""
     OFFLINE = "offline"
     """The local network fails: canaries, or several watched sites at once, fail too."""
     FOREIGN = "foreign"

@@ -1,7 +1,7 @@
 """One visit of a site: from what the live web answered to one `VisitResult`.
 
 Hides: which answers mean what. Pure: answers come in as values. The order matters: the local network first, then a move
-(however the new host answers), then what says nothing (401, 403, 429, walls against robots whatever their status), then
+(however the new host answers), then what says nothing (401, 403, 429, anti-bot pages of any status), then
 failures, then whose content it is. A permanent redirect to a page of a domain seller is a takeover, not a move.
 """
 
@@ -18,7 +18,7 @@ from recollect.recovery.verdicts import Verdict
 from recollect.watch.identity import EMPTY, Page, Portrait, Signals, page_of, same_site
 from recollect.watch.states import VisitResult
 
-# Refusals of the client, not of the page; 405, 406, 418 and 999 are what walls against robots answer.
+# Refusals of the client, not of the page; 405, 406, 418 and 999 are sent by anti-bot systems.
 _BLOCKED = frozenset((401, 402, 403, 405, 406, 407, 418, 429, 451, 999))
 _GONE = frozenset((404, 410))
 _WALLS = frozenset({Verdict.ANTI_BOT, Verdict.LOGIN, Verdict.COOKIE_WALL})

@@ -1,4 +1,4 @@
-"""The look of all pages: one style sheet and a few components, for the aggregator, the desk and what comes.
+"""The look of all pages: one style sheet and a few components, for the aggregator, the desk, the watch and `keep`.
 
 Hides: markup. Components take plain values and escape them; only `Html` goes through as it is. Pages work without
 script, by keyboard, narrow, in print, in light and dark. The content policy allows only files of the server, so pages

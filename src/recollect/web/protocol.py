@@ -1,7 +1,7 @@
 """Errors of the HTTP layer itself, in the shape of all others.
 
-Hides: what aiohttp's parser refuses before there is a request: control bytes, lines and fields that are too long, a
-method or a version that is none.
+Hides: what aiohttp's parser refuses before there is a request: control bytes, lines and fields that are too long, an
+invalid method or version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The published map, served by ourselves: conditions, ranges, gzip and zstd for clients that take them, links of pages.
+"""The published map, served by the aggregator: conditions, ranges, gzip and zstd on request, links of pages.
 
 Hides: which files of the tree may be seen (only those `recollect publish` writes) and their headers. The bytes
 come from the folder as they are, so a new `recollect publish` into it is served at once.

@@ -4,7 +4,7 @@ Hides: which header belongs to the capture and which to the archive that replays
 memento when an archive cannot replay. Set-Cookie, the archive's own security policy and CORS headers never pass; a
 redirect that was captured leads to its memento here, not to the live web. The page is foreign, so it is sandboxed.
 Invalid header fields (control characters, endless values) do not pass, and the length passes only if it is certain:
-what a client or a proxy before us could frame otherwise than we do must not leave here.
+what a client or a proxy could frame differently must not be sent.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """What a request asks for: endpoint, format, datetime, page, options, and the URI-R inside the path. Pure.
 
 Hides: how a URI travels inside a URL. MemGator's way is kept: everything after the endpoint is the URI-R, its query
-included, byte for byte. Nothing is decoded twice, `%2F` stays `%2F`. Three helps for clients:
+included, byte for byte. Nothing is decoded twice, `%2F` stays `%2F`. Three tolerances for clients:
 
-- a URI-R that is percent-encoded as one piece (`http%3A%2F%2F...`) is decoded once, and then the query is ours;
+- a URI-R that is percent-encoded as one piece (`http%3A%2F%2F...`) is decoded once, and then the query belongs to this
+  server;
 - `http:/x`, as proxies that merge slashes send it, gets its slash back; without a scheme it is `http://`;
-- a query that begins with `archives=` and names archives we know is also read after a plain URI-R.
+- a query that begins with `archives=` and names known archives is also read after a plain URI-R.
 
 Query parameters of this server: `archives`, `from`, `to`, `page`, `url` (the URI-R itself, `/timemap/link?url=...`).
 """

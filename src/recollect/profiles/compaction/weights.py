@@ -1,8 +1,8 @@
 """Compaction by weights, as published: a node with more children than its depth allows becomes one wildcard.
 
 A node of depth d (hosts: `com` is 1, `com,x` is 2; paths: the root of a host is 1) rolls up when the number of its
-distinct children that hold something exceeds weight · a · d^-k, with a and k for hosts and paths apart (MementoMap
-paper, section 5.3). The shallowest node wins. A top-level domain rolls up only when asked, an IP address never octet
+distinct children that hold something exceeds weight · a · d^-k, with separate a and k for hosts and paths (Alam et
+al. 2019, section 5.3). The shallowest node wins. A top-level domain rolls up only when asked, an IP address never octet
 by octet.
 
 One pass over the map in the order of bytes (`kernels/walk.pxd`). Kept in memory are the open nodes (as deep as a key is
@@ -14,7 +14,7 @@ byte for byte.
 What a rolled-up wildcard says:
 - its total is the disjoint sum of what is below; a wildcard in the input counts for everything below it (inclusive
   totals), unless the sum below proves it too small, which then is a lower bound;
-- a void (`0`) below it stays, as long as nothing held lies below the void; else the void gives way, so that it hides
+- a void (`0`) below it stays, as long as nothing held lies below the void; else the void is dropped, so that it hides
   nothing;
 - JSON blocks below it are merged, of a wildcard with a block only its own, for it includes the others.
 """

@@ -1,4 +1,4 @@
-"""Frequencies taken apart: by year, month, status, media type, language.
+"""Frequencies decomposed: by year, month, status, media type, language.
 
 Hides how parts are counted. A part's R is the number of different SURTs with a capture in it, so the parts' Rs may add
 up to more than the whole; their Ms never do. Two forms, both of UKVS: in the JSON block, each dimension separately,

@@ -2,7 +2,7 @@
 
 Hides the external merge sort. `RunStore.add` takes sorted records (see `kernels.records`); when they exceed the budget
 they are merged into one run on disk; `merged` gives all records in order, equal ones summed, in pieces. Runs on disk
-are plain records in unnamed temporary files, which vanish with the process whatever happens.
+are plain records in unnamed temporary files, which the system deletes with the process.
 
 Invariant: memory stays within the budget plus one piece per run that is being merged.
 """

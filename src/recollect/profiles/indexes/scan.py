@@ -5,7 +5,7 @@ plain file is cut by offsets and its pieces are read by the threads that parse t
 thread of its own and its text handed out in pieces; records of other formats are gathered into batches.
 
 `scan` calls `work` for each batch (in some thread; NumPy and the kernels release the interpreter lock) and yields
-what came of each piece in the order of the input, so that results do not depend on the number of threads.
+the result of each piece in the order of the input, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Maps as they lie on disk: merging, searching, comparing, publishing them."""
+"""Maps on disk: merging, searching, comparing, publishing them."""

@@ -1,4 +1,4 @@
-"""JSON blocks of one key in several maps, made one.
+"""JSON blocks of one key in several maps, merged into one.
 
 Rules. An object inside a block decomposes the frequency (by `datetime`, `status`, ...): its numbers and frequency
 strings are merged like frequencies, name by name; where a record of the key says nothing about a decomposition, its

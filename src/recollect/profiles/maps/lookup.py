@@ -11,7 +11,7 @@ over one that does not, as nothing held may be missed.
 
 Threads and tasks may share a map: it is never written, and each search has its own state. A file that is replaced by
 renaming stays readable through a map opened before; `MapSet.refresh` swaps such maps while readers of the old ones
-finish undisturbed. A map is closed when the last reference to it is gone, or by `close`.
+finish with them. A map is closed when the last reference to it is gone, or by `close`.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Hides: what of a sample may stand in a map that says "no" to what it lacks.
   has no count of its own for the key; its wildcards, unknown lines and estimates are dropped. A key that was seen held
   stays even where the index says `0`, because nothing held may be missed.
 - Samples of one archive: the probes, listings and sightings together are one sample, so `asked` and `held` add up. A
-  URI that both asked for counts once, held if either found it: counted twice, each would vouch for the other when the
-  sample is judged without it. Of two listings of one prefix, the one that shows more stays.
+  URI that both asked for counts once, held if either found it: counted twice, each would count as evidence for the
+  other when the sample is judged without it. Of two listings of one prefix, the one that shows more stays.
 - A sample with a map of voids alone, by other columns or by another policy cannot be merged.
 """
 

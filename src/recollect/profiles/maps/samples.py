@@ -1,6 +1,6 @@
 """Maps of samples: what was asked of an archive from outside, and the chance that it holds anything else.
 
-Hides: the levels of the estimate, their place in a map, and the threshold of a promise.
+Hides: the levels of the estimate, their place in a map, and the threshold for a guaranteed recall.
 
 A map of a sample has `"scope": "sample"` in its `!meta`. A key that it lacks is unknown. Its lines:
 
@@ -20,11 +20,11 @@ best, each URI judged without itself (leave one out). The chance of all URIs cou
 counts in the choice of M, too, as if it were spread over the sample. Without it, an archive with hardly any finds gets
 the smallest M, and each level repeats the same absences until the chance is a millionth.
 
-The promise. For a wanted recall the held URIs of the sample are judged without themselves and sorted. A URI that is
+The guarantee. For a wanted recall the held URIs of the sample are judged without themselves and sorted. A URI that is
 not in the sample takes any place among n of them with the same probability, so a threshold at the j-th of them misses
 (j + 1) / (n + 1) of what is held. Where even the lowest misses too much there are too few probes, and the archive is
-asked. A threshold is never above the chance of all URIs: what is likelier than usual is not skipped, however likely the
-finds of the sample are.
+asked. A threshold is never above the chance of all URIs: what is more probable than usual is not skipped, however
+likely the finds of the sample are.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Hides: where sets are in a line's JSON block, and their coding (`kernels.sets`).
 wildcard what may be held; several sets in one line are of several maps, and each is asked. A set that cannot be read
 (another version, damage) is ignored: the wildcard covers all below it, so nothing held is missed.
 
-Law: a set speaks only for the map it was made with. Whoever drops or rolls up lines below a wildcard, or puts lines of
-two maps together, keeps its set only if all that the set leaves out is still found elsewhere; else drops it.
+Law: a set is valid only for the map it was made with. Whoever drops or rolls up lines below a wildcard, or puts lines
+of two maps together, keeps its set only if all that the set leaves out is still found elsewhere; else drops it.
 """
 
 from __future__ import annotations

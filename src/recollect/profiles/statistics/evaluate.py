@@ -1,11 +1,11 @@
 """Evaluation: compares the answers of maps to a log of lookups with what the archive holds.
 
-A lookup is positive when the map would have the archive asked (`yes` or `unknown`). The truth is whether the URI's
-key is in the holdings; with truth `uri` whether the very URI-R, query and all, is there. Then, of lookups:
+A lookup is positive when the map answers `yes` or `unknown`, so that the archive is asked. The truth is whether the
+URI's key is in the holdings; with truth `uri` whether the exact URI-R, query included, is there. Then, of lookups:
 
     accuracy           (TP + TN) / all
     routing precision  TP / (TP + FP)       "Web Archive Profiling Through CDX Summarization" (2015), equation 6
-    recall             TP / (TP + FN)       1 by our first law; anything else is reported and fails
+    recall             TP / (TP + FN)       1 by the first law; anything else is reported and fails
     specificity        TN / (TN + FP)
     requests saved     (TN + FN) / all
     relative cost      keys of the map / URI-Rs of the holdings (equation 4)

@@ -1,4 +1,4 @@
-"""Those who watch jobs: woken when something changes, never waited for.
+"""Clients that follow jobs: notified of changes, never waited for.
 
 Hides: events by job, and one computed message for all watchers of a job and state.
 """
