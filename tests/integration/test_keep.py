@@ -50,6 +50,14 @@ def archive(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_what_lies_beside_indexes_is_ignored_and_not_a_problem(archive: Path) -> None:
+    (archive / "idx" / "README").write_text("What these files are.\n")
+    (archive / "idx" / ".old").mkdir()
+    (archive / "idx" / ".old" / "b.cdxj").write_text(index(range(100, 200)))
+    status = keep(archive, "--index", "idx")
+    assert (status["files"], status["captures"], status["problems"], status["ignored"]) == (1, 2000, 0, 1)
+
+
 def check_tree(public: Path) -> None:
     """What is published belongs together: every file is as the index says."""
     said = json.loads((public / "mementomap" / "index.json").read_bytes())

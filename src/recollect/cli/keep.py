@@ -153,6 +153,10 @@ def _report(options: KeepOptions, done: Update, seconds: float, *, quiet: bool) 
         talk(f"problem: {len(done.problems) - _SHOWN:,} more")
     if quiet:
         return
+    for problem in done.ignored[:_SHOWN]:
+        talk(f"ignored: {problem}")
+    if len(done.ignored) > _SHOWN:
+        talk(f"ignored: {len(done.ignored) - _SHOWN:,} more")
     files = f"{done.files:,} index files ({done.new_files:,} new, {done.changed_files:,} changed, "
     talk(f"{files}{done.removed_files:,} gone), {counted(done.captures, 'capture')}")
     if done.way == "unchanged":

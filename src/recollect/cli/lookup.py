@@ -13,7 +13,7 @@ import click
 
 from recollect.cli.console import emit_json_line, emit_table, json_option, lines_of, talk
 from recollect.errors import BadURI, FormatError, UsageError
-from recollect.model import Answer
+from recollect.model import Answer, Problem
 
 if TYPE_CHECKING:
     from recollect.formats.ukvs.periods import Period
@@ -36,7 +36,9 @@ Answers: yes, no, unknown (a map of voids without a key for the URI, or a freque
 
 @click.command(epilog=LOOKUP_EPILOG)
 @click.argument("arguments", nargs=-1, required=True, metavar="MAP... [URI...]")
-@click.option("--from", "source", metavar="FILE", help="Look up the lines of a file; - is stdin.")
+@click.option(
+    "--from", "source", metavar="FILE", help="Look up the URIs of a list, table or log; - is a list on stdin."
+)
 @click.option(
     "--datetime",
     "moment",
@@ -58,10 +60,13 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
     at = _period(moment) if moment else None
     maps = {name: open_map(path) for name, path in _named(paths).items()}
     tally = AnswerCounts()
-    if source is not None and not uris and not as_json and at is None and _in_bulk(maps, source, tally):
+    columns = source is not None and _is_table(source)
+    plain = source is not None and not uris and not as_json and not columns and at is None
+    if source is not None and plain and _in_bulk(maps, source, tally):
         pass
     else:
-        wanted = [*uris] if source is None else _chained(uris, lines_of(source))
+        lines = iter(()) if source is None else _urls(source, tally) if columns else lines_of(source)
+        wanted = [*uris] if source is None else _chained(uris, lines)
         _answer(maps, wanted, at, tally, as_json=as_json, people=source is None)
     if not quiet and source is not None:
         talk(f"{tally.total:,} looked up: {tally.summary()}")
@@ -124,6 +129,43 @@ def _chained(uris: Iterable[str], lines: Iterator[str]) -> Iterator[str]:
     yield from uris
     for line in lines:
         yield line.strip()
+
+
+# In a list of URIs and SURTs few lines have these; what a line is then, all of them decide.
+_APART = re.compile(rb'[ \t;|{"]|^[^)\n]*,[^)\n]*$', re.MULTILINE)
+_HEAD = 1 << 16
+
+
+def _is_table(source: str) -> bool:
+    """Whether a file is a table or log, of which only the URLs are looked up; its whole lines would never be held."""
+    if not Path(source).is_file():
+        return False  # the lines of a pipe are answered as they come
+    from recollect.formats.containers import open_input
+
+    with open_input(source, lambda _damage: None) as stream:
+        if not _APART.search(stream.preview(_HEAD)):
+            return False
+        from recollect.formats.forms import Style
+        from recollect.formats.logs import form_of
+
+        form = form_of(stream)
+    return form is not None and form.style is not Style.LIST
+
+
+def _urls(source: str, tally: AnswerCounts) -> Iterator[str]:
+    """The URLs of a table or log; what it was read as is reported, and lines that cannot be read are counted."""
+    from recollect.formats.logs import read_lookups
+
+    def unreadable(problem: Problem) -> None:
+        tally.total += 1
+        tally.answers[Answer.UNKNOWN] += 1
+        tally.bad.append((problem.excerpt, problem.reason))
+
+    lookups = read_lookups(source, unreadable)
+    for entry in lookups:
+        yield entry.uri
+    for form in lookups.forms.values():
+        talk(f"read as {form}")
 
 
 def _in_bulk(maps: dict[str, Holdings], source: str, tally: AnswerCounts) -> bool:

@@ -144,13 +144,20 @@ def files_of(paths: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
 def _in_folder(folder: str) -> Iterator[str]:
     names = [
         os.path.join(where, file)  # noqa: PTH118 - os.walk's strings
-        for where, _, files in os.walk(folder)
+        for where, files in _walked(folder)
         for file in files
         if not file.startswith(".") and not (file.endswith(".loc") and _has_index(files))
     ]
     if not names:
         raise UsageError("an empty folder", where=folder, hint="name a folder with index files in it")
     yield from sorted(names, key=os.fsencode)
+
+
+def _walked(folder: str) -> Iterator[tuple[str, list[str]]]:
+    """Each folder below one with the names of its files; folders that are hidden (`.git`, `.recollect`) are not."""
+    for where, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield where, files
 
 
 def _has_index(files: list[str]) -> bool:

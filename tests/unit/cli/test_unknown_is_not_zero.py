@@ -58,6 +58,25 @@ def test_a_word_is_not_a_uri_and_not_a_no(world: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("http://x.com/01 5\nhttp://x.com/none 7\n", "columns url, count separated by spaces"),
+        ("time,url\n2014,http://x.com/01\n2015,http://x.com/none\n", "columns time, url separated by commas, named"),
+        ('1.2.3.4 - - [16/Jan/2019:05:00:00 -0700] "GET /web/2016/http://x.com/01 HTTP/1.1" 200 1\n'
+         '1.2.3.4 - - [16/Jan/2019:05:00:00 -0700] "GET /web/2016/http://x.com/none HTTP/1.1" 404 1\n', "log lines"),
+    ],
+)  # fmt: skip
+def test_the_urls_of_a_table_are_looked_up_not_its_lines(world: Path, capsys: Capture, text: str, words: str) -> None:
+    Path("table").write_text(text)
+    capsys.readouterr()
+    assert run(["lookup", "bare.ukvs", "--from", "table"]) == 0
+    said = capsys.readouterr()
+    answers = [line.split("\t")[:2] for line in said.out.splitlines()]
+    assert answers == [["http://x.com/01", "yes"], ["http://x.com/none", "no"]]
+    assert f"read as {words}" in said.err
+
+
+@pytest.mark.parametrize(
     ("content", "words"),
     [
         (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "a PNG image"),

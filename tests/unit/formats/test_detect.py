@@ -123,3 +123,12 @@ def test_what_is_missing_or_unknown_is_reported(tmp_path: Path) -> None:
     assert problems[0].file.endswith("README")
     with pytest.raises(FormatError):
         find_sources([tmp_path])
+
+
+def test_hidden_files_and_folders_are_not_inputs(tmp_path: Path) -> None:
+    for name in ("a.cdxj", ".b.cdxj", ".git/c.cdxj", "d/.e/f.cdxj", "d/g.cdxj"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_text(CDXJ)
+    found = [str(Path(source.path).relative_to(tmp_path / "in")) for source in find_sources([tmp_path / "in"])]
+    assert found == ["a.cdxj", "d/g.cdxj"]
+    assert len(find_sources([tmp_path / "in/.git"])) == 1, "what is named is an input"

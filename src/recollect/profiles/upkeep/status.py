@@ -44,6 +44,7 @@ class Status:
             "max_bytes": self.max_bytes,
             **done,
             "problems": len(self.update.problems) if self.update else 0,
+            "ignored": len(self.update.ignored) if self.update else 0,
         }
 
     def as_metrics(self) -> str:

@@ -103,15 +103,18 @@ def tail_of(path: str, start: int, target: Path) -> Path:
     return target
 
 
-def find_indexes(patterns: Sequence[str], on_problem: Callable[[Problem], None]) -> list[Source]:
-    """The index files that are there now. A pattern without files is a problem; no file at all is an error.
+def find_indexes(
+    patterns: Sequence[str], on_problem: Callable[[Problem], None], on_ignored: Callable[[Problem], None]
+) -> list[Source]:
+    """The index files that are there now. A pattern without files is a problem; no file at all is an error. A file that
+    is not an index (a README, checksums) is ignored.
 
     An archive whose indexes are all gone has more likely lost a mount than all its captures.
     """
     found: dict[str, Source] = {}
     for pattern in patterns:
         try:
-            sources = find_sources([pattern], on_problem)
+            sources = find_sources([pattern], on_problem, on_ignored=on_ignored)
         except UsageError as error:
             on_problem(Problem(pattern, None, error.what))
             continue

@@ -100,10 +100,11 @@ class Update:
     updated_at: str = ""
     partial_files: int = 0
     problems: list[Problem] = field(default_factory=list)
+    ignored: list[Problem] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """For programs and the state."""
-        names = [name for name in self.__dataclass_fields__ if name not in ("problems", "way")]
+        names = [name for name in self.__dataclass_fields__ if name not in ("problems", "ignored", "way")]
         return {"way": self.way.value, **{name: getattr(self, name) for name in names}}
 
 
@@ -148,7 +149,7 @@ class _Run:
         self._unread = 0  # files that cannot be read now, new ones included
 
     def run(self) -> Update:
-        sources = find_indexes(self._options.index, self._result.problems.append)
+        sources = find_indexes(self._options.index, self._result.problems.append, self._result.ignored.append)
         found = self._profiled(sources)
         state = self._state
         same_options = bool(state.map) and state.fingerprint == self._fingerprint and self._has(state.map)
