@@ -61,6 +61,15 @@ def summarise_budget(report: dict[str, Any]) -> None:
             f"expected to answer {1 - report['expected_wrong']:.2%} of similar lookups correctly "
             f"({1 - report['wrong_in_log']:.2%} of the {counted(report['lookups'], 'lookup')} in the log)"
         )
+        low, high = report["expected_wrong_interval"]
+        talk(
+            f"± {(high - low) * 50:.2f} points: with 95% confidence {1 - high:.2%} to {1 - low:.2%} of similar lookups"
+        )
+    else:
+        talk(
+            f"expected by the built-in prior, not measured: {report['expected_wrong']:.2%} of lookups of absent URIs "
+            "answered wrongly; --lookups LOG gives a measured forecast"
+        )
     say_notes(report["notes"])
     if report["unusable_lookups"]:
         talk(f"ignored {counted(report['unusable_lookups'], 'lookup')} that are not web URIs")

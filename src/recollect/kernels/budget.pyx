@@ -286,6 +286,14 @@ def inherit(const int32_t[::1] parent, int32_t[::1] value, int32_t least):
             value[i] = value[parent[i]]
 
 
+def count_below(const int32_t[::1] parent, const unsigned char[::1] top, int32_t[::1] steps):
+    """How many levels each node is below a `top`; 0 for tops and for nodes below none."""
+    cdef Py_ssize_t i
+    for i in range(1, parent.shape[0]):
+        if not top[i] and (top[parent[i]] or steps[parent[i]] > 0):
+            steps[i] = steps[parent[i]] + 1
+
+
 # The lines of the result.
 
 

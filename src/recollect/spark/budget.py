@@ -152,8 +152,9 @@ class _Job:
             return self._chosen("keys", 0, None)
         return within_bytes(self._budget, suffix, self._chosen, lambda plan: self._size(plan, suffix))
 
-    def _chosen(self, unit: str, limit: int, fit: Fit | None) -> Plan:
-        task = _ChooseTask(self._budget, self._asked, unit, limit, fit)
+    def _chosen(self, unit: str, limit: int, known: Plan | None) -> Plan:
+        bare = None if known is None else Choice(known.solution, known.fit, known.rolled_up, known.validation)
+        task = _ChooseTask(self._budget, self._asked, unit, limit, bare)
         with progress_of(self._spark, "choosing", self._progress):
             # One task reads what every range has kept, in order.
             found: Plan | RecollectError = self._columns.coalesce(1).mapPartitions(task).collect()[0]
@@ -201,7 +202,7 @@ class _Job:
             rolled_up="",
             rolled_up_by_log=False,
         )
-        return Plan(solution, Fit(Smoothing()), "", {}, result, survey.records, prices, masses)
+        return Plan(solution, Fit(Smoothing()), "", None, {}, result, survey.records, prices, masses)
 
     def _size(self, plan: Plan, suffix: str) -> int:
         """How large the map of a plan is on disk: counted by the tasks, or compressed here, where sizes are decided."""
@@ -300,7 +301,7 @@ class _ChooseTask:
     asked: Any
     unit: str
     limit: int
-    fit: Fit | None
+    known: Choice | None
 
     def __call__(self, parts: Iterable[bytes]) -> Iterator[Plan | RecollectError]:
         found: list[Part] = []
@@ -317,13 +318,13 @@ class _ChooseTask:
         case = Case(one.branches) if demand is None else Case(demand.branches, demand)
         limit = self.limit or key_limit(one.branches, self.budget)
         try:
-            choice = choose(case, self.budget, self.unit, limit, self.fit)
+            choice = choose(case, self.budget, self.unit, limit, self.known)
         except TooSmall as error:
             yield error
             return
         decisions = {number: packed(decided) for number, decided in decided_for(one, case, choice.solution)}
         bare = replace(choice.solution, decide=choice.solution.decide[:0])
-        yield Plan(bare, choice.fit, choice.rolled_up, decisions, outcome(case, choice), records)
+        yield Plan(bare, choice.fit, choice.rolled_up, choice.validation, decisions, outcome(case, choice), records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +353,7 @@ class _Priced:
             return iter(())
         case, optimiser = optimiser_of(branches, self.deep, branches.name, self.masses)
         solution = optimiser.at_price(self.prices[number])
-        made = outcome(case, Choice(solution, Fit(Smoothing()), ""))
+        made = outcome(case, Choice(solution, Fit(Smoothing()), "", None))
         note.counts = [made.wildcards, made.voids]
         return lines_of(branches, None, solution, case.up)
 

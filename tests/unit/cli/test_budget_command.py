@@ -104,7 +104,7 @@ def test_a_tradeoff_is_a_picture_a_page_or_numbers(site: Path, capsys: Capture) 
     numbers = json.loads((site / "t.json").read_text())
     assert len(root.findall(f"{shapes}path[@class='diamond']")) == 36 + 1  # and one in the legend
     assert len(root.findall(f"{shapes}circle[@class='dot']")) == len(numbers["budget"]) + 1
-    assert (site / "t.html").read_text().count("<tr") == 1 + len(numbers["budget"]) + 36
+    assert (site / "t.html").read_text().count("<tr") == 1 + len(numbers["budget"]) + 36 + len(numbers["sets"])
     assert {(point["host_weight"], point["path_weight"]) for point in numbers["weights"]} == {
         (host, path) for host in (4, 2, 1, 0.5, 0.25, 0) for path in (4, 2, 1, 0.5, 0.25, 0)
     }

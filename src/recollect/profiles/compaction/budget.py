@@ -32,14 +32,16 @@ from recollect.profiles.compaction import forecast
 from recollect.profiles.compaction.branches import Branches, branches_of
 from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.demand import Demand, asked_in, demand_over
-from recollect.profiles.compaction.forecast import Fit, Forecaster, Smoothing
+from recollect.profiles.compaction.forecast import Fit, Forecaster, Smoothing, chances_in_clear
 from recollect.profiles.compaction.optimum import FREE, Costs, ExpectedLookups, Optimiser, Solution
 from recollect.profiles.compaction.prior import shares_of, spread
+from recollect.profiles.compaction.validation import Validation, validated
 from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
 from recollect.profiles.maps.samplescope import refuse_sample
 
 COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
 BETWEEN = 12  # maps tried between two optima
+SAME_COST = 0.02  # two maps whose costs differ by a smaller share are alike in how well a forecast holds
 ATTEMPTS = 12  # to meet a number of bytes that is known only when all is written
 
 
@@ -92,6 +94,7 @@ class BudgetCompaction:
     rolled_up: str  # "", "tlds" or "root": how far up wildcards had to go, or go because the log shows that it pays
     rolled_up_by_log: bool
     sets: int = 0
+    expected_wrong_interval: tuple[float, float] | None = None  # where `expected_wrong` is, with a log, at 95%
 
     @property
     def cost(self) -> float:
@@ -159,11 +162,22 @@ class Choice:
     solution: Solution
     fit: Fit
     rolled_up: str
+    validation: Validation | None  # None without a log
 
     @property
     def expected_wrong(self) -> float:
         """The share of lookups expected to be answered wrongly."""
-        return min(1.0, self.solution.loss * self.fit.factor)
+        return corrected(self.solution.loss, self.validation)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Where that share is at 95%; None without a log."""
+        return None if self.validation is None else self.validation.interval(self.expected_wrong)
+
+
+def corrected(loss: float, validation: Validation | None) -> float:
+    """What a forecast is after cross-validation; without a log, as it is."""
+    return min(1.0, loss * (validation.factor if validation is not None else 1.0))
 
 
 def compact_by_budget(
@@ -231,8 +245,27 @@ def key_limit(branches: Branches, budget: Budget) -> int:
     return budget.max_keys or 0
 
 
-def choose(case: Case, budget: Budget, unit: str, limit: int, known: Fit | None = None) -> Choice:
-    """The best decisions within the budget; `known` is a fit to take instead of a new one."""
+def choose(case: Case, budget: Budget, unit: str, limit: int, known: Choice | None = None) -> Choice:
+    """The best decisions within the budget, with a log cross-validated; `known` is a choice for a similar limit, whose
+    fit is taken."""
+    choice, optimiser = fitted_choice(case, budget, unit, limit, known)
+    if case.demand is None:
+        return choice
+    before = known.validation if known is not None else None
+    choice = replace(choice, validation=_validated(case, optimiser, choice, before))
+    if budget.min_accuracy is not None:
+        # How well a forecast holds is known only for a size.
+        assert choice.validation is not None
+        found = _reaching(case, optimiser, budget.min_accuracy, choice.validation.factor)
+        choice = replace(choice, solution=found)
+        choice = replace(choice, validation=_validated(case, optimiser, choice, choice.validation))
+    return choice
+
+
+def fitted_choice(
+    case: Case, budget: Budget, unit: str, limit: int, known: Choice | None = None
+) -> tuple[Choice, Optimiser]:
+    """The best decisions within the budget, not cross-validated, and what they were found with."""
     costs = case.costs(unit)
     accuracy = budget.min_accuracy
     expected = case.expected(Smoothing())
@@ -245,18 +278,41 @@ def choose(case: Case, budget: Budget, unit: str, limit: int, known: Fit | None 
         rolled_up, optimiser = _raise_rollup_level(case, optimiser, limit)
     fit = Fit(Smoothing())
     if case.demand is not None:
-        fit = known or _fitted(case, optimiser, limit, free=not (rolled_up or budget.rollup_tlds))
+        fit = known.fit if known else _fitted(case, optimiser, limit, free=not (rolled_up or budget.rollup_tlds))
         by_log = fit.tlds and not rolled_up
         rolled_up = "tlds" if by_log else rolled_up
         may_roll = case.may_roll(1) if by_log else optimiser.may_roll
         optimiser = Optimiser(case.expected(fit.smoothing), costs, may_roll, optimiser)
     if accuracy is not None:
-        return Choice(_reaching(case, optimiser, accuracy, fit.factor), fit, rolled_up)
+        return Choice(_reaching(case, optimiser, accuracy, 1.0), fit, rolled_up, None), optimiser
     solutions = [optimiser.within(limit)]
     if fit.tlds or budget.rollup_tlds:
         # A wildcard over a top-level domain is a large step, and beside it a budget may be met better without any.
-        solutions.append(Optimiser(optimiser.expected, costs, case.may_roll(2), optimiser).within(limit))
-    return Choice(min(filter(None, solutions), key=lambda one: one.loss), fit, rolled_up)
+        spared = Optimiser(optimiser.expected, costs, case.may_roll(2), optimiser)
+        solutions.append(spared.within(limit))
+    best = min(filter(None, solutions), key=lambda one: one.loss)
+    if best is not solutions[0]:
+        optimiser = spared
+    return Choice(best, fit, rolled_up, None), optimiser
+
+
+def _validated(case: Case, optimiser: Optimiser, choice: Choice, known: Validation | None) -> Validation:
+    """Cross-validation of maps that cost as much as the chosen one; `known` is enough if it is of such maps."""
+    demand, solution = case.demand, choice.solution
+    assert demand is not None
+    if known is not None and abs(known.cost - solution.cost) <= SAME_COST * solution.cost:
+        return known
+
+    def solve(expected: ExpectedLookups) -> Solution:
+        other = Optimiser(expected, optimiser.costs, optimiser.may_roll, optimiser)
+        found = other.at_price(solution.price)
+        if abs(found.cost - solution.cost) <= SAME_COST * solution.cost:
+            return found
+        return other.within(solution.cost, near=solution.price) or found
+
+    return validated(
+        demand, choice.fit.smoothing, solution.cost, solve, lambda one: chances_in_clear(demand, one, case.up)
+    )
 
 
 def _fitted(case: Case, optimiser: Optimiser, limit: int, *, free: bool) -> Fit:
@@ -345,7 +401,9 @@ def _within_bytes(plain: PlainMap, case: Case, budget: Budget, target: str | os.
             _write(plain, case, budget, choice, trial)
             return trial.stat().st_size
 
-        return within_bytes(budget, suffix, lambda unit, limit, fit: choose(case, budget, unit, limit, fit), size_of)
+        return within_bytes(
+            budget, suffix, lambda unit, limit, known: choose(case, budget, unit, limit, known), size_of
+        )
 
 
 AnyChoice = TypeVar("AnyChoice", bound=Choice)
@@ -354,7 +412,7 @@ AnyChoice = TypeVar("AnyChoice", bound=Choice)
 def within_bytes(
     budget: Budget,
     suffix: str,
-    choose_at: Callable[[str, int, Fit | None], AnyChoice],
+    choose_at: Callable[[str, int, AnyChoice | None], AnyChoice],
     size_of: Callable[[AnyChoice], int],
 ) -> AnyChoice:
     """The choice for a size on disk, which is known only when all is written: try, measure, correct."""
@@ -362,18 +420,18 @@ def within_bytes(
     assert budget.max_bytes is not None
     low, high = 0, None  # sizes in `unit` known to fit and not to fit
     best: AnyChoice | None = None
-    limit, fit = budget.max_bytes, None
+    limit, known = budget.max_bytes, None
     tried = 0, 0  # the last cost and size
     for _ in range(ATTEMPTS):
         try:
-            choice = choose_at(unit, limit, fit)
+            choice = choose_at(unit, limit, known)
         except TooSmall:
             # Between what is too little for any map and what was too much there may be a map.
             low, limit = limit, (limit + high) // 2 if high is not None else limit
             if limit <= low:
                 break
             continue
-        fit = choice.fit
+        known = choice
         size = size_of(choice)
         cost = choice.solution.cost
         if size <= budget.max_bytes:
@@ -436,6 +494,7 @@ def outcome(case: Case, choice: Choice) -> BudgetCompaction:
         uri_rs=case.branches.uri_rs,
         price=solution.price,
         expected_wrong=choice.expected_wrong,
+        expected_wrong_interval=choice.interval,
         wrong_in_log=wrong,
         lookups=lookups,
         unusable_lookups=demand.unusable if demand is not None else 0,

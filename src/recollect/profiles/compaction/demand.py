@@ -6,8 +6,8 @@ a node `N` begin with `N/` (`N,`, `N:`, `N)` in hosts), so a binary search finds
 
 A lookup ends in one of three ways: at a branch itself (`stop`), at a plain leaf (held), or outside of the map's
 tree, in an absent subtree (an `absence`) whose parent is a branch. Lookups below a wildcard of the map say nothing
-about what is absent and are left out. Counts are split in two halves, A and B, request by request, for
-cross-validation.
+about what is absent and are left out. For cross-validation the requests are dealt out at random, one by one, so that a
+part is to the others what the next lookups are to the log.
 
 A URI with `www.` is looked up both ways, and what either way finds counts (`maps.lookup`). So its second spelling can
 be covered by a wildcard over the host where the first is not; `also` remembers where such spellings leave the tree.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,6 +36,8 @@ Ints = NDArray[np.int64]
 Nodes = NDArray[np.int32]
 
 
+_GOLDEN = 0x9E3779B97F4A7C15
+_DEALT = 64  # requests of a key are dealt out one by one up to this many
 _WWW = re.compile(r"(?:[a-z]+://)?www\.", re.IGNORECASE)
 
 
@@ -82,22 +84,22 @@ def asked_in(entries: Iterable[LogEntry], policy: str = "HxPx") -> Asked:
 
 @dataclass(frozen=True, slots=True)
 class LookupCounts:
-    """Lookups by where they end: per branch those that pass it and those that stop there, per leaf, per absence; and
-    those that were looked up in a second spelling (`Also`)."""
+    """Lookups by where they end: per branch those that pass it and those that stop there, per leaf, per absence; by
+    rows of the log; and those that were looked up in a second spelling (`Also`)."""
 
     passing: Ints
     stop: Ints
     leaf: Ints
     absence: Ints
+    rows: Ints
     also: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Also:
-    """Lookups with two spellings: the branch or, after the branches, the absence where each ends, and both halves of
-    their counts."""
+    """Lookups with two spellings, both of which have a place: the row of the log of each, and how many there are."""
 
-    first: Nodes
+    row: Nodes
     second: Nodes
     counts: Ints
 
@@ -114,7 +116,10 @@ class Demand:
     leaf_node: Nodes
     absence_at: Nodes
     absence_node: Nodes
-    counts: Ints  # two halves for each row of the log
+    counts: Ints  # of each row of the log
+    place: Nodes  # the branch or, after the branches, the absence of each row; -1 if neither
+    steps: Nodes  # how many levels below its absence each row is
+    sums: NDArray[np.uint64]  # of each row's key, by which its requests are dealt out
     unusable: int  # lines of the log that were no URIs of the web
     also: Also
 
@@ -122,18 +127,52 @@ class Demand:
         """The key that covers an absence."""
         return self.log.wildcard(int(self.absence_node[absence]))
 
-    def tally(self, halves: tuple[int, ...] = (0, 1)) -> LookupCounts:
-        """The lookups of these halves of the log."""
+    def tally(self) -> LookupCounts:
+        """All lookups of the log."""
+        return self._tally(self.counts, self.also.counts)
+
+    def parts(self, count: int) -> Iterator[tuple[LookupCounts, LookupCounts]]:
+        """The log in so many parts by chance: for each all lookups but those of the part, and those of the part."""
+        part = dealt(self.sums, self.counts, count)
+        also = dealt(self.sums[self.also.row], self.also.counts, count)
+        for number in range(count):
+            yield (
+                self._tally(self.counts - part[number], self.also.counts - also[number]),
+                self._tally(part[number], also[number]),
+            )
+
+    def _tally(self, rows: Ints, also: Ints) -> LookupCounts:
         stop = np.zeros(len(self.log), np.int64)
-        np.add.at(stop, self.log.node_of, self.counts[list(halves)].sum(axis=0))
+        np.add.at(stop, self.log.node_of, rows)
         passing = stop.copy()
         kernels.add_upwards(self.log.parent, passing)
         nodes = np.flatnonzero(self.branch >= 0)
         by_branch = np.zeros((2, len(self.branches)), np.int64)
         by_branch[0, self.branch[nodes]] = passing[nodes]
         by_branch[1, self.branch[nodes]] = stop[nodes]
-        also = self.also.counts[list(halves)].sum(axis=0)
-        return LookupCounts(by_branch[0], by_branch[1], passing[self.leaf_node], passing[self.absence_node], also)
+        leaf, absence = passing[self.leaf_node], passing[self.absence_node]
+        return LookupCounts(by_branch[0], by_branch[1], leaf, absence, rows, also)
+
+
+def dealt(sums: NDArray[np.uint64], counts: Ints, parts: int) -> Ints:
+    """Requests of each key dealt out to parts as by chance, but the same on every machine; of a key with very many
+    requests each part gets an even share of most of them."""
+    even = np.maximum(counts - _DEALT, 0) // parts
+    result = np.repeat(even[None, :], parts, axis=0)
+    left = counts - even * parts
+    active = np.arange(len(counts))
+    for number in range(int(left.max(initial=0))):
+        active = active[left[active] > number]
+        chance = _mixed(sums[active] + np.uint64((number + 1) * parts * _GOLDEN % (1 << 64)))
+        result[(chance % np.uint64(parts)).astype(np.int64), active] += 1
+    return result
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64: every bit of the result depends on every bit of the number."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
 
 
 def demand_over(branches: Branches, asked: Asked) -> Demand:
@@ -164,6 +203,7 @@ def demand_over(branches: Branches, asked: Asked) -> Demand:
     place[absence_node] = len(branches) + np.arange(len(absence_node), dtype=np.int32)
     kernels.inherit(log.parent, place, len(branches))
     with_www = {best.get(key, key): count for key, count in asked.with_www.items()}
+    places = place[log.node_of]
     return Demand(
         branches,
         log,
@@ -172,25 +212,31 @@ def demand_over(branches: Branches, asked: Asked) -> Demand:
         leaf_node,
         branch[above[absence_node]],
         absence_node,
-        _halves(keys, counts),
+        np.array([counts.get(key, 0) for key in keys], np.int64),
+        places,
+        _steps_below(log, absent),
+        np.array([zlib.crc32(key) for key in keys], np.uint64),
         asked.unusable,
-        _also(dict(zip(keys, place[log.node_of].tolist(), strict=True)), second, with_www),
+        _also(keys, places, second, with_www),
     )
 
 
-def _halves(keys: list[bytes], counts: dict[bytes, int]) -> Ints:
-    both = np.array([counts.get(key, 0) for key in keys], np.int64)
-    # An odd request goes to one half by a sum over its key: the same on every machine, and like the toss of a coin.
-    odd = np.array([zlib.crc32(key) >> 7 & 1 for key in keys], np.int64)
-    return np.stack(((both + odd) // 2, both - (both + odd) // 2))
+def _steps_below(log: KeyTree, absent: NDArray[np.bool_]) -> Nodes:
+    """How many levels each row is below an absent node; 0 for those that are not."""
+    steps = np.zeros(len(log), np.int32)
+    kernels.count_below(log.parent, absent.view(np.uint8), steps)
+    return steps[log.node_of]
 
 
-def _also(places: dict[bytes, int], second: dict[bytes, bytes], counts: dict[bytes, int]) -> Also:
+def _also(keys: list[bytes], places: Nodes, second: dict[bytes, bytes], counts: dict[bytes, int]) -> Also:
     """The lookups with two spellings that both have a place in the tree: neither is a leaf, which is held, nor below
     a wildcard of the map."""
-    keys = [first for first, other in second.items() if places[first] >= 0 and places[other] >= 0]
-    first, other = ([places[key] for key in some] for some in (keys, map(second.__getitem__, keys)))
-    return Also(np.array(first, np.int32), np.array(other, np.int32), _halves(keys, counts))
+    rows = {key: row for row, key in enumerate(keys)}
+    pairs = [(rows[first], rows[other]) for first, other in second.items()]
+    pairs = [(first, other) for first, other in pairs if places[first] >= 0 and places[other] >= 0]
+    row, also = np.array(pairs, np.int32).reshape(-1, 2).T
+    asked = np.array([counts.get(keys[one], 0) for one in row.tolist()], np.int64)
+    return Also(row, also, asked)
 
 
 def _text(keys: list[bytes]) -> NDArray[np.uint8]:

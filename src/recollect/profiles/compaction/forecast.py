@@ -160,39 +160,55 @@ def _discounts(level: NDArray[np.int64], seen: NDArray[np.int64]) -> Floats:
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """The chance of a wrong answer for each row of a log, and for each lookup with two spellings that of the second if
+    the first has a right one; 0 or 1 in clear."""
+
+    rows: Floats
+    also: Floats
+
+    @classmethod
+    def of(cls, demand: Demand, by_place: Floats, by_row: Floats | None = None) -> Chances:
+        """From the chance of a yes at each branch and, after them, each absence; `by_row` is a further one of each
+        row."""
+        absences = len(by_place) - len(demand.branches)
+        gone = np.concatenate((~perhaps_held(demand.branches), np.ones(absences, np.bool_)))
+        rows = np.append(np.where(gone, by_place, 0.0), 0.0)[demand.place]  # the last is for those at -1: no place
+        if by_row is not None:
+            rows *= by_row
+        # Of two spellings, neither of which is held, it is enough that the second is answered yes.
+        first = demand.also.row
+        return cls(rows, gone[demand.place[first]] * (1 - rows[first]) * rows[demand.also.second])
+
+    def wrong(self, tally: LookupCounts) -> float:
+        """The wrong answers to these lookups."""
+        return float(self.rows @ tally.rows + self.also @ tally.also)
+
+
+def chances_in_clear(demand: Demand, solution: Solution, up: NDArray[np.int32]) -> Chances:
+    """Which lookups a map in clear answers yes although nothing is held."""
+    state = solution.states(up)
+    return Chances.of(demand, ((state == 1) & ((solution.decide & PUT_ZERO) == 0)).astype(float))
+
+
 def wrong_answers(demand: Demand, tally: LookupCounts, solution: Solution, up: NDArray[np.int32]) -> int:
     """How many of these lookups a solution answers yes although nothing is held."""
-    state = solution.states(up)
-    count = len(demand.branches)
-    absent = ~perhaps_held(demand.branches)
-    covered = absent & (state[:count] == 1) & ((solution.decide[:count] & PUT_ZERO) == 0)
-    wrong = tally.stop[covered].sum() + tally.absence[state[count:] == 1].sum()
-    # Of two spellings, neither of which is held, it is enough that the second is covered.
-    yes = np.concatenate((covered, state[count:] == 1))
-    gone = np.concatenate((absent, np.ones(len(state) - count, np.bool_)))
-    first, second = demand.also.first, demand.also.second
-    return int(wrong + tally.also[gone[first] & gone[second] & ~yes[first] & yes[second]].sum())
+    return round(chances_in_clear(demand, solution, up).wrong(tally))
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A smoothing, how many lookups were answered wrongly in cross-validation, and how many were expected to be;
-    `tlds` if that was with wildcards over top-level domains."""
+    """A smoothing, and how many lookups maps made with it answered wrongly in cross-validation; `tlds` if that was with
+    wildcards over top-level domains."""
 
     smoothing: Smoothing
     wrong: int = 0
-    expected: float = 0.0
     tlds: bool = False
 
     def beats(self, other: Fit) -> bool:
         """Whether it has fewer wrong answers, by more than chance: two standard deviations of such a count."""
         return self.wrong + 2 * sqrt(other.wrong) < other.wrong
-
-    @property
-    def factor(self) -> float:
-        """Wrong answers for each one expected; near to 1 only where neither was more than a few."""
-        some = min(1.0, self.expected / 10)
-        return (self.wrong + some) / (self.expected + some) if some else 1.0
 
 
 class CrossValidation:
@@ -201,17 +217,16 @@ class CrossValidation:
 
     def __init__(self, demand: Demand) -> None:
         self._demand = demand
-        self._halves = [Forecaster(demand, demand.tally((half,))) for half in (0, 1)]
+        self._halves = [Forecaster(demand, tally) for tally, _ in demand.parts(2)]
 
     def judge(self, smoothing: Smoothing, solve: Callable[[ExpectedLookups], Solution]) -> Fit:
         """How a smoothing fares."""
-        wrong, expected = 0, 0.0
+        wrong = 0
         for known, unknown in (self._halves, self._halves[::-1]):
             lookups = known.expected(smoothing)
             solution = solve(lookups)
             wrong += wrong_answers(self._demand, unknown.tally, solution, lookups.up)
-            expected += solution.loss * float(unknown.tally.passing[0])
-        return Fit(smoothing, wrong, expected)
+        return Fit(smoothing, wrong)
 
     def fit(self, solve: Callable[[ExpectedLookups], Solution]) -> Fit:
         """The smoothing with the fewest wrong answers."""

@@ -127,8 +127,8 @@ class SetOptimiser:
         )
         return SetSolution(price, max(0.0, (value - loss) / price), loss, state, put, bits_in, bits_out, anchor)
 
-    def within(self, limit: float, near: float = 0.0) -> SetSolution | None:
-        """The best optimum that costs at most this much; None if none does."""
+    def within(self, limit: float, near: float = 0.0, slack: float = NEAR) -> SetSolution | None:
+        """The best optimum that costs at most this much, or less by a share of `slack`; None if none does."""
         stake = float(self.expected.leave.sum() + self.expected.own.sum()) or 1.0
         high = low = None
         price = near or 0.03 * stake / max(1.0, limit)
@@ -137,7 +137,7 @@ class SetOptimiser:
             found = self.at_price(price)
             if found.cost <= limit:
                 high = found
-                if found.cost > limit * (1 - NEAR) or price < stake * 1e-15:
+                if found.cost > limit * (1 - slack) or price < stake * 1e-15:
                     break
             else:
                 low = found

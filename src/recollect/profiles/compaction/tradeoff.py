@@ -208,10 +208,7 @@ def _trials(case: Case) -> list[_Trial]:
         return found
 
     smoothing = forecast.CrossValidation(demand).fit(solve).smoothing
-    halves = [demand.tally((0,)), demand.tally((1,))]
-    return [
-        _Trial(case, Forecaster(demand, known).expected(smoothing), unseen) for known, unseen in (halves, halves[::-1])
-    ]
+    return [_Trial(case, Forecaster(demand, known).expected(smoothing), unseen) for known, unseen in demand.parts(2)]
 
 
 def _by_budget(

@@ -6,28 +6,33 @@ What is forecast and how the log is smoothed is as without sets (`budget`); only
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect.formats.containers import atomic_output
 from recollect.kernels import setbudget as kernels
-from recollect.kernels import walk
 from recollect.kernels.sets import BITS
 from recollect.profiles.compaction.budget import (
     COMPRESSED,
+    SAME_COST,
     Budget,
     BudgetCompaction,
     Case,
     Choice,
     TooSmall,
-    choose,
+    corrected,
+    fitted_choice,
     key_limit,
     set_header,
 )
 from recollect.profiles.compaction.demand import Demand, LookupCounts
-from recollect.profiles.compaction.forecast import Fit, Forecaster, perhaps_held
+from recollect.profiles.compaction.forecast import Chances, Fit, Smoothing
+from recollect.profiles.compaction.optimum import ExpectedLookups
 from recollect.profiles.compaction.setbudget import (
     SetOptimiser,
     SetSolution,
@@ -35,13 +40,29 @@ from recollect.profiles.compaction.setbudget import (
     suffix_of,
     within_bytes_of_sets,
 )
+from recollect.profiles.compaction.validation import Validation, validated
 from recollect.profiles.maps.plainmap import PlainMap
 
 _TOPS = {"": 2, "tlds": 1, "root": 0}
+_WORTH_TRYING = 0.9  # of the wrong answers expected otherwise, for wildcards over top-level domains to be validated
 _STEPS = 40  # of the search for an accuracy
-# The chance of a yes below a gate that is found by chance: a stop, or any number of bits, one in eight each.
-_BELOW_A_GATE = (1 + sum(0.5**bits for bits in BITS)) / 8
 _DRAFTS = (0.997, 0.98, 0.9, 0.7)  # shares of a budget of bytes for drafts, whose size is nearly that of the map
+
+
+@dataclass(frozen=True, slots=True)
+class _SetChoice:
+    """A solution with sets, what it was found with, and how it came about."""
+
+    solution: SetSolution
+    optimiser: SetOptimiser
+    fit: Fit
+    rolled_up: str
+    validation: Validation | None
+
+    @property
+    def expected_wrong(self) -> float:
+        """The share of lookups expected to be answered wrongly."""
+        return corrected(self.solution.loss, self.validation)
 
 
 def compact_with_sets(
@@ -52,35 +73,33 @@ def compact_with_sets(
     by_keys = budget.max_cost is not None or budget.max_keys is not None
     unit = "keys" if by_keys else "novel" if suffix in COMPRESSED else "bytes"
     limit = key_limit(case.branches, budget) if by_keys else budget.max_bytes or 0
-    clear = choose(case, budget, unit, limit)
-    top = 1 if budget.rollup_tlds else _TOPS[clear.rolled_up]
-    optimiser = SetOptimiser(
-        case.branches, case.expected(clear.fit.smoothing), case.costs(unit), case.may_roll(top), unit=unit
-    )
-
-    def draft(solution: SetSolution, path: Path) -> None:
-        _write(plain, case, budget, clear, solution, path, threads, draft=True)
+    clear, _ = fitted_choice(case, budget, unit, limit)
 
     def size_fits() -> bool:
         return budget.max_bytes is None or os.fspath(target) == "-" or Path(target).stat().st_size <= limit
 
-    for share in _DRAFTS:
+    def solve(share: float, optimiser: SetOptimiser) -> SetSolution | None:
         if budget.min_accuracy is not None:
-            solution: SetSolution | None = _reaching(case, optimiser, budget.min_accuracy, clear.fit)
-        elif by_keys:
-            solution = optimiser.within(limit)
-        else:
-            solution = within_bytes_of_sets(int(limit * share), suffix, optimiser.within, draft)
-        if solution is None:
+            return _reaching(case, optimiser, budget.min_accuracy, clear.fit)
+        if by_keys:
+            return optimiser.within(limit)
+
+        def draft(solution: SetSolution, path: Path) -> None:
+            _write(plain, case, budget, solution.loss, solution, path, threads, draft=True)
+
+        return within_bytes_of_sets(int(limit * share), suffix, optimiser.within, draft)
+
+    for share in _DRAFTS:
+        choice = _chosen(case, budget, clear, unit, partial(solve, share))
+        if choice is None:
             raise TooSmall("no map is that small", why=f"the budget is {limit}")
-        clear = replace(clear, fit=judged(case, optimiser, clear.fit, solution))
-        keys, size = _write(plain, case, budget, clear, solution, target, threads)
+        keys, size = _write(plain, case, budget, choice.expected_wrong, choice.solution, target, threads)
         if size_fits():
             break
     else:
         raise TooSmall("no map with sets was found that is this small", why=f"the budget is {limit}")
     return replace(
-        _outcome(case, clear, solution),
+        _outcome(case, choice),
         keys_in=len(case.branches.rows),
         keys_out=keys,
         bytes_in=len(plain.data),
@@ -88,27 +107,68 @@ def compact_with_sets(
     )
 
 
-def judged(case: Case, optimiser: SetOptimiser, fit: Fit, solution: SetSolution) -> Fit:
-    """The fit of a log with the wrong answers of maps with sets: each half answered by a map of the same cost that is
-    made from the other half. Without a log the fit as it is."""
+def _chosen(
+    case: Case, budget: Budget, clear: Choice, unit: str, solve: Callable[[SetOptimiser], SetSolution | None]
+) -> _SetChoice | None:
+    """The best solution, with wildcards as far up as is asked for or as the budget needs; with a log, over top-level
+    domains also if it shows that they pay."""
+    costs, smoothing = case.costs(unit), clear.fit.smoothing
+    expected = case.expected(smoothing)
+
+    def choice_with(rolled_up: str) -> _SetChoice | None:
+        top = min(_TOPS[rolled_up], 1 if budget.rollup_tlds else 2)
+        optimiser = SetOptimiser(case.branches, expected, costs, case.may_roll(top), unit=unit)
+        solution = solve(optimiser)
+        return None if solution is None else _SetChoice(solution, optimiser, clear.fit, rolled_up, None)
+
+    wider = {"": ("", "tlds", "root"), "tlds": ("tlds", "root"), "root": ("root",)}[clear.rolled_up]
+    found = next(filter(None, map(choice_with, wider)), None)
+    if found is None or case.demand is None:
+        return found
+    found = replace(found, validation=validation_of(case, found.optimiser, smoothing, found.solution))
+    if found.rolled_up or budget.rollup_tlds or budget.min_accuracy is not None:
+        return found
+    rolled = choice_with("tlds")
+    if rolled is None or rolled.solution.loss > found.solution.loss * _WORTH_TRYING:
+        return found
+    rolled = replace(rolled, validation=validation_of(case, rolled.optimiser, smoothing, rolled.solution))
+    return replace(rolled, fit=replace(rolled.fit, tlds=True)) if _beats(rolled, found) else found
+
+
+def _beats(one: _SetChoice, other: _SetChoice) -> bool:
+    """Whether one has fewer wrong answers in cross-validation, by more than chance."""
+    assert one.validation is not None
+    assert other.validation is not None
+    return Fit(one.fit.smoothing, round(one.validation.wrong)).beats(
+        Fit(other.fit.smoothing, round(other.validation.wrong))
+    )
+
+
+def validation_of(
+    case: Case, optimiser: SetOptimiser, smoothing: Smoothing, solution: SetSolution
+) -> Validation | None:
+    """Cross-validation of maps with sets that cost as much as this one; None without a log."""
     demand = case.demand
     if demand is None:
-        return fit
-    halves = [demand.tally((half,)) for half in (0, 1)]
-    wrong, expected = 0.0, 0.0
-    for known, unseen in (halves, halves[::-1]):
-        other = optimiser.with_expected(Forecaster(demand, known).expected(fit.smoothing))
-        found = other.within(solution.cost * (1 + 1e-9), near=solution.price) or other.at_price(solution.price)
-        wrong += wrong_in_log(demand, found, unseen)
-        expected += found.loss * float(unseen.passing[0])
-    return replace(fit, wrong=round(wrong), expected=expected)
+        return None
+
+    def solve(expected: ExpectedLookups) -> SetSolution:
+        other = optimiser.with_expected(expected)
+        found = other.at_price(solution.price)
+        if abs(found.cost - solution.cost) <= SAME_COST * solution.cost:
+            return found
+        return other.within(solution.cost * (1 + 1e-9), near=solution.price, slack=SAME_COST) or found
+
+    return validated(demand, smoothing, solution.cost, solve, lambda one: chances_with_sets(demand, one))
 
 
 def _reaching(case: Case, optimiser: SetOptimiser, accuracy: float, fit: Fit) -> SetSolution:
     """The cheapest optimum that reaches an accuracy, on the log itself and as expected of lookups like these. How well
     a forecast holds depends on the size, so the search runs twice."""
-    first = _reaching_by(case, optimiser, accuracy, fit.factor)
-    return _reaching_by(case, optimiser, accuracy, judged(case, optimiser, fit, first).factor)
+    first = _reaching_by(case, optimiser, accuracy, 1.0)
+    validation = validation_of(case, optimiser, fit.smoothing, first)
+    assert validation is not None
+    return _reaching_by(case, optimiser, accuracy, validation.factor)
 
 
 def _reaching_by(case: Case, optimiser: SetOptimiser, accuracy: float, factor: float) -> SetSolution:
@@ -135,34 +195,42 @@ def _reaching_by(case: Case, optimiser: SetOptimiser, accuracy: float, factor: f
     return best
 
 
-def wrong_in_log(demand: Demand, solution: SetSolution, tally: LookupCounts | None = None) -> float:
-    """How many lookups of a log, or of a part of it, are expected to be answered yes although nothing is held; in sets
-    chance decides."""
-    tally = tally or demand.tally()
-    count = len(demand.branches)
+def chances_with_sets(demand: Demand, solution: SetSolution) -> Chances:
+    """The chance of a yes to each lookup of a log although nothing is held; in sets bits decide."""
     chance = np.zeros(len(solution.state))
     stop = (solution.put & kernels.PUT_STOP) != 0
     chance[(solution.state == kernels.SAYS_YES) & ((solution.put & kernels.PUT_ZERO) == 0)] = 1.0
     inside = (solution.state == kernels.ASKS_SET) | stop
     chance[inside] = np.ldexp(1.0, -solution.bits_in[inside].astype(int))
-    # A page of an absent host lies below the host's node, whose value is by chance if the node is found by chance.
-    hosts = np.zeros(len(chance), np.bool_)
-    hosts[count:] = demand.log.kind[demand.absence_node] != walk.PATH
-    chance[inside & hosts] *= _BELOW_A_GATE
-    gone = np.concatenate((~perhaps_held(demand.branches), np.ones(len(chance) - count, np.bool_)))
-    # Below an absence all is absent: what it passes is answered as the absence itself.
-    wrong = float((chance * np.concatenate((tally.stop, tally.absence)))[gone].sum())
-    # Of two spellings, neither of which is held, one that is answered yes is enough.
-    first, second = demand.also.first, demand.also.second
-    both = tally.also * (gone[first] & gone[second])
-    return wrong + float((both * (1 - chance[first]) * chance[second]).sum())
+    # What lies below an absent node, or below a member that is not a gate, is asked for only if a gate is found there
+    # by chance, and then with the bits that it has by chance, level by level.
+    place = np.maximum(demand.place, 0)
+    absent = place >= len(demand.branches)
+    above = np.where(absent, demand.absence_at[np.where(absent, place - len(demand.branches), 0)], 0)
+    levels = demand.steps + (absent & ((solution.put[above] & kernels.PUT_MEMBER) != 0))
+    by_row = np.where(inside[place], _below_gates(levels), 1.0)
+    return Chances.of(demand, chance, by_row)
+
+
+def _below_gates(levels: NDArray[np.int32]) -> NDArray[np.float64]:
+    """The chance of a yes so many levels below a gate that is found by chance: a stop, or any number of bits, one in
+    eight each."""
+    table = np.ones(int(levels.max(initial=0)) + 1)
+    for level in range(1, len(table)):
+        table[level] = (1 + table[level - 1] * sum(0.5**bits for bits in BITS)) / 8
+    return table[levels]
+
+
+def wrong_in_log(demand: Demand, solution: SetSolution, tally: LookupCounts | None = None) -> float:
+    """How many lookups of a log, or of a part of it, are expected to be answered yes although nothing is held."""
+    return chances_with_sets(demand, solution).wrong(tally or demand.tally())
 
 
 def _write(
     plain: PlainMap,
     case: Case,
     budget: Budget,
-    clear: Choice,
+    expected_wrong: float,
     solution: SetSolution,
     target: str | os.PathLike[str],
     threads: int,
@@ -171,7 +239,7 @@ def _write(
 ) -> tuple[int, int]:
     """Write the map; returns its keys and the bytes of its text."""
     absent = case.demand.absent if case.demand is not None else None
-    head = set_header(plain.header, budget, solution.loss * clear.fit.factor).encode()
+    head = set_header(plain.header, budget, expected_wrong).encode()
     keys, size = 0, len(head)
     with atomic_output(target) as out:
         out.write(head)
@@ -182,8 +250,9 @@ def _write(
     return keys, size
 
 
-def _outcome(case: Case, clear: Choice, solution: SetSolution) -> BudgetCompaction:
-    demand, put = case.demand, solution.put
+def _outcome(case: Case, choice: _SetChoice) -> BudgetCompaction:
+    demand, solution = case.demand, choice.solution
+    put = solution.put
     lookups, wrong = 0, None
     if demand is not None:
         lookups = int(demand.tally().passing[0])
@@ -198,12 +267,13 @@ def _outcome(case: Case, clear: Choice, solution: SetSolution) -> BudgetCompacti
         bytes_out=0,
         uri_rs=case.branches.uri_rs,
         price=solution.price,
-        expected_wrong=min(1.0, solution.loss * clear.fit.factor),
+        expected_wrong=choice.expected_wrong,
+        expected_wrong_interval=choice.validation.interval(choice.expected_wrong) if choice.validation else None,
         wrong_in_log=wrong,
         lookups=lookups,
         unusable_lookups=demand.unusable if demand is not None else 0,
-        smoothing=clear.fit.smoothing if demand is not None else None,
-        rolled_up=clear.rolled_up,
-        rolled_up_by_log=clear.fit.tlds and clear.rolled_up == "tlds",
+        smoothing=choice.fit.smoothing if demand is not None else None,
+        rolled_up=choice.rolled_up,
+        rolled_up_by_log=choice.fit.tlds and choice.rolled_up == "tlds",
         sets=solution.sets,
     )
