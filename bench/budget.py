@@ -2,9 +2,11 @@
 
     make bench-budget                       10,000,000 generated keys
     make bench-budget ARGS='MAP...'         other maps (plain files)
+    make bench-budget ARGS=--sets           with hashed sets and without, into 1 MB and 3 MB, with a log and without
 
-Wanted: at most 3 times the time of compaction by weights, and less than 2 GB of memory. Both are started once before,
-so that the map is in the page cache; the best of three rounds counts.
+Wanted: at most 3 times the time of compaction by weights, and less than 2 GB of memory; with sets at most 3 times the
+CPU time of the budget without. Both are started once before, so that the map is in the page cache; the best of three
+rounds counts (of sets, of one).
 """
 
 from __future__ import annotations
@@ -18,31 +20,40 @@ from pathlib import Path
 import mapdata
 
 KEYS, COPIES, ROUNDS = 10_000_000, 10, 3
+LOOKUPS = 300_000
 CACHE = Path(__file__).resolve().parent.parent / ".bench"
 RUN = """
 import json, resource, sys, time
-source, target, way = sys.argv[1:]
+source, target, way, log = sys.argv[1:]
+from recollect.formats.logs import read_lookups
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 started = time.monotonic()
 if way == "weights":
     done = compact_by_weights(source, target, Weights(2.0, 2.0))
+elif way.startswith(("clear ", "sets ")):
+    budget = Budget(max_bytes=int(way.split()[1]), sets=way.startswith("sets "))
+    done = compact_by_budget(source, target, budget, lookups=read_lookups(log) if log else None)
 else:
     done = compact_by_budget(source, target, Budget(max_cost=float(way)))
-seconds = time.monotonic() - started
+seconds, cpu = time.monotonic() - started, time.process_time()
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"keys_in": done.keys_in, "keys_out": done.keys_out, "seconds": seconds, "memory": memory}))
+keys = {"keys_in": done.keys_in, "keys_out": done.keys_out}
+print(json.dumps({**keys, "seconds": seconds, "cpu": cpu, "memory": memory}))
 """
 
 
 def main() -> int:
-    maps = [Path(name) for name in sys.argv[1:]] or [generated()]
+    names = [name for name in sys.argv[1:] if name != "--sets"]
+    maps = [Path(name) for name in names] or [generated()]
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
         target = Path(folder) / "small.ukvs"
         tiny = Path(folder) / "tiny.ukvs"
         mapdata.write_map(tiny, mapdata.map_keys(1000))
         for way in ("weights", "0.01"):
             measure(tiny, target, way)
+        if "--sets" in sys.argv:
+            return max(compare_sets(path, Path(folder)) for path in maps)
         return max(compare(path, target) for path in maps)
 
 
@@ -67,8 +78,42 @@ def compare(path: Path, target: Path) -> int:
     return worst
 
 
-def measure(path: Path, target: Path, way: str) -> dict[str, float]:
-    command = [sys.executable, "-c", RUN, str(path), str(target), way]
+def compare_sets(path: Path, folder: Path) -> int:
+    """One map into two sizes, in clear and with sets; 1 if sets miss what is wanted."""
+    log, target, worst = folder / "log.txt", folder / "small.ukvs.zst", 0
+    write_log(path, log)
+    print(f"\n{path.name}: {path.stat().st_size / 1e6:,.0f} MB; a log of {LOOKUPS:,} lookups")
+    print(f"{'way':<26}{'keys':>12}{'became':>12}{'CPU s':>8}{'ratio':>8}{'memory':>10}", flush=True)
+    for size in (1_000_000, 3_000_000):
+        for lookups in ("", str(log)):
+            clear = 0.0
+            for way in ("clear", "sets"):
+                run = measure(path, target, f"{way} {size}", lookups)
+                clear = clear or run["cpu"]
+                name = f"{way}, {size // 1_000_000} MB, {'log' if lookups else 'prior'}"
+                print(
+                    f"{name:<26}{run['keys_in']:>12,}{run['keys_out']:>12,}{run['cpu']:>8.1f}"
+                    f"{run['cpu'] / clear:>8.2f}{run['memory'] / 1e6:>7,.0f} MB",
+                    flush=True,
+                )
+                worst |= run["cpu"] > 3 * clear or run["memory"] > 2e9
+    return worst
+
+
+def write_log(path: Path, log: Path) -> None:
+    """Lookups spread over a map: every second one held, the others beside or below what is held."""
+    with path.open("rb") as lines:
+        keys = [line.split(b" ", 1)[0] for line in lines if not line.startswith(b"!")]
+    step = max(1, len(keys) // LOOKUPS)
+    asked = (
+        key if number % 2 else key.rsplit(b"/", 1)[0] + b"/absent%d" % (number % 997)
+        for number, key in enumerate(keys[::step])
+    )
+    log.write_bytes(b"\n".join(asked) + b"\n")
+
+
+def measure(path: Path, target: Path, way: str, log: str = "") -> dict[str, float]:
+    command = [sys.executable, "-c", RUN, str(path), str(target), way, log]
     result: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return result
 

@@ -58,11 +58,13 @@ def words(decision: Decision) -> str:
 
 
 def decision_json(decision: Decision) -> dict[str, Any]:
-    """The shape of a decision; empty fields are left out. `code` is the reason as an enumeration, `reason` as text;
-    `chance` the probability that the archive holds the URI, `sources` where that comes from."""
+    """The shape of a decision; empty fields are left out. `source` (also as `by`) is what decided, such as `map`, `set`
+    or `voids`; `code` is the reason as an enumeration, `reason` as text; `chance` the probability that the archive has
+    the URI, `sources` where that comes from."""
     entry: dict[str, Any] = {"id": decision.archive, "decision": "ask" if decision.ask else "skip"}
     fields = {
         "source": decision.source.value,
+        "by": decision.source.value,
         "key": decision.key,
         "frequency": decision.frequency,
         "code": decision.reason.value,

@@ -25,8 +25,10 @@ from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import MapFile
 from recollect.model import Answer
+from recollect.quantities import counted
 
 if TYPE_CHECKING:
+    from recollect.formats.ukvs.faults import Fault
     from recollect.profiles.maps.lookup import Holdings, Lookup
     from recollect.profiles.maps.maptext import MapText
     from recollect.profiles.maps.samples import SampleMap
@@ -43,6 +45,8 @@ _FATAL = frozenset(
         "wrong-field-count",
     }
 )
+# Faults of a line's block: its hashed set is ignored, so the line covers all below its wildcard.
+_WITHOUT_SET = frozenset({"bad-json", "bad-set", "other-set"})
 _ANYTHING = WILDCARD_CHANCE  # what a wildcard without counts makes us expect
 
 
@@ -110,7 +114,7 @@ class Maps:
     problems: tuple[str, ...] = ()
     """Maps that are not used, and why."""
     warnings: tuple[str, ...] = ()
-    """Maps that are used, but say no to everything."""
+    """Maps that are used, but say no to everything, or have hashed sets that cannot be read."""
 
     @classmethod
     def open(cls, directory: str | Path | None, archives: Sequence[Archive]) -> Maps:
@@ -122,7 +126,7 @@ class Maps:
         warnings: list[str] = []
         for one in found:
             try:
-                opened.append(_opened(one))
+                opened.append(_opened(one, warnings))
                 if is_empty(opened[-1].holdings):
                     what = "filter" if one.is_filter else "map"
                     warnings.append(
@@ -205,11 +209,11 @@ def _decided(one: ArchiveMap, known: Evidence, uri_r: str) -> bool:
     return one.source is Source.SAMPLE and known.exact
 
 
-def _opened(found: FoundMap) -> ArchiveMap:
+def _opened(found: FoundMap, warnings: list[str]) -> ArchiveMap:
     path = found.path
     if not found.is_filter:
         for part in sorted(path.rglob("*.ukvs*")) if path.is_dir() else [path]:
-            _check(part)
+            warnings += _check(part)
     from recollect.profiles.maps.lookup import MementoMap, open_map
     from recollect.profiles.maps.samplescope import is_sample
 
@@ -247,8 +251,9 @@ def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:
     )
 
 
-def _check(path: Path) -> None:
-    """Raise FormatError for a map that must not be used."""
+def _check(path: Path) -> list[str]:
+    """Raise FormatError for a map that must not be used; returns what else its user should know."""
+    unread: list[Fault] = []
     if path.stat().st_size <= _CHECKED_WHOLE:
         from recollect.formats.ukvs.faults import validate
 
@@ -256,10 +261,17 @@ def _check(path: Path) -> None:
             if fault.code in _FATAL:
                 place = f"{path}:{fault.line}" if fault.line else str(path)
                 raise FormatError("not a valid map", where=place, why=fault.reason, hint=f"recollect validate {path}")
+            if fault.code in _WITHOUT_SET:
+                unread.append(fault)
     with MapFile(path) as file:
         records = sum(1 for _ in islice(file.records(ordered=True), _FIRST_RECORDS))
         if not records and not (file.header.context or file.header.meta or file.header.id):
             raise FormatError("an empty file is not a map", where=str(path))
+    if not unread:
+        return []
+    more = f" (and {counted(len(unread) - 1, 'more line')})" if len(unread) > 1 else ""
+    reason = f"{unread[0].reason}{more}: the block is ignored, and everything below the wildcard counts as held"
+    return [f"{path}:{unread[0].line}: {reason}"]
 
 
 def is_empty(holdings: Holdings) -> bool:

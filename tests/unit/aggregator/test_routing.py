@@ -74,7 +74,7 @@ def test_every_reason_has_words_and_one_shape() -> None:
     for reason in Reason:
         decision = Decision("a", False, Source.MAP, "k", "1/1", reason=reason, rest=Rest(reason, 1.0), limit=3)
         fields = decision_json(decision)
-        assert set(fields) <= {"id", "decision", "source", "key", "frequency", "code", "reason"}
+        assert set(fields) <= {"id", "decision", "source", "by", "key", "frequency", "code", "reason"}
         assert fields.get("code", "") == reason.value
         assert bool(fields.get("reason")) == (reason is not Reason.NONE)
 

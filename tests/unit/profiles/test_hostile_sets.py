@@ -78,3 +78,10 @@ def test_validate_names_the_line_of_a_damaged_set(
     output = capsys.readouterr()
     assert "map.ukvs:2" in output.out + output.err
     assert "Traceback" not in output.err
+
+
+def test_validate_mentions_a_set_of_another_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "map.ukvs").write_text(f"!fields {{}}\ncom,x)/* 5/3 {BLOCKS['another version']}\n")
+    assert run(["validate", str(tmp_path / "map.ukvs")]) == 0
+    printed = capsys.readouterr()
+    assert "a set of version 2" in printed.out + printed.err

@@ -23,7 +23,7 @@ from recollect.formats.ukvs import lenient
 from recollect.formats.ukvs.header import Builder, Header
 from recollect.formats.ukvs.periods import Period
 from recollect.formats.ukvs.records import inner_frequency, shown, split
-from recollect.formats.ukvs.setblocks import set_fault
+from recollect.formats.ukvs.setblocks import other_versions, set_fault
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.uris import uri_key
 
@@ -213,8 +213,11 @@ class _Check:
             found = lenient.loads(block) if block else {}
             if not isinstance(found, dict):
                 raise FormatError("bad JSON", why="not an object")
-            if "set" in found and (reason := set_fault(found["set"], tokens[0])):
-                yield self._fault("bad-set", reason, line)
+            if "set" in found:
+                if reason := set_fault(found["set"], tokens[0]):
+                    yield self._fault("bad-set", reason, line)
+                for version in other_versions(found["set"]):
+                    yield self._fault("other-set", f"a set of version {version}", line, level="note")
         except FormatError as error:
             yield self._fault("bad-json", str(error), block)
             return

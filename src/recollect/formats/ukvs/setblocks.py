@@ -32,6 +32,13 @@ def set_fault(found: Any, key: bytes) -> str:
     return next(filter(None, map(_fault, items)), "")
 
 
+def other_versions(found: Any) -> list[int]:
+    """The versions of sets in the value of `set` that only other readers know."""
+    items = found if isinstance(found, list) else [found]
+    versions = (item.get("v") for item in items if isinstance(item, dict))
+    return sorted({version for version in versions if _is_number(version) and version != VERSION})
+
+
 def _fault(item: Any) -> str:
     if isinstance(item, dict) and _is_number(item.get("v")) and item["v"] != VERSION:
         return ""  # of another version, which only its readers can judge

@@ -132,7 +132,7 @@ class Demand:
         return self._tally(self.counts, self.also.counts)
 
     def parts(self, count: int) -> Iterator[tuple[LookupCounts, LookupCounts]]:
-        """The log in so many parts by chance: for each all lookups but those of the part, and those of the part."""
+        """The log in N parts by chance: for each part all lookups but its own, and its own."""
         part = dealt(self.sums, self.counts, count)
         also = dealt(self.sums[self.also.row], self.also.counts, count)
         for number in range(count):

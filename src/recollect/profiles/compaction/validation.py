@@ -29,8 +29,8 @@ Floats = NDArray[np.float64]
 
 FOLDS = 10
 DEVIATIONS = 1.96  # of a normal distribution: 95% is within
-# Maps of other logs of this size would differ, too, which adds to the variance as the part tested is to the part learned
-# from (Nadeau and Bengio 2003).
+# Maps of other logs of this size would differ, too, which adds to the variance as the part tested is to the part that
+# is learned from (Nadeau and Bengio 2003).
 OTHER_MAPS = 1 + 1 / (FOLDS - 1)
 
 

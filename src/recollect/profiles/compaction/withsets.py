@@ -213,7 +213,7 @@ def chances_with_sets(demand: Demand, solution: SetSolution) -> Chances:
 
 
 def _below_gates(levels: NDArray[np.int32]) -> NDArray[np.float64]:
-    """The chance of a yes so many levels below a gate that is found by chance: a stop, or any number of bits, one in
+    """The chance of a yes N levels below a gate that is found by chance: a stop, or any number of bits, one in
     eight each."""
     table = np.ones(int(levels.max(initial=0)) + 1)
     for level in range(1, len(table)):
