@@ -120,9 +120,9 @@ def _with_revisits(shots: list[Shot]) -> list[Shot]:
     seen: set[tuple[str, bytes]] = set()
     result = []
     for shot in sorted(shots, key=lambda s: (s.timestamp, s.uri)):
-        twin = (shot.uri, shot.version.body)
-        result.append(Shot(shot.uri, shot.timestamp, shot.version, twin in seen and shot.version.status[:3] == "200"))
-        seen.add(twin)
+        same = (shot.uri, shot.version.body)
+        result.append(Shot(shot.uri, shot.timestamp, shot.version, same in seen and shot.version.status[:3] == "200"))
+        seen.add(same)
     return result
 
 

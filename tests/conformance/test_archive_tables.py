@@ -72,7 +72,7 @@ def test_table_4_mean_is_gamma() -> None:
     assert round(found.mean, 2) == 2.46
 
 
-def test_heaps_law_of_the_earlier_paper_comes_back() -> None:
+def test_heaps_law_of_alam_2015_is_reproduced() -> None:
     # CDX summarization paper (2015), section 5.1: K = 2.686, beta = 0.911 for ten accumulated years.
     sizes = [10.0**power for power in range(4, 10)]
     assert fit_heaps(sizes, [2.686 * size**0.911 for size in sizes]) == pytest.approx((2.686, 0.911))

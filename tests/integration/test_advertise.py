@@ -112,13 +112,13 @@ def test_names_are_those_of_publishing() -> None:
     assert (f"/{WELL_KNOWN}", MEDIA_TYPE) == (wsgi.WELL_KNOWN, wsgi.MEDIA_TYPE)
 
 
-@pytest.mark.parametrize("twin", ["wsgi", "asgi"])
-def test_the_map_is_served_and_every_answer_names_it(public: Path, twin: str) -> None:
+@pytest.mark.parametrize("interface", ["wsgi", "asgi"])
+def test_the_map_is_served_and_every_answer_names_it(public: Path, interface: str) -> None:
     text = (public / ".well-known" / "mementomap").read_bytes()
-    with (over_wsgi if twin == "wsgi" else over_asgi_like_http)(public) as place:
+    with (over_wsgi if interface == "wsgi" else over_asgi_like_http)(public) as place:
 
         def get(path: str, method: str = "GET", **headers: str):
-            if twin == "wsgi":
+            if interface == "wsgi":
                 return ask(place, path, method, **headers)
             return asyncio.run(over_asgi(place, path, method, **headers))
 

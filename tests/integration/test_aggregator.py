@@ -242,7 +242,7 @@ def test_a_page_cut_short_is_named() -> None:
     run(main())
 
 
-def test_an_answer_we_cannot_digest_hurts_only_its_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_answer_affects_only_its_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     def reads(body: bytes, content_type: str, base: str, **options: Any) -> Any:
         if b"poison" in body:
             raise IndexError
@@ -435,9 +435,9 @@ def test_a_failing_archive_is_left_alone_and_taken_back() -> None:
             assert service.states()["a"][0].name == "open"
             broken = False
             service._breakers["a"]._open_until = 0.0  # time passes
-            crowd = await asyncio.gather(*(service.timemaps(LookupRequest(URI)) for _ in range(10)))
+            results = await asyncio.gather(*(service.timemaps(LookupRequest(URI)) for _ in range(10)))
             assert len(servers["a"].requests) == 7, "one probe at a time"
-            assert sum(not one.unheard for one in crowd) == 1
+            assert sum(not one.unheard for one in results) == 1
             await service.timemaps(LookupRequest(URI))
             assert service.states()["a"][0].name == "closed"
             assert len((await service.timemaps(LookupRequest(URI))).mementos) == 2
@@ -829,7 +829,7 @@ def test_a_wanted_recall_asks_the_likely_and_the_others_before_a_404() -> None:
     run(main())
 
 
-def test_the_page_that_embeds_a_resource_changes_whom_a_wanted_recall_asks() -> None:
+def test_the_page_that_embeds_a_resource_changes_which_archives_a_target_recall_asks() -> None:
     async def main() -> None:
         handlers = {"one": holds("2015"), "two": holds("2015"), "three": holds("2015")}
         async with aggregator(handlers, target_recall=0.6, **cached()) as (service, _):

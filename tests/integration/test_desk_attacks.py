@@ -143,7 +143,7 @@ def test_slow_clients_hold_up_no_one(desk: RunningDesk) -> None:
             one.close()
 
 
-def test_what_strangers_type_is_shown_as_text(desk: RunningDesk) -> None:
+def test_what_users_type_is_shown_as_text(desk: RunningDesk) -> None:
     evil = "http://x.example/'\"><script>alert(1)</script>"
     page = desk.ask("GET", "/survey?uri=" + "http://x.example/%22%3E%3Cscript%3E" + "&when=%22%3E%3Cb%3E").text
     assert "<script>" not in page.replace("<script src=", "") and "<b>" not in page

@@ -26,7 +26,7 @@ MESSAGE = compose(SETTINGS, "<1@desk.example>", "anna@mail.example", "Grüße", 
         ("554 spam", "DATA", Never),
     ],
 )
-def test_4xx_and_5xx_are_two_things(answer: str, at: str, error: type[Exception]) -> None:
+def test_4xx_and_5xx_differ(answer: str, at: str, error: type[Exception]) -> None:
     with answering(answer, at) as (port, _), pytest.raises(error):
         SmtpTransport("127.0.0.1", port, timeout=5).send(MESSAGE)
 

@@ -285,7 +285,7 @@ def test_wrong_bytes_are_noticed_and_the_next_best_taken(tmp_path: Path) -> None
         assert only is not None and only.altered  # better than nothing, and marked
 
 
-def test_bytes_packed_for_the_way_are_unpacked_and_an_archive_whose_bytes_always_differ_is_believed(
+def test_content_encodings_are_removed_and_an_archive_whose_digests_always_differ_is_accepted(
     tmp_path: Path,
 ) -> None:
     paths = [f"/{n}" for n in range(12)]

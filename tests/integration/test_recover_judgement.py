@@ -74,7 +74,7 @@ def test_a_domain_that_changed_hands_is_still_noticed(tmp_path: Path) -> None:
         ("<title>x</title><p>You have to accept all cookies to continue to our site.", Verdict.COOKIE_WALL),
     ],
 )
-def test_a_wall_does_not_beat_older_content_and_alone_is_kept_marked(
+def test_an_anti_bot_page_does_not_beat_older_content_and_alone_is_kept_marked(
     tmp_path: Path, wall: str, verdict: Verdict
 ) -> None:
     fake = site("/p", "/only")

@@ -38,7 +38,7 @@ def map_of(path: Path, key: str) -> None:
     path.write_text(f'!context ["http://oduwsdl.github.io/contexts/ukvs"]\n!meta {{"type": "MementoMap"}}\n{key} 1/1\n')
 
 
-def test_maps_decide_whom_to_ask_by_the_aggregators_rule(tmp_path: Path) -> None:
+def test_maps_decide_which_archives_to_ask_by_the_aggregators_rule(tmp_path: Path) -> None:
     """A backup beside a map is not a map, and a damaged map is reported, and its archive asked."""
     maps = tmp_path / "maps"
     maps.mkdir()

@@ -187,7 +187,7 @@ def test_one_archive_less_is_a_reason_not_a_crash(world: World, tmp_path: Path) 
     assert report["totals"]["recovered"] == 20 and "failed" in report["listings"]["gone"]
 
 
-def test_survey_tells_what_there_is_and_what_it_costs(world: World) -> None:
+def test_survey_shows_what_there_is_and_what_it_costs(world: World) -> None:
     found = json.loads(recollect("survey", "lost.example", "--archives", str(world.archives), "--json").stdout)
     assert [archive["state"] for archive in found["archives"]] == ["complete"] * 3
     assert found["resources"] >= len(world.site.final())

@@ -77,7 +77,7 @@ def timemaps(archives: SmallArchives) -> list[str]:
 # Routing
 
 
-def test_maps_voids_and_rules_decide_whom_to_ask(archives: SmallArchives, tmp_path: Path) -> None:
+def test_maps_voids_and_rules_decide_which_archives_are_asked(archives: SmallArchives, tmp_path: Path) -> None:
     maps = tmp_path / "maps"
     write_map(maps, "one.ukvs", "example,lost)/ 1/1", "example,other)/* 2/1")
     write_map(maps, "two.voids.ukvs", '!meta {"scope": "voids"}', "example,other,* 0")
@@ -126,7 +126,7 @@ def test_top_k_asks_the_most_promising(archives: SmallArchives, tmp_path: Path) 
         assert "one=skipped" in reply.headers["x-recollect-partial"]
 
 
-def test_a_broken_map_hurts_only_itself(archives: SmallArchives, tmp_path: Path) -> None:
+def test_a_broken_map_affects_only_its_archive(archives: SmallArchives, tmp_path: Path) -> None:
     maps = tmp_path / "maps"
     write_map(maps, "one.ukvs", "example,lost)/ 1/1")
     (maps / "two.ukvs.gz").write_bytes(b"\x1f\x8b garbage")
@@ -540,7 +540,7 @@ def test_a_captured_redirect_leads_to_the_memento_of_its_target(tmp_path: Path) 
             assert reply.headers["location"] == f"{base}/memento/proxy/20150101000000/http://new.example/x"
 
 
-def test_strange_requests_do_no_harm(archives: SmallArchives, tmp_path: Path) -> None:
+def test_unusual_requests_are_answered(archives: SmallArchives, tmp_path: Path) -> None:
     with serving(archives.write(tmp_path), *QUICK) as base:
         host, port = urlsplit(base).netloc.split(":")
         for sent in (

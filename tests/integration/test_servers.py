@@ -76,7 +76,7 @@ def test_a_page_opens_in_chromium(page: Any) -> None:
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_a_run_ends_with_what_was_skipped_for_want_of_what(tmp_path: Path, workers: str) -> None:
+def test_a_run_ends_with_the_skipped_tests_and_what_each_lacked(tmp_path: Path, workers: str) -> None:
     (tmp_path / "test_some.py").write_text(
         "import needs\n\n"
         "def test_with_a_server(nginx): raise AssertionError\n"

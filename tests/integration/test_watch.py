@@ -157,7 +157,7 @@ def test_what_would_come_back_if_a_site_were_lost_today(watch: Watch, tmp_path: 
     assert "<link" not in page.read_text()
 
 
-def test_a_site_that_fails_for_a_week_is_lost_and_comes_back_by_itself(watch: Watch) -> None:
+def test_a_site_that_fails_for_a_week_is_lost_and_can_come_back(watch: Watch) -> None:
     add(watch)
     watch.day(0)
     counts = watch.status()["resources"]

@@ -156,7 +156,7 @@ def test_huge_pages_are_cut_and_nothing_of_them_is_kept(web: Web, tmp_path: Path
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000  # kilobytes; all bodies are 100 MB
 
 
-def test_all_sites_failing_at_once_is_our_own_network_for_weeks(web: Web, tmp_path: Path) -> None:
+def test_all_sites_failing_at_once_is_the_local_network_for_weeks(web: Web, tmp_path: Path) -> None:
     put(tmp_path, *(web.uri(number) for number in range(4)))
     rounds(tmp_path, 0)
     with Store(tmp_path) as store, store.transaction():  # the same sites on a port that is closed

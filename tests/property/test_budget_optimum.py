@@ -84,7 +84,7 @@ def problems(draw: st.DrawFn) -> tuple[dict[bytes, bytes], dict[bytes, float], f
     return rows, asked, draw(st.sampled_from([0.05, 0.3, 0.55, 1.1]))
 
 
-def stakes_for(branches: Branches, rows: dict[bytes, bytes], asked: dict[bytes, float]) -> ExpectedLookups:
+def lookups_for(branches: Branches, rows: dict[bytes, bytes], asked: dict[bytes, float]) -> ExpectedLookups:
     """The lookups of absent URIs at each branch."""
     tree = tree_for(rows)
     own_keys, child_keys, wildcards = names_of(tree)
@@ -141,7 +141,7 @@ def best_of_all(rows: dict[bytes, bytes], asked: dict[bytes, float], price: floa
 def test_no_map_that_loses_nothing_is_better(problem):
     rows, asked, price = problem
     branches = branches_for(rows, asked)
-    optimiser = Optimiser(stakes_for(branches, rows, asked), Case(branches).costs("keys"), branches.may_roll(1))
+    optimiser = Optimiser(lookups_for(branches, rows, asked), Case(branches).costs("keys"), branches.may_roll(1))
     solution = optimiser.at_price(price)
     output = written(branches, solution)
     assert solution.cost == len(output)

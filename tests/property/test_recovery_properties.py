@@ -137,10 +137,10 @@ candidates = st.lists(
     max_size=12,
     unique_by=lambda c: (c.archive, c.uri, c.captured_at),
 )
-wishes = st.builds(DatePreference, at=st.none() | moments, most_recent=st.booleans())
+preferences = st.builds(DatePreference, at=st.none() | moments, most_recent=st.booleans())
 
 
-@given(candidates, wishes, st.none() | moments, st.randoms(use_true_random=False))
+@given(candidates, preferences, st.none() | moments, st.randoms(use_true_random=False))
 def test_the_order_of_captures_does_not_depend_on_how_they_come(
     found: list[Candidate], dates: DatePreference, near: datetime | None, rng: object
 ) -> None:
@@ -151,8 +151,8 @@ def test_the_order_of_captures_does_not_depend_on_how_they_come(
     assert all(c.status in (200, 301, 302, None) for c in order)
 
 
-@given(candidates, wishes, st.data(), st.sets(st.sampled_from("abc")), st.booleans())
-def test_a_plan_ends_tries_each_capture_once_and_finds_what_can_be_had(
+@given(candidates, preferences, st.data(), st.sets(st.sampled_from("abc")), st.booleans())
+def test_a_plan_ends_tries_each_capture_once_and_finds_what_is_available(
     found: list[Candidate], dates: DatePreference, data: st.DataObject, covering: set[str], ask_first: bool
 ) -> None:
     """Played against archives that answer at random: the brute force is all captures, tried in any order."""

@@ -124,7 +124,7 @@ def test_an_archive_without_a_find_keeps_its_share_of_half_a_find() -> None:
         assert share / 4 < sample.chance(key) <= share
 
 
-def test_what_is_likelier_than_usual_is_not_skipped() -> None:
+def test_what_is_more_probable_than_usual_is_not_skipped() -> None:
     held = [Probe(b"com,example,h%d)/%d" % (number % 7, number), True) for number in range(40)]
     absent = [Probe(b"org,h%d)/a" % number, False) for number in range(60)]
     sample = sample_of([*held, *absent])

@@ -47,7 +47,7 @@ def test_confirming_again_changes_nothing(run: Any) -> None:
     assert [row["action"] for row in run(queue.history)] == ["submit", "confirm"]
 
 
-def test_the_same_wish_is_one_recovery_with_two_recipients(database: Database, run: Any) -> None:
+def test_the_same_submission_is_one_recovery_with_two_recipients(database: Database, run: Any) -> None:
     anna, otto = submit(run), submit(run, email="otto@mail.example")
     other = submit(run, email="otto@mail.example", at="2009")
     assert anna.job == otto.job != other.job

@@ -29,7 +29,7 @@ def at_once(count: int, work: Any) -> list[Any]:
         return list(pool.map(work, range(count)))
 
 
-def test_the_same_wish_of_many_at_once_is_one_job(run: Any) -> None:
+def test_simultaneous_equal_submissions_are_one_job(run: Any) -> None:
     made = at_once(8, lambda number: run(people.submit, asked(number), 0.0, SETTINGS))
     assert len({one.job for one in made}) == 1 and len({one.recipient for one in made}) == 8
 

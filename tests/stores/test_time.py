@@ -120,9 +120,7 @@ def test_an_hour_without_mail_server_loses_and_doubles_nothing(database: Databas
 
 
 @pytest.mark.parametrize(("error", "state"), [(Never("550"), "failed"), (NotNow("451"), "waiting")])
-def test_refused_for_good_and_refused_for_now_are_two_things(
-    database: Database, run: Any, error: Exception, state: str
-) -> None:
+def test_permanent_and_temporary_refusals_differ(database: Database, run: Any, error: Exception, state: str) -> None:
     submit(run)
     server = Server()
     server.error = error
@@ -208,7 +206,7 @@ def test_who_wants_to_know_of_more_is_remembered_beyond_expiry_and_for_a_year_at
         ("J\u2028R\x85", "http://b\u00fccher.example/"),
     ],
 )
-def test_what_a_stranger_types_adds_no_link_header_or_long_line_to_a_mail(
+def test_what_a_user_types_adds_no_link_header_or_long_line_to_a_mail(
     name: str, uri: str, database: Database, run: Any
 ) -> None:
     import re

@@ -200,7 +200,7 @@ class Aggregator:
         candidates = archive_set.usual_candidates if chosen is None else list(archive_set.candidates.values())
         if (
             self.switched_off
-            or self._client.somebody_paused
+            or self._client.any_paused
             or not all(breaker.closed for breaker in self._breakers.values())
         ):
             candidates = [one._replace(rest=self._rest(archive_set.by_id[one.id])) for one in candidates]

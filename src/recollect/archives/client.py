@@ -213,7 +213,7 @@ class ArchiveClient:
             peer.gate.leave()
 
     @property
-    def somebody_paused(self) -> bool:
+    def any_paused(self) -> bool:
         """Whether any archive asked not to be called for a while."""
         return self._loop.time() < self._paused_until
 

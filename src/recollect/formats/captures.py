@@ -41,7 +41,7 @@ def read_captures(
         return
     with source.stream or open_input(source.path, on_problem) as stream:
         if source.kind is Kind.EMPTY:
-            stream.read()  # or damage that leaves nothing at all would go untold
+            stream.read()  # so that damage that leaves nothing is reported, too
         elif source.kind is Kind.TIMEMAP:
             yield from _timemap(stream, source, on_problem)
         elif source.kind in (Kind.LOG, Kind.TABLE):

@@ -242,20 +242,20 @@ def _from_cells(cells: Sequence[str], form: Form) -> LogEntry:
 def uri_of_request(target: str) -> str:
     """The original URI that a request target asks an archive or aggregator for; raises NoLookup."""
     if _SCHEME.match(target):
-        return _mended(target)
+        return _with_slashes(target)
     path, _, query = target.partition("?")
     for pattern in _IN_PATH:
         match = pattern.fullmatch(target)
         if match and "." in match["uri"].partition("?")[0]:
-            return _mended(match["uri"])
+            return _with_slashes(match["uri"])
     for name, value in parse_qsl(query):
         if name in ("url", "uri") and value:
-            return _mended(value)
+            return _with_slashes(value)
     raise NoLookup("the request names no URI", where=path[:80])
 
 
-def _mended(uri: str) -> str:
-    """Undo what clients and servers do to a URI inside a path: percent-encode it whole, melt its double slash."""
+def _with_slashes(uri: str) -> str:
+    """Undo what clients and servers do to a URI inside a path: percent-encode it as a whole, merge its double slash."""
     if re.match(r"(?:https?|ftp)%3a", uri, re.IGNORECASE):
         uri = unquote(uri, errors="surrogateescape")
     scheme = _SCHEME.match(uri)
@@ -314,7 +314,7 @@ def _from_memgator(match: re.Match[str]) -> LogEntry:
     lookup = _MEMGATOR_LOOKUP.fullmatch(match[7])
     if lookup is None:
         raise NoLookup("another line of MemGator's log")
-    return LogEntry(_mended(lookup[1]), _moment(*(int(part) for part in match.groups()[:6])))
+    return LogEntry(_with_slashes(lookup[1]), _moment(*(int(part) for part in match.groups()[:6])))
 
 
 def _from_access(match: re.Match[str]) -> LogEntry:

@@ -508,8 +508,8 @@ def _source(archive: Archive, candidate: Candidate, known: Sequence[Candidate]) 
     """Where the bytes are: for a revisit record that is fetched by its place, the record whose bytes it repeats."""
     if "{filename}" not in archive.raw or not candidate.revisit:
         return candidate
-    twins = [c for c in known if c.archive == archive.id and c.digest == candidate.digest and not c.revisit]
-    return min(twins, key=lambda c: abs(c.captured_at - candidate.captured_at), default=candidate)
+    equal = [c for c in known if c.archive == archive.id and c.digest == candidate.digest and not c.revisit]
+    return min(equal, key=lambda c: abs(c.captured_at - candidate.captured_at), default=candidate)
 
 
 def _others(known: Sequence[Candidate], chosen: str) -> tuple[tuple[str, datetime], ...]:

@@ -88,10 +88,12 @@ def in_order(
 def resolve_revisits(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Revisits with the status and type of the capture whose bytes they repeat, where the listing has it."""
     known = list(candidates)
-    twins = {c.digest: c for c in known if c.digest and not c.revisit and c.status is not None}
+    known_by_digest = {c.digest: c for c in known if c.digest and not c.revisit and c.status is not None}
     return [
-        replace(c, status=twins[c.digest].status, media_type=c.media_type or twins[c.digest].media_type)
-        if c.revisit and c.status is None and c.digest in twins
+        replace(
+            c, status=known_by_digest[c.digest].status, media_type=c.media_type or known_by_digest[c.digest].media_type
+        )
+        if c.revisit and c.status is None and c.digest in known_by_digest
         else c
         for c in known
     ]

@@ -108,7 +108,9 @@ def _sent(path: str) -> str:
 def nginx_rules(found: Sequence[Rule], endings: Iterable[str], host: str, paths: Iterable[str] = ()) -> str:
     """A server of nginx, to be included in its http block. `paths` are the old addresses that need no rule."""
     with_query, plain = _by_parameters(found), [rule for rule in found if not rule.query]
-    twins = Counter([*(f"{rule.path}?{rule.query}".lower() for rule in found), *(f"{path}?".lower() for path in paths)])
+    spellings = Counter(
+        [*(f"{rule.path}?{rule.query}".lower() for rule in found), *(f"{path}?".lower() for path in paths)]
+    )
     longest = max((len(r.path.encode("utf-8", "replace")) + len(r.query) for r in found), default=0)
     bucket = 64
     while bucket < longest + 64:
@@ -122,16 +124,16 @@ geo $recollect_dollar {{ default "$"; }}
 # Old addresses with a query, then those without: the file that answers them, or where they lead.
 map $uri?$args $recollect_query_redirect {{
     default "";
-{_nginx_queries((r for r in with_query if r.redirect), twins)}}}
+{_nginx_queries((r for r in with_query if r.redirect), spellings)}}}
 map $uri?$args $recollect_query_file {{
     default "";
-{_nginx_queries((r for r in with_query if not r.redirect), twins)}}}
+{_nginx_queries((r for r in with_query if not r.redirect), spellings)}}}
 map $uri $recollect_redirect {{
     default "";
-{_nginx_paths([r for r in plain if r.redirect], twins)}}}
+{_nginx_paths([r for r in plain if r.redirect], spellings)}}}
 map $uri $recollect_file {{
     default "";
-{_nginx_paths([r for r in plain if not r.redirect], twins)}}}
+{_nginx_paths([r for r in plain if not r.redirect], spellings)}}}
 server {{
     listen 80;
     server_name {" ".join(names)};
@@ -152,12 +154,12 @@ server {{
 """
 
 
-def _nginx_queries(found: Iterable[Rule], twins: Mapping[str, int]) -> str:
+def _nginx_queries(found: Iterable[Rule], spellings: Mapping[str, int]) -> str:
     lines = list(found)
     text = "".join(
         f"    {_nginx_word(f'{rule.path}?{rule.query}')} {_nginx_value(rule.target)};\n"
         for rule in lines
-        if twins[f"{rule.path}?{rule.query}".lower()] == 1 and rule.path == _clean(rule.path)
+        if spellings[f"{rule.path}?{rule.query}".lower()] == 1 and rule.path == _clean(rule.path)
     )
     # nginx tries strings first, then these in order.
     for rule in lines:
@@ -165,12 +167,12 @@ def _nginx_queries(found: Iterable[Rule], twins: Mapping[str, int]) -> str:
     return text
 
 
-def _nginx_paths(found: Sequence[Rule], twins: Mapping[str, int]) -> str:
+def _nginx_paths(found: Sequence[Rule], spellings: Mapping[str, int]) -> str:
     # A redirect to another case of its own path would match what it leads to.
     own = {rule.path for rule in found if rule.redirect and rule.target.lower() == _sent(rule.path).lower()}
     lines = []
     for rule in found:
-        alone = twins[f"{rule.path}?".lower()] == 1 and rule.path not in own and rule.path == _clean(rule.path)
+        alone = spellings[f"{rule.path}?".lower()] == 1 and rule.path not in own and rule.path == _clean(rule.path)
         key = _nginx_word(rule.path) if alone else f'"~^{_escaped(rule.path)}$"'
         lines.append(f"    {key} {_nginx_value(rule.target)};\n")
     return "".join(lines)

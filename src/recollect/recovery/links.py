@@ -81,7 +81,7 @@ _HTML_HEAD = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body|frameset|title|meta)\b", re.I | re.S
 )
 _XML_HEAD = re.compile(rb"\s*(?:<\?xml|<(?:rss|feed|urlset|sitemapindex|rdf:RDF|opml)\b)", re.I)
-# Types that servers send for what they do not know, and archives for what they were not told.
+# Types that servers send for what they do not know, and archives for what they do not know.
 _UNTRUSTED = frozenset(
     [
         *("", "text/plain", "application/octet-stream", "binary/octet-stream", "html", "unk", "*/*"),

@@ -53,7 +53,7 @@ class Listed:
 
 
 def listing_key(options: Mapping[str, Any]) -> str:
-    """The same for all wishes that need the same listings: dates and file names do not matter."""
+    """The same for all submissions that need the same listings: dates and file names do not matter."""
     asked = [visit_key(options["uri"]), options["uri"], options["scope"], sorted(options["archives"])]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 

@@ -186,7 +186,7 @@ def test_old_news_fades() -> None:
     assert model.evidence("http://x.example/1") == {}, "too little is left to conclude from"
 
 
-def test_crowded_slots_forget_but_never_fail() -> None:
+def test_full_slots_forget_but_never_fail() -> None:
     model = Learned(("a",), slots=64, explore=0.0)
     for number in range(2000):
         model.count(f"http://h{number}.example/{number}", {"a": number % 2 == 0})

@@ -15,7 +15,7 @@ def asked(decisions: tuple[Decision, ...]) -> list[str]:
     return [decision.archive for decision in decisions if decision.ask]
 
 
-def test_without_evidence_everybody_is_asked_the_likelier_first() -> None:
+def test_without_evidence_all_archives_are_asked_the_most_probable_first() -> None:
     assert asked(route(THREE, {})) == ["a", "c", "b"]
 
 

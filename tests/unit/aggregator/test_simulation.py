@@ -131,9 +131,9 @@ def test_route_reads_a_list_to_its_end_and_names_lines_that_are_not_uris(
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(b"a.com/x\n\nnot a uri\nb.com/\n"))))
     assert run(asking) == 3
     out, err = capsys.readouterr()
-    told = [json.loads(line) for line in out.splitlines()]
-    assert [one["uri"] for one in told] == ["http://a.com/x", "not a uri", "http://b.com/"]
-    assert told[1]["error"] and "archives" not in told[1]
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [one["uri"] for one in lines] == ["http://a.com/x", "not a uri", "http://b.com/"]
+    assert lines[1]["error"] and "archives" not in lines[1]
     assert "line 3: malformed URI-R" in err
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BufferedReader(BytesIO(b"not a uri\n"))))
     assert run(asking) == 1

@@ -27,7 +27,7 @@ def test_one_uri_in_one_map_is_one_json_document(maps: Path, capsys: pytest.Capt
     }
 
 
-def test_several_maps_say_whom_to_ask(maps: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_maps_say_which_archives_to_ask(maps: Path, capsys: pytest.CaptureFixture[str]) -> None:
     both = [str(maps / "one.ukvs"), str(maps / "two.ukvs")]
     assert run(["lookup", *both, "http://y.com/a", "http://x.com/void", "--json"]) == 0
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())

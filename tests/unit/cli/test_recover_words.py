@@ -75,7 +75,7 @@ def test_the_timeline_shows_years_without_captures_too() -> None:
     assert "████" in lines[0] and "▁▁▁▁" in lines[0]
 
 
-def test_a_resumed_recovery_writes_what_it_wrote_before_but_for_what_is_said_now(tmp_path: Path) -> None:
+def test_a_resumed_recovery_writes_what_it_wrote_before_except_for_new_options(tmp_path: Path) -> None:
     from recollect.cli.recover import _outputs
 
     with Store.create(tmp_path) as store:

@@ -74,7 +74,7 @@ def test_html_in_place_of_a_file_is_a_soft_404(name: str) -> None:
     assert verdict("<html><p>Welcome", f"http://a.example/{name}") == "soft-404"
 
 
-def test_scripts_that_write_html_under_a_file_s_name_with_a_query_are_let_be() -> None:
+def test_scripts_that_write_html_under_a_file_s_name_with_a_query_are_kept() -> None:
     assert verdict("<html><p>Welcome", "http://a.example/view.pdf?page=2") == "good"
 
 

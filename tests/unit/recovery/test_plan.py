@@ -96,7 +96,7 @@ def test_who_listed_everything_is_never_asked_and_who_did_not_is_asked_last() ->
     )  # type: ignore[union-attr]
 
 
-def test_the_naive_policy_asks_everybody_before_it_chooses() -> None:
+def test_the_naive_policy_asks_all_archives_before_it_chooses() -> None:
     holders = [Holder("one", covered=False), Holder("two", covered=False)]
     asked = [Attempt("one", URI, None, "answered")]
     assert decide([], [], holders, DatePreference(), ask_first=True) == Ask("one")

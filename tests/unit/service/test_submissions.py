@@ -72,7 +72,7 @@ def asked(**fields: object) -> Submission:
     return parse_submission({"uri": "http://lost.example/", "email": "a@b.example", **fields}, ARCHIVES)
 
 
-def test_spellings_of_one_wish_have_one_fingerprint_and_other_wishes_another() -> None:
+def test_spellings_of_one_submission_have_one_fingerprint_and_other_submissions_another() -> None:
     plain = asked()
     assert plain.fingerprint == asked(uri="LOST.example", email="other@b.example", name="Otto").fingerprint
     assert plain.fingerprint == asked(archives=["arquivo", "ia"]).fingerprint

@@ -47,7 +47,7 @@ def offline(
 A, B, C, D = (site(name) for name in "abcd")
 
 
-def test_several_sites_that_fail_at_once_are_our_own_network() -> None:
+def test_several_sites_that_fail_at_once_are_the_local_network() -> None:
     assert offline([A, B, C])
     assert not offline([A, B])
     assert not offline([A, B, C], answered=True)

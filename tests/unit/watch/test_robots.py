@@ -54,7 +54,7 @@ def test_the_longest_rule_decides_and_allowing_wins_a_draw() -> None:
     assert allowed(text, "/")
 
 
-def test_our_own_group_replaces_that_for_everybody() -> None:
+def test_the_group_of_our_agent_replaces_that_for_all_agents() -> None:
     text = "User-agent: *\nDisallow: /\n\nUser-Agent: other\nUser-agent: Recollect # us\nDisallow: /a\n"
     assert allowed(text, "/b")
     assert not allowed(text, "/a")

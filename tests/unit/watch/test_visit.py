@@ -87,7 +87,7 @@ def test_a_wall_against_robots_says_nothing_whatever_its_status(portrait: Portra
 
 
 @pytest.mark.parametrize("status", [502, 504, 521, 522, 530])
-def test_a_proxy_whose_server_is_gone_is_a_failure_in_whatever_dress(portrait: Portrait, status: int) -> None:
+def test_a_proxy_whose_server_is_gone_is_a_failure_with_any_status(portrait: Portrait, status: int) -> None:
     page = html("club.example | Connection timed out", "Error 522. Performance & security by Cloudflare")
     assert judge_visit(answer(page, status), portrait).seen is VisitResult.FAILED
 
@@ -122,7 +122,7 @@ def test_failures_are_distinguished(portrait: Portrait, failure: Failure, seen: 
     assert judge_visit(LiveAnswer(URI, URI, failure=failure), portrait).seen is seen
 
 
-def test_when_our_own_network_fails_nothing_is_said(portrait: Portrait) -> None:
+def test_when_the_local_network_fails_a_visit_says_nothing(portrait: Portrait) -> None:
     assert (
         judge_visit(LiveAnswer(URI, URI, failure=Failure.TIMEOUT), portrait, offline=True).seen is VisitResult.OFFLINE
     )

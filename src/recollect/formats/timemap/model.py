@@ -185,7 +185,7 @@ def merge(timemaps: Sequence[tuple[str, TimeMap]]) -> Mementos:
     """Merge TimeMaps, each with its archive's id; the order of the archives breaks ties between equal moments.
 
     Left out: a URI-M already there (with another moment: the earlier stays), and of one archive and one moment the
-    twin that differs only by a written-out default port, as the Internet Archive lists them.
+    duplicate that differs only by a written-out default port, as the Internet Archive lists them.
     """
     archives = tuple(dict.fromkeys(name for name, _ in timemaps))
     order = {name: number for number, name in enumerate(archives)}
@@ -206,7 +206,7 @@ def merge(timemaps: Sequence[tuple[str, TimeMap]]) -> Mementos:
         for start in range(0, len(moments), _PIECE)
     ):
         rows = _sorted(rows, lambda row: (row[0], row[1], row[2][:-AFTER_URI]))
-        names -= _port_twins(rows, moments)
+        names -= _port_duplicates(rows, moments)
     return Mementos(archives, rows if len(names) == len(rows) else _named(rows, names))
 
 
@@ -243,8 +243,8 @@ def _named(rows: list[Row], names: set[str]) -> list[Row]:
     return kept
 
 
-def _port_twins(rows: list[Row], moments: list[str]) -> set[str]:
-    """URI-Ms that have a twin of the same archive and moment which differs only by a default port written out."""
+def _port_duplicates(rows: list[Row], moments: list[str]) -> set[str]:
+    """URI-Ms that have a duplicate of the same archive and moment which differs only by a default port written out."""
     tied = {moment for moment, after in zip(moments, islice(moments, 1, None), strict=False) if moment == after}
     held = {(moment, archive, stem[:-AFTER_URI]) for moment, archive, stem in rows if moment in tied}
     return {

@@ -65,7 +65,7 @@ class _Seen:
 
     uri: str
     gone: int = 0
-    untold: int = 0
+    without_status: int = 0
     found: bool = False
     others: tuple[bytes, ...] = field(default=())
 
@@ -104,7 +104,7 @@ def make_voids(
         for key, _ in sorted(voids):
             writer.write(Record(key, frequency=VOID))
     return VoidsResult(
-        requests=sum(one.gone + one.untold for one in seen.values()),
+        requests=sum(one.gone + one.without_status for one in seen.values()),
         requested_keys=len(seen),
         voids=len(voids),
         wildcards=sum(key.endswith(b"*") for key, _ in voids),
@@ -131,7 +131,7 @@ def _read(
             continue
         one = seen.setdefault(key, _Seen(entry.uri, others=tuple(others)))
         if entry.status is None:
-            one.untold += entry.count
+            one.without_status += entry.count
         elif entry.status in _GONE:
             one.gone += entry.count
         elif 200 <= entry.status < 400:
@@ -161,7 +161,7 @@ class _Census:
             if not number % _STEP:
                 report(Progress("looking up", number, len(self._seen), "keys"))
             verdict = self._verdict(key, one)
-            requests = one.gone + one.untold
+            requests = one.gone + one.without_status
             if verdict == "absent":
                 self.absent[key] = requests
             elif verdict == "held":

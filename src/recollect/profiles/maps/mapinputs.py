@@ -46,7 +46,7 @@ class MapInput:
         self.size = 0
         self._files = {_label(path): path for path in paths}
         self._temp_dir = temp_dir
-        self._untold: list[Problem] = []
+        self._unreported: list[Problem] = []
         self._stack = ExitStack()
         self._before = 0
         self._current: MapFile | None = None
@@ -129,7 +129,7 @@ class MapInput:
 
     def _sort(self) -> None:
         self.sorter = self._stack.enter_context(LineSorter(self._temp_dir))
-        for opened in self._opened(self._untold.append):
+        for opened in self._opened(self._unreported.append):
             for piece in opened.pieces():
                 for line in piece.split(b"\n"):
                     if line := line.strip():
@@ -143,7 +143,7 @@ class MapInput:
                 raise FormatError(problem.reason, where=problem.file)
             on_problem(problem)
 
-        for problem in self._untold:
+        for problem in self._unreported:
             report(problem)
         for line in self.sorter:
             try:

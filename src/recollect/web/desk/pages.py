@@ -85,7 +85,7 @@ def _asked(request: web.Request) -> dict[str, Any]:
     return found
 
 
-def _wish(given: dict[str, Any]) -> dict[str, Any]:
+def _options_of(given: dict[str, Any]) -> dict[str, Any]:
     """What the form says as fields of a submission: dates count only where their choice was made."""
     fields = {name: given[name] for name in ("uri", "scope", "archives", "windows_names") if given.get(name)}
     when = given.get("when") or ("at" if given.get("at") else "between")
@@ -105,7 +105,7 @@ async def survey(request: web.Request) -> web.Response:
     given = _asked(request)
     known = [archive.id for archive in desk.usual_archives()]
     try:
-        asked = parse_submission({**_wish(given), "email": _NO_ADDRESS}, known)
+        asked = parse_submission({**_options_of(given), "email": _NO_ADDRESS}, known)
         await desk.run(people.check_blocked, asked)
     except Refused as error:
         words = ": ".join(part for part in (error.what, error.why, error.hint) if part)
@@ -139,7 +139,7 @@ async def _queue(desk: Desk) -> dict[str, float]:
 async def submit(request: web.Request) -> web.Response:
     desk = desk_of(request)
     given = await posted(request)
-    fields = {**_wish(given), "email": given.get("email", ""), "name": given.get("name", "")}
+    fields = {**_options_of(given), "email": given.get("email", ""), "name": given.get("name", "")}
     try:
         asked = parse_submission(fields, [archive.id for archive in desk.usual_archives()])
         await take(desk, asked, network_of(request))
@@ -153,7 +153,7 @@ async def submit(request: web.Request) -> web.Response:
 async def _survey_again(desk: Desk, given: dict[str, Any], errors: dict[str, str], status: int) -> web.Response:
     """The second form once more, with what is wrong."""
     try:
-        asked = parse_submission({**_wish(given), "email": _NO_ADDRESS}, [a.id for a in desk.usual_archives()])
+        asked = parse_submission({**_options_of(given), "email": _NO_ADDRESS}, [a.id for a in desk.usual_archives()])
     except Refused:
         return html(views_ask.form_page(desk.usual_archives(), given, errors), status)
     assert desk.surveyor is not None

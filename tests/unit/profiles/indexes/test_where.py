@@ -56,7 +56,7 @@ REVISIT = Capture(b"com,x)/a", "20140601000000", "http://x.com/a", None, "warc/r
         "media_type like 'warc/*'", "revisit", "revisit == true", "not (status == 404 or media_type == 'text/css')",
     ],
 )  # fmt: skip
-def test_what_a_revisit_does_not_tell_drops_none(text: str) -> None:
+def test_unknown_fields_of_a_revisit_drop_none(text: str) -> None:
     assert compile_where(text)(REVISIT)
 
 
@@ -68,7 +68,7 @@ def test_what_a_revisit_does_not_tell_drops_none(text: str) -> None:
         "status == 200 and not revisit", "media_type not in ('warc/revisit', 'text/html')",
     ],
 )  # fmt: skip
-def test_what_a_revisit_tells_drops_it(text: str) -> None:
+def test_known_fields_of_a_revisit_drop_it(text: str) -> None:
     assert not compile_where(text)(REVISIT)
 
 
