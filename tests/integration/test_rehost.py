@@ -199,6 +199,26 @@ def test_old_redirects_lead_on(server: tuple[str, int]) -> None:
         assert status == 301 and location.removeprefix(f"http://127.0.0.1:{port}") == wanted, (target, location)
 
 
+def test_archived_files_are_neither_rules_nor_programs_of_the_new_host() -> None:
+    """They have other names, and their old addresses still lead to them."""
+    pages = [
+        ("http://lost.example/", "text/html", b"<p>home"),
+        ("http://lost.example/_redirects", "text/plain", b"/* http://evil.example/ 301"),
+        ("http://lost.example/sub/.htaccess", "text/plain", b"Redirect / http://evil.example/"),
+        ("http://lost.example/thumb.php?id=1", "image/png", b"<?php system($_GET['c']);"),
+        ("http://lost.example/_recollect/not-recovered.html", "text/html", b"<p>theirs"),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        with fill(Path(folder, "site"), pages, start="http://lost.example/") as store:
+            write_outputs(store, Outputs(tree=False, warc=False, wacz=False), lambda _p: None)
+        public = Path(folder, "site/rehost/public")
+        files = {str(path.relative_to(public)): path.read_bytes() for path in public.rglob("*") if path.is_file()}
+    assert "evil" not in (files["_redirects"] + files[".htaccess"]).decode() and "sub/.htaccess" not in files
+    assert not [name for name in files if name.endswith(".php")]
+    assert b"/thumb.php id=1 /thumb.php@id=1.png 200" in files["_redirects"]
+    assert b"theirs" not in files["_recollect/not-recovered.html"]
+
+
 def test_static_hosts_get_their_rules(kit: Path) -> None:
     lines = (kit / "public" / "_redirects").read_text().splitlines()
     assert "/old /about 301" in lines and "/list.php p=2 /list.php@p=2.html 200" in lines

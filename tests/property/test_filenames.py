@@ -13,7 +13,8 @@ SEGMENTS = st.one_of(
     st.sampled_from(
         ["a", "A", "a.html", "A.HTML", "index.html", "..", ".", "", "%2e%2e", "..%2f..%2fetc", "con", "CON.txt", "aux",
          "x" * 300, "é", "e\u0301", "%C3%A9", "%E9", "a b", "a%20b", "a:b", "a*b", "a\\b", "nul.", "end. ", "~", "@",
-         "a@q", "日本" * 60, "a#", "%00"]
+         "a@q", "日本" * 60, "a#", "%00", "x.php", "x.PHP5", "x%2Ephp", "x.php.", "x.asp ", ".htaccess", ".HTpasswd",
+         "_redirects", "web.config", "_recollect", "x.cgi"]
     ),
     st.text(max_size=12).filter(lambda t: not re.search(r"[/?#\[\]]", t)),
 )  # fmt: skip
@@ -27,6 +28,8 @@ URIS = st.builds(
     st.booleans(),
 )
 TYPES = st.sampled_from(["text/html", "image/png", "text/html; charset=x", "application/octet-stream", ""])
+PROGRAM = re.compile(r"(?i)\.(php\d?|phtml|phar|aspx?|jsp|cgi|pl|py|rb)$")
+SETTINGS = re.compile(r"(?i)\.ht|(_headers|_redirects|_recollect|web\.config)$")
 RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$")
 
 
@@ -49,9 +52,9 @@ def test_names_are_safe_and_never_shared(resources):
             assert part not in ("", ".", "..")
             assert not re.search(r'[\x00-\x1f<>:"\\|?*]', part)
             assert not part.endswith((".", " "))
-            assert not RESERVED.match(part)
+            assert not RESERVED.match(part) and not SETTINGS.match(part)
             assert len(part) <= MAX_PART + 10 and len(part.encode()) <= 255
-        assert len(name) <= 260
+        assert len(name) <= 260 and not PROGRAM.search(name), "a web server could run it"
 
 
 @given(st.dictionaries(URIS, TYPES, min_size=1, max_size=8))
@@ -71,14 +74,22 @@ def test_the_plain_rule_is_readable():
             ("http://x.com/img/Logo.png?v=3", "image/png"),
             ("http://x.com/list.php?page=2&sort=up", "text/html"),
             ("http://x.com/caf%C3%A9/", "text/html"),
+            ("http://x.com/thumb.php", "image/png"),
+            ("http://x.com/thumb.php?id=3", "image/jpeg"),
+            ("http://x.com/get.asp?f=x", "application/x-unknown"),
+            ("http://x.com/.htaccess", "text/plain"),
         ]
     )
     assert list(names.values()) == [
         "x.com/index.html",
+        "x.com/_.htaccess",
         "x.com/about.html",
         "x.com/café/index.html",
+        "x.com/get.asp@f=x.bin",
         "x.com/img/Logo.png@v=3.png",
         "x.com/list.php@page=2&sort=up.html",
+        "x.com/thumb.php.png",
+        "x.com/thumb.php@id=3.jpg",
     ]
 
 
@@ -95,4 +106,5 @@ def test_names_for_windows_are_short_ascii_and_never_shared(resources):
         assert name.isascii() and len(name) <= 130
         for part in name.split("/"):
             assert part and len(part) <= WINDOWS.max_part and not re.search(r'[\x00-\x1f<>:"\\|?*]', part)
-            assert not part.endswith((".", " ")) and not RESERVED.match(part)
+            assert not part.endswith((".", " ")) and not RESERVED.match(part) and not SETTINGS.match(part)
+        assert not PROGRAM.search(name)

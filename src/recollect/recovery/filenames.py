@@ -8,13 +8,15 @@ three systems takes for one.
 The plain rule is Warrick's (host/path, a folder's page is `index.html`), with these turns: the query stays in the name
 after `@` (`page.php?id=2` is `page.php@id=2.html`); HTML, styles, scripts and whatever else a browser refuses under a
 wrong type get the ending of their type when they have another or none (`style.php` is `style.php.css`), so that a page
-opens by a double click and any web server names the right type. What the plain rule would give to two URIs, or what is
-too long, gets `~` and some hex digits of the URI's hash.
+opens by a double click and any web server names the right type. No name is that of a program or a setting of a web
+server (`image.php` is `image.php.png`, `.htaccess` is `_.htaccess`): archived bytes must not run on a new host. What
+the plain rule would give to two URIs, or what is too long, gets `~` and some hex digits of the URI's hash.
 """
 
 from __future__ import annotations
 
 import hashlib
+import mimetypes
 import re
 import unicodedata
 from collections import defaultdict
@@ -46,6 +48,18 @@ _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"/\\|?*{}\u2028\u2029\ud800-\udf
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", "conin$", "conout$"] + [f"{d}{n}" for d in ("com", "lpt") for n in "123456789¹²³"]
 )
+# Files that change what a web server or static host does, and the folder of the re-hosting kit.
+_SETTINGS = frozenset(
+    [
+        *("_headers", "_redirects", "_routes.json", "_worker.js", "_recollect", ".user.ini", "php.ini", "web.config"),
+        *("global.asax", "netlify.toml", "vercel.json"),
+    ]
+)
+# Files that a web server may run.
+_PROGRAM = re.compile(
+    r"\.(?:ph(?:p\d?|ps|tml|t|ar)|as(?:p|px|hx|mx|a|ax)|cer|jspx?|jsf|f?cgi|p[lmy]|rb|cfm|cfc|lua|sh|exe|dll)$", re.I
+)
+_BY_TYPE = mimetypes.MimeTypes(filenames=())
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
 _HTML_ENDINGS = (".html", ".htm", ".xhtml", ".shtml")
 _HTML_TYPES = frozenset(["text/html", "application/xhtml+xml"])
@@ -124,11 +138,20 @@ def plain_path(uri: str, media_type: str, rules: NameRules = ANY_SYSTEM) -> str:
         last = f"{stem}@{split.query}"
         extension = _EXTENSION.search(stem)
         if extension and not _is_html(media_type) and extension.group().lower() not in _HTML_ENDINGS:
-            last += extension.group()
+            last += _harmless_ending(media_type) if _PROGRAM.search(stem) else extension.group()
     endings = _ENDINGS.get(media_type.partition(";")[0].strip().lower(), ())
     if endings and not last.lower().endswith(endings):
         last += endings[0]
-    return "/".join([*(safe_part(segment, rules) for segment in path[:-1]), safe_part(last, rules)])
+    name = safe_part(last, rules)
+    if _PROGRAM.search(name):
+        name = safe_part(last + _harmless_ending(media_type), rules)
+    return "/".join([*(safe_part(segment, rules) for segment in path[:-1]), name])
+
+
+def _harmless_ending(media_type: str) -> str:
+    """The ending of a media type, whatever this machine thinks it is; `.bin` for one of which none is known."""
+    ending = _BY_TYPE.guess_extension(media_type.partition(";")[0].strip().lower()) or ""
+    return ending if ending and not _PROGRAM.search(ending) else ".bin"
 
 
 def _is_html(media_type: str) -> bool:
@@ -146,7 +169,8 @@ def safe_part(segment: str, rules: NameRules = ANY_SYSTEM) -> str:
     text = _FORBIDDEN.sub("_", text).rstrip(". ").lstrip(" ")
     if not text or not text.strip("."):
         text = "_"
-    if text.split(".")[0].rstrip(" ").lower() in _RESERVED:
+    plain = text.lower()
+    if plain.split(".")[0].rstrip(" ") in _RESERVED or plain in _SETTINGS or plain.startswith(".ht"):
         text = "_" + text
     if len(text) > rules.max_part or len(text.encode("utf-8")) > 240:
         text = _shorten(text, segment, rules)
