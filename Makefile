@@ -80,7 +80,7 @@ check: $(STAMP)  ## ruff, cython-lint, mypy --strict, import contracts
 SANITIZED := build/sanitized
 PROPERTIES := $(addprefix tests/property/test_,$(addsuffix .py,line_kernels surt_kernel kernel_is_careful \
 	profile_against_brute_force lookup merge merge_as_text compaction budget keytree uri_keys protection_codes \
-	sets stats_against_brute_force))
+	sets patch stats_against_brute_force))
 sanitize: $(STAMP) $(KERNEL_STAMP)  ## property tests over a build with AddressSanitizer and UBSan
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED) && cp -r src/recollect $(SANITIZED)/
 	rm -f $(SANITIZED)/recollect/kernels/*.so

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +14,11 @@ from map_trees import deciding, holdings, keys, write_map
 from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header, Record, Writer
+from recollect.kernels.search import MapSearch
 from recollect.profiles.maps.bulk import bulk_lookup
 from recollect.profiles.maps.lookup import MementoMap
 from recollect.profiles.maps.maptext import BlockText, MappedText, PartedText, open_text
+from recollect.uris import ancestors
 
 HEADER = b'!context ["http://oduwsdl.github.io/contexts/ukvs"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n'
 
@@ -107,3 +110,21 @@ def test_bulk_lookup_says_what_lookup_says(records: dict[bytes, Frequency], othe
             )
         total = sum(answer.yes + answer.no + answer.unknown for answer in answers)
         assert total == len(lines)
+
+
+@given(holdings(), st.lists(keys, max_size=20))
+def test_the_wildcard_above_a_key_or_a_wildcard_is_the_nearest_one(
+    records: dict[bytes, Frequency], others: list[bytes]
+) -> None:
+    lines = [key + b" " + str(records[key]).encode() + b"\n" for key in sorted(records)]
+    text = b"".join(lines)
+    starts = dict(zip(sorted(records), np.cumsum([0, *map(len, lines)]).tolist(), strict=False))
+    asked = sorted({*others, *records})
+    lengths = np.array([len(key) for key in asked], np.int64)
+    offsets = np.cumsum(lengths) - lengths
+    search, buffer = MapSearch(text, 0), b"".join(asked)
+    above, places = np.empty_like(lengths), np.empty_like(lengths)
+    search.find_above(buffer, offsets, lengths, above)
+    assert above.tolist() == [next((starts[up] for up in ancestors(key) if up in starts), -1) for key in asked]
+    search.place_many(buffer, offsets, lengths, places)
+    assert places.tolist() == [search.place(key) for key in asked]

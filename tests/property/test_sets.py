@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import product
 from math import inf, sqrt
 from pathlib import Path
@@ -10,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stranger_sets
@@ -21,6 +22,7 @@ from recollect.kernels.branches import HELD
 from recollect.kernels.sets import BITS, HashedSet, encode_set
 from recollect.profiles.compaction.budget import Budget, TooSmall, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
+from recollect.profiles.maps import maptext
 from recollect.profiles.maps.lookup import MementoMap
 from recollect.profiles.maps.merge import MergeOptions, merge_maps
 
@@ -204,3 +206,47 @@ def _least(up, flags, leaves, costs, leave, own, price, bit, anchor):
         return min(ways)
 
     return best(0, "no")[0]
+
+
+SPELLINGS = {
+    "as written": lambda text: text,
+    "other blanks": lambda text: text.replace(b'", "', b'","').replace(b'"k": ', b'"k":'),
+    "other names": lambda text: text.replace(b'{"set": ', b'{"a": [1, "}"], "set": '),
+    "another version": lambda text: text.replace(b'"v": 1', b'"v": 2'),
+    "damaged": lambda text: text.replace(b'"bits": "', b'"bits": "?'),
+    "another length": lambda text: text.replace(b'"bits": "', b'"bits": "AAAA'),
+    "too many parts": lambda text: text.replace(b'"parts": ', b'"parts": 9'),
+    "two sets": lambda text: re.sub(rb'\{"set": (\{[^{}]*\})\}', rb'{"set": [\1, \1]}', text),
+    "half a list": lambda text: re.sub(rb'\{"set": (\{[^{}]*\})\}', rb'{"set": [\1, \1}', text),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@settings(max_examples=12)
+@given(st.integers(0, 2**32), budgets, st.lists(st.sampled_from(list(product("abp", "0129", ["", "/x"])))))
+def test_many_lookups_at_once_ask_sets_as_few_do(spelling: str, seed: int, size: int, others: list) -> None:
+    records = site(seed, 150)
+    asked = [key.decode() for key in records] + [f"com,site0)/d1/{''.join(other)}" for other in others]
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
+        source, target = Path(name, "all.ukvs"), Path(name, "small.ukvs")
+        write_map(source, records)
+        if with_sets(source, target, size) is None:
+            return
+        target.write_bytes(SPELLINGS[spelling](target.read_bytes()))
+        answers = []
+        for many in (1, 1_000_000):
+            patched.setattr(maptext, "MANY_LOOKUPS", many)
+            with MementoMap.open(target) as opened:
+                answers.append([found.answer for found in opened.lookup_many(asked)])
+                text = opened.text
+                assert isinstance(text, maptext.MappedText)
+                buffer = np.frombuffer("".join(asked).encode(), np.uint8)
+                lengths = np.array([len(key) for key in asked], np.int64)
+                offsets = np.cumsum(lengths) - lengths
+                places = text.search_many(buffer, offsets, lengths)
+                answers.append(text.denied(buffer, offsets, lengths, places).tolist())
+        assert answers[:2] == answers[2:]
+        if spelling in ("as written", "other blanks", "other names", "two sets"):
+            assert not any(answers[1][: len(records)])
+        else:  # what cannot be read denies nothing
+            assert not any(answers[1])

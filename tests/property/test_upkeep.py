@@ -1,4 +1,4 @@
-"""Keeping a map current against a brute force: patches, exclusions, and any sequence of changes of index files."""
+"""Keeping a map current against a brute force: exclusions, and any sequence of changes of index files."""
 
 import json
 import shutil
@@ -7,17 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests import stranger_sets
-from tests.property.test_merge import KEYS, allows, check, parts, totals, written
+from tests.property.test_merge import KEYS, written
 
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import read
-from recollect.profiles.compaction.budget import Budget, TooSmall, compact_by_budget
 from recollect.profiles.maps.lookup import open_map
 from recollect.profiles.upkeep.exclusion import Exclusions, read_exclusions, without
-from recollect.profiles.upkeep.patch import patch
 from recollect.profiles.upkeep.update import KeepOptions, update
 from recollect.uris import covers
 
@@ -34,75 +31,6 @@ def folder():
 def records(path):
     _, found = read(path, ordered=True)
     return {record.key: record.frequency for record in found}
-
-
-@settings(max_examples=80)
-@given(
-    parts(), st.dictionaries(st.sampled_from(KEYS), st.dictionaries(st.integers(0, 2), st.integers(1, 5), min_size=1))
-)
-def test_a_patched_map_misses_nothing_and_every_count_is_true(folder, base, new):
-    truth, found = base
-    exact = {key: Frequency.exact(sum(uris.values()), len(uris)) for key, uris in new.items()}
-    written(folder / "base.ukvs", found)
-    written(folder / "new.ukvs", exact)
-    done = patch(folder / "base.ukvs", folder / "new.ukvs", folder / "patched.ukvs", {})
-    result = records(folder / "patched.ukvs")
-    assert done.keys == len(result)
-    check(result, [truth, new])
-    lines = [line for line in (folder / "patched.ukvs").read_bytes().splitlines() if line[:1] != b"!"]
-    assert lines == sorted(lines)
-
-
-HOSTS = [b"com,x", b"com,x,www", b"com,x:80", b"com,xy", b"org,y", b"4,3,2,1", b"[::1]"]
-PAGES = [
-    b"",
-    *(b"p%d" % n for n in range(6)),
-    *(b"a/%d" % n for n in range(6)),
-    *(b"a/b/%d" % n for n in range(9)),
-    b"a//b",
-]
-MANY = [host + b")/" + page for host in HOSTS for page in PAGES]
-
-
-@settings(max_examples=60)
-@given(st.data(), st.sampled_from([200, 400, 900]))
-def test_a_patch_of_hashed_sets_adds_what_they_deny_and_nothing_else(folder, data, room):
-    held = data.draw(st.sets(st.sampled_from(MANY), min_size=30))
-    new = data.draw(st.sets(st.sampled_from(MANY), min_size=1))
-    written(folder / "all.ukvs", {key: Frequency.exact(2, 1) for key in held})
-    base, patched = folder / "base.ukvs", folder / "patched.ukvs"
-    try:
-        compact_by_budget(folder / "all.ukvs", base, Budget(max_bytes=room, sets=True), threads=1)
-    except TooSmall:
-        assume(False)
-    written(folder / "new.ukvs", {key: Frequency.exact(3, 1) for key in new})
-    patch(base, folder / "new.ukvs", patched, {})
-    before, after = stranger_sets.read_map(base.read_bytes()), stranger_sets.read_map(patched.read_bytes())
-    assert {key for key in before if key.endswith("*")} == {key for key in after if key.endswith("*")}
-    with open_map(patched) as found:
-        for key in held | new:
-            assert found.lookup(key.decode()).answer == "yes", key
-            assert stranger_sets.answer(after, key.decode()) == "yes", key
-    truths = [{key: {0: 2} for key in held}, {key: {0: 3} for key in new}]
-    for key, frequency in records(patched).items():
-        captures, known = totals(truths, key)
-        assert allows(frequency.uri_m, captures) and allows(frequency.uri_r, known), (key, str(frequency))
-
-
-def test_what_a_patch_adds_to_a_set_takes_a_few_bytes_each(folder):
-    held = [b"com,x)/a/b/page-%d" % n for n in range(0, 4000, 2)]
-    new = [b"com,x)/a/b/page-%d" % n for n in range(1, 801, 2)]
-    written(folder / "all.ukvs", {key: Frequency.exact(1, 1) for key in held})
-    compact_by_budget(folder / "all.ukvs", folder / "base.ukvs", Budget(max_bytes=4000, sets=True), threads=1)
-    written(folder / "new.ukvs", {key: Frequency.exact(1, 1) for key in new})
-    patch(folder / "base.ukvs", folder / "new.ukvs", folder / "patched.ukvs", {})
-    grown = (folder / "patched.ukvs").stat().st_size - (folder / "base.ukvs").stat().st_size
-    assert 100 < grown < 4 * len(new)
-    with open_map(folder / "base.ukvs") as base, open_map(folder / "patched.ukvs") as patched:
-        absent = [f"com,x)/a/b/page-{n}" for n in range(4001, 8001, 2)]
-        wrong = [sum(found.lookup(key).answer == "yes" for key in absent) for found in (base, patched)]
-        assert wrong[1] < 2 * wrong[0] + 100
-        assert all(patched.lookup(key.decode()).answer == "yes" for key in held + new)
 
 
 RULES = [b"com,x)/a", b"com,x)/a/*", b"com,x)/*", b"com,x,*", b"com,x,y)/a", b"4,3,2,1)/*", b"org)/", b"com,xy,*", b"*"]

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+Ints = NDArray[np.int64]
 Bytes = bytes | bytearray | memoryview | NDArray[np.uint8]
 
 EXACT: int
@@ -32,5 +33,8 @@ class MapLine:
     bounds: int
 
 def line_at(data: Bytes, start: int) -> MapLine: ...
+def lines_at(
+    data: Bytes, positions: Ints, key_lengths: Ints, lengths: Ints, blocks: Ints, m: Ints, r: Ints, bounds: Bytes
+) -> int: ...
 def count_lines(data: Bytes, start: int, stop: int) -> int: ...
 def is_address(host: bytes) -> bool: ...

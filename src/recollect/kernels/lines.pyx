@@ -1,6 +1,8 @@
 """Doors to the lines of a map; the loops are in `lines.pxd`, for other kernels to inline."""
 
-from recollect.kernels.lines cimport Line, address_length, lines_in, pack_bounds, read_line
+from libc.stdint cimport int64_t
+
+from recollect.kernels.lines cimport Line, RECORD, address_length, lines_in, pack_bounds, read_line
 
 
 cdef class MapLine:
@@ -30,6 +32,29 @@ def line_at(const unsigned char[::1] data not None, Py_ssize_t start):
     found.block, found.next = line.block, line.next
     found.m, found.r, found.bounds = line.m.value, line.r.value, pack_bounds(line.m, line.r)
     return found
+
+
+def lines_at(
+    const unsigned char[::1] data not None,
+    const int64_t[::1] positions not None,
+    int64_t[::1] key_lengths not None,
+    int64_t[::1] lengths not None,
+    int64_t[::1] blocks not None,
+    int64_t[::1] m not None,
+    int64_t[::1] r not None,
+    unsigned char[::1] bounds not None,
+):
+    """The records that begin at some positions, as columns; returns the row of one that is not a record, or -1."""
+    cdef Py_ssize_t row, odd = -1, stop = data.shape[0]
+    cdef Line line
+    with nogil:
+        for row in range(positions.shape[0]):
+            if not 0 <= positions[row] < stop or read_line(&data[0], positions[row], stop, 0, &line) != RECORD:
+                odd = row
+                break
+            key_lengths[row], lengths[row], blocks[row] = line.key_length, line.length, line.block
+            m[row], r[row], bounds[row] = line.m.value, line.r.value, <unsigned char>pack_bounds(line.m, line.r)
+    return odd
 
 
 def count_lines(const unsigned char[::1] data not None, Py_ssize_t start, Py_ssize_t stop):

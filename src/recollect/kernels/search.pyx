@@ -50,8 +50,9 @@ cdef struct Order:
 
 
 cdef struct Found:
-    Py_ssize_t at     # of the deciding line; -1: there is none
-    Py_ssize_t place  # where the key itself is or would be
+    Py_ssize_t at      # of the deciding line; -1: there is none
+    Py_ssize_t place   # where the key itself is or would be
+    Py_ssize_t before  # the line before that place; UNSEEN: not known
 
 
 cdef inline int _byte_at(const Text *text, Py_ssize_t at) noexcept nogil:
@@ -209,23 +210,39 @@ cdef Found _seek_wildcard(
     return found
 
 
+cdef bint _is_between(const Text *text, Py_ssize_t before, Py_ssize_t place, const Wanted *wanted) noexcept nogil:
+    """Whether the line at `place` is the first that is not below what is wanted, given the line before it."""
+    if before < 0 or _order(text, before, wanted, 0).sign >= 0:
+        return False
+    return place >= text.stop or _order(text, place, wanted, 0).sign >= 0
+
+
 cdef Found _search(
-    const Text *text, Py_ssize_t near, Py_ssize_t everything, Bytes key, Py_ssize_t length, int64_t *memory
+    const Text *text,
+    Py_ssize_t near,
+    Py_ssize_t before,
+    Py_ssize_t everything,
+    Bytes key,
+    Py_ssize_t length,
+    int64_t *memory,
 ) noexcept nogil:
     """The line that decides about a key.
 
-    `near` is a start of a line to search outwards from (the place of the last key, in a sorted batch), or UNSEEN;
-    `everything` is the position of the line of `*`, or -1; `memory` holds, by the length of a name, where the wildcards
-    over the beginnings of this key are (or -1 - p if there is none and p is its place), or INT64_MIN; it may be NULL.
+    `near` is a start of a line to search outwards from (the place of the last key, in a sorted batch), or UNSEEN, and
+    `before` that of the line before it: many keys in a row are in the same place, after a long line with a hashed set,
+    whose start is not searched again. `everything` is the position of the line of `*`, or -1; `memory` holds,
+    by the length of a name, where the wildcards over the beginnings of this key are (or -1 - p if there is none and p
+    is its place), or INT64_MIN; it may be NULL.
     An exact key is also tried with a slash at its end, and the root of a host without it, as other makers write them.
     """
-    cdef Found found, wider
+    cdef Found found
     cdef Wanted wanted
     cdef Order order
-    cdef Py_ssize_t shared = 0, host, name, at
-    cdef Py_ssize_t address
+    cdef Py_ssize_t shared = 0, host, name
     wanted.key, wanted.length, wanted.end = key, length, NOTHING
-    found.place = _seek(text, near, &wanted)
+    found.place, found.before = near, before
+    if not _is_between(text, before, near, &wanted):
+        found.place, found.before = _seek(text, near, &wanted), UNSEEN
     found.at = found.place
     if found.place < text.stop:
         order = _order(text, found.place, &wanted, 0)
@@ -233,7 +250,9 @@ cdef Found _search(
             return found
         shared = order.shared
     if found.place > text.start:
-        shared = max(shared, _order(text, _line_start(text.data, found.place - 1, text.start), &wanted, 0).shared)
+        if found.before < 0:
+            found.before = _line_start(text.data, found.place - 1, text.start)
+        shared = max(shared, _order(text, found.before, &wanted, 0).shared)
     host = find_byte(key, c")", 0, length)
     name = length
     if length == host + 2 and key[host + 1] == c"/":
@@ -244,35 +263,86 @@ cdef Found _search(
         found.at = _seek(text, found.place, &wanted)
         if found.at < text.stop and _order(text, found.at, &wanted, 0).sign == 0:
             return found
+    found.at = _nearest_wildcard(text, found.place, everything, key, name, host, shared, memory)
+    return found
+
+
+cdef Py_ssize_t _nearest_wildcard(
+    const Text *text,
+    Py_ssize_t near,
+    Py_ssize_t everything,
+    Bytes key,
+    Py_ssize_t name,
+    Py_ssize_t host,
+    Py_ssize_t shared,
+    int64_t *memory,
+) noexcept nogil:
+    """The line of the nearest wildcard from that of key[:name] upwards; the host has `host` bytes. Names longer than
+    `shared` have none. For the others see `_search`."""
+    cdef Found wider
+    cdef Py_ssize_t at = near, address
     # Each wider wildcard stands before the narrower one, near the start of a wider range: go on from there.
-    at = found.place
     while name > host:
         if name <= shared:
             wider = _seek_wildcard(text, at, key, name, BELOW_PATH, memory)
             if wider.at >= 0:
-                found.at = wider.at
-                return found
+                return wider.at
             at = wider.place
-        name -= 1
-        while name > host and key[name] != c"/":
-            name -= 1
+        name = _above_path(key, name, host)
     address = address_length(key, host)
-    at = found.place
+    at = near
     while name > 0:
         if name <= shared and _ends_segment(key, name, host, address):
             wider = _seek_wildcard(text, at, key, name, BELOW_HOST, memory)
             if wider.at >= 0:
-                found.at = wider.at
-                return found
+                return wider.at
             at = wider.place
         name -= 1
-    found.at = everything
-    return found
+    return everything
+
+
+cdef inline Py_ssize_t _above_path(Bytes key, Py_ssize_t name, Py_ssize_t host) noexcept nogil:
+    """The length of the next shorter name of a path; that of the host at the end of them."""
+    name -= 1
+    while name > host and key[name] != c"/":
+        name -= 1
+    return name
+
+
+cdef Py_ssize_t _wildcard_above(
+    const Text *text, Py_ssize_t near, Py_ssize_t everything, Bytes key, Py_ssize_t length, int64_t *memory
+) noexcept nogil:
+    """The line of the nearest wildcard above a key or a wildcard, or -1; `near` and `memory` are as for `_search`."""
+    cdef Py_ssize_t host = find_byte(key, c")", 0, length), name = length
+    if key[length - 1] == c"*":
+        name = max(length - 2, 0)
+        if name == 0:
+            return -1
+        if host < length:
+            name = _above_path(key, name, host)
+        else:  # a wildcard of hosts
+            host = name
+            name -= 1
+    elif length == host + 2:
+        name = host + 1
+    return _nearest_wildcard(text, near, everything, key, name, host, length, memory)
 
 
 cdef inline bint _ends_segment(Bytes key, Py_ssize_t name, Py_ssize_t host, Py_ssize_t address) noexcept nogil:
     """Whether key[:name] is the name of a node among hosts; `address` bytes are an IP address."""
     return name == host or (name >= address and (key[name] == c"," or key[name] == c":"))
+
+
+cdef int64_t *_empty_memory(const int64_t[::1] lengths) noexcept:
+    """A memory for keys of these lengths, as `_search` wants it; NULL if there is no memory."""
+    cdef Py_ssize_t longest = 0, i
+    for i in range(lengths.shape[0]):
+        longest = max(longest, lengths[i])
+    cdef int64_t *memory = <int64_t *>malloc(<size_t>(longest + 1) * sizeof(int64_t))
+    if memory != NULL:
+        for i in range(longest + 1):
+            memory[i] = INT64_MIN
+    return memory
 
 
 cdef class MapSearch:
@@ -297,7 +367,7 @@ cdef class MapSearch:
 
     def find(self, bytes key not None):
         """Where the line is that decides about a key, or -1."""
-        return _search(&self._text, UNSEEN, self._everything, key, len(key), NULL).at
+        return _search(&self._text, UNSEEN, UNSEEN, self._everything, key, len(key), NULL).at
 
     def place(self, bytes key not None):
         """Where the first line is whose token is not below the key."""
@@ -318,20 +388,14 @@ cdef class MapSearch:
 
         The result of one key is reused for the next as far as both begin with the same bytes.
         """
-        cdef Py_ssize_t count = offsets.shape[0], longest = 0, i
-        cdef int64_t *memory
-        if count == 0:
+        if offsets.shape[0] == 0:
             return
-        for i in range(count):
-            longest = max(longest, lengths[i])
-        memory = <int64_t *>malloc(<size_t>(longest + 1) * sizeof(int64_t))
+        cdef int64_t *memory = _empty_memory(lengths)
         if memory == NULL:
             raise MemoryError
         cdef Bytes text = &keys[0] if keys.shape[0] else NULL
         with nogil:
             _sort_keys(text, offsets, lengths, order, spare)
-            for i in range(longest + 1):
-                memory[i] = INT64_MIN
             self._find_in_order(text, offsets, lengths, order, memory, positions)
         free(memory)
 
@@ -344,8 +408,9 @@ cdef class MapSearch:
         int64_t *memory,
         int64_t[::1] positions,
     ) noexcept nogil:
-        cdef Py_ssize_t i, row, last, common, name, known = 0, near = UNSEEN
+        cdef Py_ssize_t i, row, last, common, name, known = 0
         cdef Found found
+        found.place = found.before = UNSEEN
         for i in range(order.shape[0]):
             row = order[i]
             common = 0
@@ -355,8 +420,54 @@ cdef class MapSearch:
             for name in range(common + 1, known + 1):
                 memory[name] = INT64_MIN
             known = lengths[row]
-            found = _search(&self._text, near, self._everything, keys + offsets[row], lengths[row], memory)
-            positions[row], near = found.at, found.place
+            found = _search(
+                &self._text, found.place, found.before, self._everything, keys + offsets[row], lengths[row], memory
+            )
+            positions[row] = found.at
+
+    def find_above(
+        self,
+        const unsigned char[::1] keys not None,
+        const int64_t[::1] offsets not None,
+        const int64_t[::1] lengths not None,
+        int64_t[::1] positions not None,
+    ):
+        """Where the line of the nearest wildcard above each key or wildcard of a buffer is, or -1; quick if keys are
+        sorted."""
+        cdef Py_ssize_t row, name, common, near = UNSEEN
+        cdef Bytes key, last = NULL
+        if offsets.shape[0] == 0:
+            return
+        cdef int64_t *memory = _empty_memory(lengths)
+        if memory == NULL:
+            raise MemoryError
+        with nogil:
+            for row in range(offsets.shape[0]):
+                key = &keys[offsets[row]]
+                if row:
+                    common = common_bytes(last, key, min(lengths[row - 1], lengths[row]))
+                    for name in range(common + 1, lengths[row - 1] + 1):
+                        memory[name] = INT64_MIN
+                last = key
+                positions[row] = _wildcard_above(&self._text, near, self._everything, key, lengths[row], memory)
+                near = max(near, positions[row])
+        free(memory)
+
+    def place_many(
+        self,
+        const unsigned char[::1] keys not None,
+        const int64_t[::1] offsets not None,
+        const int64_t[::1] lengths not None,
+        int64_t[::1] places not None,
+    ):
+        """For each key of a buffer where the first line is whose token is not below it; quick if keys are sorted."""
+        cdef Py_ssize_t row, near = UNSEEN
+        cdef Wanted wanted
+        wanted.end = NOTHING
+        with nogil:
+            for row in range(offsets.shape[0]):
+                wanted.key, wanted.length = &keys[offsets[row]], lengths[row]
+                places[row] = near = _seek(&self._text, near, &wanted)
 
     def looks_sorted(self, Py_ssize_t windows, Py_ssize_t lines):
         """Whether tokens rise in `windows` places of `lines` lines each, and from place to place; all for 0 windows."""

@@ -14,6 +14,10 @@ SEEDS: int
 CHOICES: int
 BITS: tuple[int, ...]
 
+ABSENT: int
+HELD: int
+UNDECIDED: int
+
 def encode_set(
     data: Bytes, at: Ints, length: Ints, suffix: Bytes, bits: Bytes, value: NDArray[np.int8]
 ) -> tuple[int, bytes]: ...
@@ -26,3 +30,10 @@ class HashedSet:
     def __init__(self, data: bytes, parts: int, below: int) -> None: ...
     def holds(self, key: bytes, anchor: int) -> bool: ...
     def ask(self, keys: Bytes, offsets: Ints, lengths: Ints, which: Ints, anchor: int, found: Bytes) -> None: ...
+
+def ask_lines(
+    text: Bytes | memoryview, positions: Ints, rows: Ints, keys: Bytes, offsets: Ints, lengths: Ints, found: Bytes
+) -> None: ...
+def members_below(
+    keys: Bytes, offsets: Ints, lengths: Ints, rows: Ints, anchor: int, at: Ints, length: Ints, suffix: Bytes
+) -> int: ...

@@ -10,8 +10,8 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from recollect.kernels.lines cimport address_length
-from recollect.kernels.words cimport Bytes, find_byte, low_zeros, word_at
+from recollect.kernels.lines cimport address_length, token_end
+from recollect.kernels.words cimport Bytes, common_bytes, find_byte, is_digit, low_zeros, same_bytes, word_at
 
 cdef extern from *:
     """
@@ -66,8 +66,16 @@ cpdef enum:
     SEEDS = 16
     CHOICES = 7
 
+# What `ask_lines` found.
+cpdef enum:
+    ABSENT = 0
+    HELD = 1
+    UNDECIDED = 2
+
 cdef enum:
     LARGEST_PART = 4095  # bits, as the directory of parts has 12 bits for it
+    MOST_BELOW = 60      # bits of what is next below a wildcard
+    PADDING = 16         # bytes after a set, so that eight can be read anywhere
     VALUE_FIRST = 64     # number of the first equation of a value
 
 # Bits of the members below a gate, by its value less one.
@@ -295,103 +303,136 @@ def encode_set(
 # Asking a set.
 
 
+cdef struct Coded:  # a set as it is asked; eight bytes can be read from any of its bits
+    Bytes bits
+    Py_ssize_t parts
+    Py_ssize_t *starts  # of the bits of each part, and their end
+    unsigned char *seeds
+    int below           # bits of what is next below the anchor
+
+
+cdef Py_ssize_t read_directory(Bytes data, Py_ssize_t length, Coded *coded) noexcept nogil:
+    """Fill starts and seeds from the two bytes of each part; returns the bytes that the set has, -1 if it has fewer."""
+    cdef Py_ssize_t part, at = 0, parts = coded.parts
+    if parts < 1 or parts > length // 2 or not 1 <= coded.below <= MOST_BELOW:
+        return -1
+    for part in range(parts):
+        coded.starts[part], coded.seeds[part] = at, data[2 * part + 1] >> 4
+        at += data[2 * part] | (data[2 * part + 1] & 15) << 8
+    coded.starts[parts] = at
+    coded.bits = data + 2 * parts
+    return 2 * parts + (at + 7) // 8 if length - 2 * parts >= (at + 7) // 8 else -1
+
+
+cdef inline int sum_of(const Coded *coded, const Equation *equation, Py_ssize_t first) noexcept nogil:
+    cdef Py_ssize_t at = first + equation.start
+    cdef uint64_t window = word_at(coded.bits + (at >> 3)) >> (at & 7)
+    if at & 7:
+        window |= <uint64_t>coded.bits[(at >> 3) + 8] << (64 - (at & 7))
+    return parity(window & equation.row)
+
+
+cdef int value_of(
+    const Coded *coded, Bytes name, Py_ssize_t length, int suffix, int bits, bint is_gate
+) noexcept nogil:
+    """-1 if a key is not in the set, else 0 or, of a gate, its value."""
+    cdef Hash found = hash_key(name, length, suffix_of(suffix))
+    cdef Py_ssize_t part = part_of(found.part, coded.parts)
+    cdef Py_ssize_t first = coded.starts[part], size = coded.starts[part + 1] - coded.starts[part]
+    cdef int seed = coded.seeds[part], number, value = 0
+    cdef Equation equation
+    for number in range(bits):
+        equation = equation_of(found.rows, seed, number, size)
+        if sum_of(coded, &equation, first) != equation.right:
+            return -1
+    if is_gate:
+        for number in range(VALUE_BITS):
+            equation = equation_of(found.rows, seed, VALUE_FIRST + number, size)
+            value |= (sum_of(coded, &equation, first) ^ equation.right) << number
+    return value
+
+
+cdef struct Way:  # from an anchor to the node of a key, by the lengths of the names on it
+    Bytes key
+    Py_ssize_t host     # where the host ends
+    Py_ssize_t address  # length of the IP address that the host begins with
+    Py_ssize_t name     # of the key's own node
+    Py_ssize_t end      # of the node that was reached
+    int exact           # suffix of the key itself
+
+
+cdef Way way_to(Bytes key, Py_ssize_t length, Py_ssize_t anchor) noexcept nogil:
+    cdef Way way
+    way.key, way.host, way.name, way.end, way.exact = key, find_byte(key, c")", 0, length), length, anchor, 0
+    way.address = address_length(key, way.host)
+    while way.name > way.host + 1 and key[way.name - 1] == c"/":
+        way.name -= 1
+    if way.name == way.host + 1:
+        way.exact = 1
+    return way
+
+
+cdef int next_gate(Way *way) noexcept nogil:
+    """Go on to the next node; the suffix of its wildcard, or 0 if it is the key's own node."""
+    cdef int suffix = 2
+    if way.name <= way.end:
+        return 0
+    if way.end < way.host:
+        way.end += 1
+        while way.end < way.host and (
+            way.end < way.address or (way.key[way.end] != c"," and way.key[way.end] != c":")
+        ):
+            way.end += 1
+        suffix = 3
+    elif way.end == way.host:
+        way.end += 1
+    else:
+        way.end = find_byte(way.key, c"/", way.end + 1, way.name)
+    return suffix if way.end < way.name else 0
+
+
+cdef bint may_hold(const Coded *coded, Bytes key, Py_ssize_t length, Py_ssize_t anchor) noexcept nogil:
+    """Whether a key may be held: walk down from the anchor, whose name has `anchor` bytes."""
+    cdef Way way = way_to(key, length, anchor)
+    cdef int bits = coded.below, value, suffix
+    while True:
+        suffix = next_gate(&way)
+        if suffix == 0:
+            return value_of(coded, key, way.name, way.exact, bits, False) >= 0
+        value = value_of(coded, key, way.end, suffix, bits, True)
+        if value < 0:
+            return False
+        if value == STOP:
+            return True
+        bits = K[value - 1]
+
+
 cdef class HashedSet:
     """A set to be asked; see `sets.pyi`."""
 
     cdef bytes _kept
-    cdef Bytes _bits
-    cdef Py_ssize_t _parts
-    cdef Py_ssize_t _size
-    cdef Py_ssize_t *_starts
-    cdef unsigned char *_seeds
+    cdef Coded _coded
     cdef readonly int below
 
     def __cinit__(self, bytes data not None, Py_ssize_t parts, int below):
-        cdef Bytes directory = data
-        cdef Py_ssize_t part, at = 0, bits
-        if parts < 1 or parts > len(data) // 2 or not 1 <= below <= 60:
+        if parts < 1 or parts > len(data) // 2:
             raise ValueError("not a set: too few bytes for its parts")
-        self._starts = <Py_ssize_t *>malloc(<size_t>(parts + 1) * sizeof(Py_ssize_t))
-        self._seeds = <unsigned char *>malloc(<size_t>parts)
-        if self._starts == NULL or self._seeds == NULL:
+        self._kept = data + bytes(PADDING)
+        self._coded.parts, self._coded.below, self.below = parts, below, below
+        self._coded.starts = <Py_ssize_t *>malloc(<size_t>(parts + 1) * sizeof(Py_ssize_t))
+        self._coded.seeds = <unsigned char *>malloc(<size_t>parts)
+        if self._coded.starts == NULL or self._coded.seeds == NULL:
             raise MemoryError
-        for part in range(parts):
-            bits = directory[2 * part] | (directory[2 * part + 1] & 15) << 8
-            self._starts[part], self._seeds[part] = at, directory[2 * part + 1] >> 4
-            at += bits
-        self._starts[parts] = at
-        if len(data) - 2 * parts < (at + 7) // 8:
+        if read_directory(self._kept, len(data), &self._coded) < 0:
             raise ValueError("not a set: too few bytes for its bits")
-        self._kept = data + bytes(16)  # so that eight bytes can be read anywhere
-        self._bits = <Bytes>self._kept + 2 * parts
-        self._parts, self._size, self.below = parts, at, below
 
     def __dealloc__(self):
-        free(self._starts)
-        free(self._seeds)
-
-    cdef int _value(self, Bytes name, Py_ssize_t length, int suffix, int bits, bint is_gate) noexcept nogil:
-        """-1 if a key is not in the set, else 0 or, of a gate, its value."""
-        cdef Hash found = hash_key(name, length, suffix_of(suffix))
-        cdef Py_ssize_t part = part_of(found.part, self._parts)
-        cdef Py_ssize_t first = self._starts[part], size = self._starts[part + 1] - self._starts[part]
-        cdef int seed = self._seeds[part], number, value = 0
-        cdef Equation equation
-        for number in range(bits):
-            equation = equation_of(found.rows, seed, number, size)
-            if self._sum(&equation, first) != equation.right:
-                return -1
-        if is_gate:
-            for number in range(VALUE_BITS):
-                equation = equation_of(found.rows, seed, VALUE_FIRST + number, size)
-                value |= (self._sum(&equation, first) ^ equation.right) << number
-        return value
-
-    cdef inline int _sum(self, const Equation *equation, Py_ssize_t first) noexcept nogil:
-        cdef Py_ssize_t at = first + equation.start
-        cdef uint64_t window = word_at(self._bits + (at >> 3)) >> (at & 7)
-        if at & 7:
-            window |= <uint64_t>self._bits[(at >> 3) + 8] << (64 - (at & 7))
-        return parity(window & equation.row)
-
-    cdef bint _holds(self, Bytes key, Py_ssize_t length, Py_ssize_t anchor) noexcept nogil:
-        """Whether a key may be held: walk down from the anchor, whose name has `anchor` bytes."""
-        cdef Py_ssize_t host = find_byte(key, c")", 0, length), name = length, end = anchor
-        cdef Py_ssize_t address = address_length(key, host)
-        cdef int bits = self.below, value
-        cdef bint in_host = anchor < host or (anchor == host and host < length)
-        cdef int exact = 0
-        while name > host + 1 and key[name - 1] == c"/":
-            name -= 1
-        if name == host + 1:
-            exact = 1
-        if name <= anchor:
-            return self._value(key, name, exact, bits, False) >= 0
-        while True:
-            # The next node towards the key's own.
-            if end < host:
-                end += 1
-                while end < host and (end < address or (key[end] != c"," and key[end] != c":")):
-                    end += 1
-                in_host = True
-            elif end == host:
-                end += 1
-                in_host = False
-            else:
-                end = find_byte(key, c"/", end + 1, name)
-                in_host = False
-            if end == name:
-                return self._value(key, name, exact, bits, False) >= 0
-            value = self._value(key, end, 3 if in_host else 2, bits, True)
-            if value < 0:
-                return False
-            if value == STOP:
-                return True
-            bits = K[value - 1]
+        free(self._coded.starts)
+        free(self._coded.seeds)
 
     def holds(self, bytes key not None, Py_ssize_t anchor):
         """Whether a normal key below the anchor (the length of its name) may be held."""
-        return self._holds(key, len(key), anchor)
+        return may_hold(&self._coded, key, len(key), anchor)
 
     def ask(
         self,
@@ -407,5 +448,245 @@ cdef class HashedSet:
         with nogil:
             for i in range(which.shape[0]):
                 row = which[i]
-                if not found[row] and self._holds(&keys[offsets[row]], lengths[row], anchor):
-                    found[row] = 1
+                if not found[row] and may_hold(&self._coded, &keys[offsets[row]], lengths[row], anchor):
+                    found[row] = HELD
+
+
+# Asking the sets of many lines. Only blocks that are spelled as `profiles.maps.sets` spells them are read here.
+
+
+cdef struct Cursor:
+    Bytes text
+    Py_ssize_t at
+    Py_ssize_t stop
+
+
+cdef inline bint skip(Cursor *cursor, const char *words, Py_ssize_t length) noexcept nogil:
+    """Pass over these words, if they are next."""
+    if cursor.stop - cursor.at < length or not same_bytes(cursor.text + cursor.at, <Bytes>words, length):
+        return False
+    cursor.at += length
+    return True
+
+
+cdef inline Py_ssize_t small_number(Cursor *cursor) noexcept nogil:
+    """The number that is next; -1 if there is none, or it has more than seven digits or a zero in front."""
+    cdef Py_ssize_t number = 0, first = cursor.at
+    while cursor.at < cursor.stop and is_digit(cursor.text[cursor.at]) and cursor.at - first < 8:
+        number = 10 * number + cursor.text[cursor.at] - c"0"
+        cursor.at += 1
+    return number if 0 < cursor.at - first < 8 and cursor.text[first] != c"0" else -1
+
+
+cdef enum:
+    BAD_LETTER = 255
+
+cdef unsigned char[256] SIXES  # the six bits of each letter
+cdef Bytes _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+for _number in range(256):
+    SIXES[_number] = BAD_LETTER
+for _number in range(64):
+    SIXES[_LETTERS[_number]] = _number
+
+
+cdef Py_ssize_t decode_base64(Bytes text, Py_ssize_t length, unsigned char *out) noexcept nogil:
+    """The bytes of a base64 text with its padding; returns their number, -1 if it is not plain base64."""
+    cdef Py_ssize_t i = 0, written = 0
+    cdef unsigned char a, b, c, d
+    if length % 4 or length == 0:
+        return -1
+    while i < length:
+        a, b, c, d = SIXES[text[i]], SIXES[text[i + 1]], SIXES[text[i + 2]], SIXES[text[i + 3]]
+        i += 4
+        if (a | b | c | d) & 0xC0:
+            break
+        out[written] = <unsigned char>(a << 2 | b >> 4)
+        out[written + 1] = <unsigned char>((b & 15) << 4 | c >> 2)
+        out[written + 2] = <unsigned char>((c & 3) << 6 | d)
+        written += 3
+    else:
+        return written
+    if i < length or (a | b) & 0xC0 or text[length - 1] != c"=":
+        return -1
+    out[written] = <unsigned char>(a << 2 | b >> 4)
+    if text[length - 2] == c"=":
+        return written + 1
+    if c & 0xC0:
+        return -1
+    out[written + 1] = <unsigned char>((b & 15) << 4 | c >> 2)
+    return written + 2
+
+
+cdef struct Workspace:  # for the bytes of one set, its directory included
+    unsigned char *data
+    Py_ssize_t *starts
+    unsigned char *seeds
+    Py_ssize_t room
+
+
+cdef bint has_room(Workspace *work, Py_ssize_t length) noexcept nogil:
+    """Allocate memory for a set of `length` bytes; False if there is none."""
+    cdef Py_ssize_t room
+    if length <= work.room:
+        return True
+    room = 2 * length
+    free(work.data)
+    free(work.starts)
+    free(work.seeds)
+    work.data = <unsigned char *>malloc(<size_t>(room + PADDING))
+    work.starts = <Py_ssize_t *>malloc(<size_t>(room // 2 + 1) * sizeof(Py_ssize_t))
+    work.seeds = <unsigned char *>malloc(<size_t>(room // 2 + 1))
+    work.room = room if work.data != NULL and work.starts != NULL and work.seeds != NULL else 0
+    return work.room > 0
+
+
+cdef bint read_coded(Cursor *cursor, Workspace *work, Coded *coded) noexcept nogil:
+    """The set that is next in a block; False if it is not one that is read here."""
+    cdef Py_ssize_t below, length, end
+    if not skip(cursor, b'{"v": 1, "k": ', 14):
+        return False
+    below = small_number(cursor)
+    if below > MOST_BELOW or not skip(cursor, b', "parts": ', 11):
+        return False
+    coded.parts = small_number(cursor)
+    if not skip(cursor, b', "bits": "', 11):
+        return False
+    end = find_byte(cursor.text, c'"', cursor.at, cursor.stop)
+    if not has_room(work, end - cursor.at):
+        return False
+    length = decode_base64(cursor.text + cursor.at, end - cursor.at, work.data)
+    if length < 0:
+        return False
+    memset(work.data + length, 0, PADDING)
+    coded.starts, coded.seeds, coded.below = work.starts, work.seeds, <int>below
+    cursor.at = end
+    return read_directory(work.data, length, coded) == length and skip(cursor, b'"}', 2)
+
+
+cdef bint ask_block(
+    Cursor *cursor,
+    Workspace *work,
+    Py_ssize_t anchor,
+    Bytes keys,
+    const int64_t[::1] offsets,
+    const int64_t[::1] lengths,
+    const int64_t *rows,
+    Py_ssize_t count,
+    unsigned char[::1] found,
+) noexcept nogil:
+    """Ask all sets of a block; False if it is spelled in another way, and then what was found is not to be used."""
+    cdef Coded coded
+    cdef Py_ssize_t i, row
+    cdef bint several
+    if not skip(cursor, b'{"set": ', 8):
+        return False
+    several = skip(cursor, b"[", 1)
+    while True:
+        if not read_coded(cursor, work, &coded):
+            return False
+        for i in range(count):
+            row = rows[i]
+            if found[row] != HELD and may_hold(&coded, keys + offsets[row], lengths[row], anchor):
+                found[row] = HELD
+        if not several or not skip(cursor, b", ", 2):
+            break
+    if several and not skip(cursor, b"]", 1):
+        return False
+    return skip(cursor, b"}", 1) and cursor.at == cursor.stop
+
+
+def ask_lines(
+    const unsigned char[::1] text not None,
+    const int64_t[::1] positions not None,
+    const int64_t[::1] rows not None,
+    const unsigned char[::1] keys not None,
+    const int64_t[::1] offsets not None,
+    const int64_t[::1] lengths not None,
+    unsigned char[::1] found not None,
+):
+    """Ask the sets of the lines of wildcards: for each of `rows`, which are in the order of their `positions`.
+
+    `found` becomes HELD or ABSENT, or UNDECIDED where a block has to be read by `profiles.maps.sets`.
+    """
+    cdef Py_ssize_t count = rows.shape[0], first = 0, last, i, at, key_end
+    cdef Workspace work
+    cdef Cursor cursor
+    cdef bint decided
+    if count == 0:
+        return
+    work.data, work.starts, work.seeds, work.room = NULL, NULL, NULL, 0
+    cursor.text = &text[0]
+    with nogil:
+        while first < count:
+            at = positions[rows[first]]
+            last = first
+            while last < count and positions[rows[last]] == at:
+                found[rows[last]] = ABSENT
+                last += 1
+            cursor.stop = find_byte(cursor.text, c"\n", at, text.shape[0])
+            key_end = token_end(cursor.text, at, cursor.stop)
+            cursor.at = min(token_end(cursor.text, key_end + 1, cursor.stop) + 1, cursor.stop)
+            decided = ask_block(
+                &cursor, &work, max(key_end - at - 2, 0), &keys[0], offsets, lengths, &rows[first], last - first, found
+            )
+            if not decided:
+                for i in range(first, last):
+                    found[rows[i]] = UNDECIDED
+            first = last
+    free(work.data)
+    free(work.starts)
+    free(work.seeds)
+
+
+# The members of a set that is added to a line.
+
+
+cdef inline bint ends_host_segment(unsigned char byte) noexcept nogil:
+    return byte == c"," or byte == c":" or byte == c")"
+
+
+def members_below(
+    const unsigned char[::1] keys not None,
+    const int64_t[::1] offsets not None,
+    const int64_t[::1] lengths not None,
+    const int64_t[::1] rows not None,
+    Py_ssize_t anchor,
+    int64_t[::1] at not None,
+    int64_t[::1] length not None,
+    unsigned char[::1] suffix not None,
+):
+    """The names that a set has for sorted keys below an anchor: the gates on the way to each, then the key itself.
+
+    Returns their number, at most the room of the arrays, or -1 if that is not enough. A gate is left out where the key
+    before has it, too: keys below it follow each other, except for ports (`com,x)/`, `com,x-y)/`, `com,x:80)/`). A
+    gate that is there twice only has the same equations twice.
+    """
+    cdef Py_ssize_t i, row, count = 0, room = at.shape[0], common = 0, last = 0
+    cdef Way way
+    cdef int kind
+    way.name = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            if i:  # the root of a host is its own node: the slash at its end is not a part of its name
+                last = rows[i - 1]
+                common = common_bytes(&keys[offsets[last]], &keys[offsets[row]], min(way.name, lengths[row]))
+            way = way_to(&keys[offsets[row]], lengths[row], anchor)
+            while True:
+                kind = next_gate(&way)
+                if kind and (
+                    way.end < common
+                    or (way.end == common and kind == 3 and ends_host_segment(keys[offsets[last] + common]))
+                ):
+                    continue
+                if count == room:
+                    count = -1
+                    break
+                at[count], suffix[count] = offsets[row], <unsigned char>(kind if kind else way.exact)
+                length[count] = way.end if kind else way.name
+                count += 1
+                if kind == 0:
+                    break
+            if count < 0:
+                break
+    return count

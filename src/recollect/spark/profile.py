@@ -114,7 +114,8 @@ class _Job:
     ) -> InputCounts:
         tally = read.tally(found, strict=self._options.strict)
         tally.ignored += ignored
-        tally.notes += key_notes([source for source, remote in inputs if not remote])
+        if self._options.compare_keys:
+            tally.notes += key_notes([source for source, remote in inputs if not remote])
         return tally
 
     def _written(

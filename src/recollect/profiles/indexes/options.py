@@ -35,7 +35,8 @@ class ProfileOptions:
     `select`), `by` is any of year, month, status, media-type and language. `detect_language` (py3langid or lingua)
     detects the language of texts in WARC and ARC files that have no Content-Language. `updated_at` goes into the header
     as it is; without it the header has no time. `input_format` and `columns` say what the inputs are where their
-    content does not (see `forms`). A profile without captures is an error unless `allow_empty`. `threads` and
+    content does not (see `forms`). A profile without captures is an error unless `allow_empty`.
+    `compare_keys` looks at samples of lines for keys that are not those of their URLs, and notes them. `threads` and
     `memory_limit` (bytes) of None stand for what the machine has.
     """
 
@@ -52,6 +53,7 @@ class ProfileOptions:
     detect_language: str = ""
     all_schemes: bool = False
     allow_empty: bool = False
+    compare_keys: bool = True
     input_format: str = ""
     columns: str = ""
     name: str = ""

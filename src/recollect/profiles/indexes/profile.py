@@ -194,7 +194,8 @@ def profile(
     with on_disk(sources, chosen.temp_dir, found.append) as settled:
         for problem in found:
             tally.note(problem)
-        tally.notes += key_notes(settled)
+        if chosen.compare_keys:
+            tally.notes += key_notes(settled)
         return _Job(settled, chosen, tally, progress or (lambda _progress: None)).run(target)
 
 

@@ -1,7 +1,8 @@
 """Filters: a profile of hashed keys, for archives that may not publish URLs in the clear. No false negatives.
 
 A binary fuse filter (Graf and Lemire, 2022) of the keys of a map: about 9 or 18 bits per key, and a key that was
-never put in is found with probability 1/256 or 1/65536. The filter itself is made by `pyfusefilter`'s C library.
+never put in is found with probability 1/256 or 1/65536. The filter itself is made by
+`kernels.fuse`.
 
 What is hashed: BLAKE2b, 8 bytes, little-endian, keyed with the salt of the header, of each key's bytes. Exact keys
 are hashed in normal form, wildcards as they are written (`com,x)/a/*`). Voids are left out, which is safe. A lookup
@@ -26,10 +27,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +48,7 @@ from recollect.formats.filters import MAGIC
 from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header, open_map
 from recollect.formats.ukvs.periods import Period
+from recollect.kernels.fuse import FuseFilter, build_filter
 from recollect.model import Answer, Progress, ProgressCallback
 from recollect.profiles.maps.lookup import Lookup, keys_of
 from recollect.profiles.maps.samplescope import refuse_sample
@@ -54,6 +57,7 @@ from recollect.uris import lookup_keys, parse_policy, policy_key, segments, uri_
 _BODY = struct.Struct("<QIIIIII")
 _LARGEST_HEADER = 1 << 20
 _CHUNK = 1 << 16
+_LONGEST_SEGMENT = 1 << 18  # as places in it are taken from 18 bits of a hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,27 +223,28 @@ def _write(target: str | os.PathLike[str], keys: _Keys, hashes: NDArray[np.uint6
 
 def _populate(hashes: NDArray[np.uint64], bits: int) -> bytes:
     """The body of the file."""
-    from pyfusefilter._xorfilter import ffi, lib
-
     if len(hashes) == 0:
         return _BODY.pack(0, 0, 0, 0, 0, 0, 0)
     if len(hashes) >= 1 << 32:
         raise RecollectError("more keys than a filter takes", why=f"{len(hashes):,}", hint="compact the map first")
-    made = ffi.new(f"binary_fuse{bits}_t *")
-    if not getattr(lib, f"binary_fuse{bits}_allocate")(len(hashes), made):
-        raise RecollectError("not enough memory for a filter", why=f"{len(hashes):,} keys")
-    try:
-        # It needs its own copy, as it may sort and thin it out.
-        own = hashes.copy()
-        pointer = ffi.cast("uint64_t *", ffi.from_buffer(own))
-        if not getattr(lib, f"binary_fuse{bits}_populate")(pointer, len(own), made):
-            raise RecollectError("the filter could not be built", why=f"{len(hashes):,} keys")
-        head = _BODY.pack(
-            made.Seed, made.Size, made.SegmentLength, made.SegmentCount, made.SegmentCountLength, made.ArrayLength, 0
-        )
-        return head + bytes(ffi.buffer(made.Fingerprints, made.ArrayLength * bits // 8))
-    finally:
-        getattr(lib, f"binary_fuse{bits}_free")(made)
+    length, segments = _sizes(len(hashes))
+    fingerprints = np.zeros((segments + 2) * length * bits // 8, np.uint8)
+    seed = build_filter(hashes, bits, length, segments, np.empty(segments + 1, np.int64), fingerprints)
+    if seed is None:
+        raise RecollectError("the filter could not be built", why=f"{len(hashes):,} keys")
+    head = _BODY.pack(seed, len(hashes), length, segments, segments * length, (segments + 2) * length, 0)
+    return head + fingerprints.tobytes()
+
+
+def _sizes(keys: int) -> tuple[int, int]:
+    """The length of a segment and the number of those with first slots, as Graf and Lemire (2022) chose them."""
+    if keys == 1:
+        return 4, 1
+    length = min(1 << math.floor(math.log(keys) / math.log(3.33) + 2.25), _LONGEST_SEGMENT)
+    slots = round(keys * max(1.125, 0.875 + 0.25 * math.log(1e6) / math.log(keys)))
+    while length > 256 and -(-slots // length) < 34:
+        length //= 2
+    return length, max(-(-slots // length) - 2, 1)
 
 
 class FilterMap:
@@ -250,7 +255,7 @@ class FilterMap:
         self._area = area
         self.meta = _read_meta(area, path)
         start = 12 + struct.unpack_from("<I", area, 8)[0]
-        seed, size, length, count, count_length, slots, _ = _BODY.unpack_from(area, start)
+        seed, _, length, count, count_length, slots, _ = _BODY.unpack_from(area, start)
         width = self.meta["bits"] // 8
         if start + _BODY.size + slots * width != len(area) or self.meta["bits"] not in (8, 16):
             raise FormatError("a filter that is cut off", where=path, hint="fetch it again")
@@ -259,7 +264,7 @@ class FilterMap:
         self._levels = {(kind, depth) for kind, depths in self.meta["wildcards"].items() for depth in depths}
         self._digest = _hasher(bytes.fromhex(self.meta["salt"]))
         self._contains = _container(
-            self.meta["bits"], seed, size, length, count, count_length, slots, memoryview(area)[start + _BODY.size :]
+            self.meta["bits"], seed, length, count, count_length, slots, memoryview(area)[start + _BODY.size :]
         )
 
     @classmethod
@@ -329,25 +334,14 @@ def _read_meta(area: Any, path: str) -> dict[str, Any]:
 
 
 def _container(
-    bits: int, seed: int, size: int, length: int, count: int, count_length: int, slots: int, fingerprints: Any
-) -> Any:
+    bits: int, seed: int, length: int, count: int, count_length: int, slots: int, fingerprints: memoryview
+) -> Callable[[int], bool]:
     """The function that says whether a hash is in the filter."""
-    from pyfusefilter._xorfilter import ffi, lib
-
     if slots == 0:
         return lambda _hash: False
-    # The library takes places on trust, so sizes that could lead outside are refused.
-    if length == 0 or length & (length - 1) or count_length != count * length or (count + 2) * length != slots:
-        raise FormatError("a filter with impossible sizes")
-    filled = ffi.new(f"binary_fuse{bits}_t *")
-    filled.Seed, filled.Size = seed, size
-    filled.SegmentLength, filled.SegmentLengthMask = length, length - 1
-    filled.SegmentCount, filled.SegmentCountLength, filled.ArrayLength = count, count_length, slots
-    area = ffi.from_buffer(fingerprints)
-    filled.Fingerprints = ffi.cast(f"uint{bits}_t *", area)
-    contain = getattr(lib, f"binary_fuse{bits}_contain")
-
-    def contains(value: int, _kept: Any = area) -> bool:
-        return bool(contain(value, filled))
-
-    return contains
+    try:
+        if count_length != count * length or (count + 2) * length != slots:
+            raise ValueError
+        return FuseFilter(fingerprints, bits, seed, length, count).contains
+    except ValueError:
+        raise FormatError("a filter with impossible sizes") from None

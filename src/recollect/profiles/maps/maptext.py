@@ -23,7 +23,7 @@ from recollect.formats.blocks import BlockFile
 from recollect.formats.parts import part_names
 from recollect.formats.ukvs import Header, open_map
 from recollect.kernels.search import MapSearch, mark_sets
-from recollect.kernels.sets import HashedSet
+from recollect.kernels.sets import ABSENT, HELD, UNDECIDED, HashedSet, ask_lines
 from recollect.profiles.maps.plainmap import open_plain, plain_of, tidied
 from recollect.profiles.maps.sets import anchor_of, sets_of
 from recollect.uris import lookup_keys
@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # a search for one URI needs no NumPy, which takes as long to
 
 Hit = tuple[bytes, list[bytes]]
 KNOWN_WILDCARDS = 1 << 12
+MANY_LOOKUPS = 256  # from here on the sets they need are decoded for them alone; those of fewer are kept decoded
 LONG_LINE = 1 << 10  # bytes from which on a line is kept after it was read; lines with sets have up to 80 kB
 KEPT_LINES = 1 << 24  # bytes of kept lines
 CHECKED_WHOLE = 1 << 24  # bytes; takes some 20 ms
@@ -161,13 +162,17 @@ class MappedText:
         rows = np.flatnonzero(asked)
         rows = rows[np.argsort(positions[rows], kind="stable")]
         found = np.zeros(len(positions), np.uint8)
-        for group in np.split(rows, np.flatnonzero(np.diff(positions[rows])) + 1):
+        if len(rows) >= MANY_LOOKUPS:
+            ask_lines(self.data, positions, rows, keys, offsets, sizes, found)
+            rows = rows[found[rows] == UNDECIDED]
+            found[rows] = ABSENT
+        for group in np.split(rows, np.flatnonzero(np.diff(positions[rows])) + 1) if len(rows) else ():
             anchor, sets = self._sets_at(int(positions[group[0]]))
             if not sets:
-                found[group] = 1
+                found[group] = HELD
             for one in sets:
                 one.ask(keys, offsets, sizes, group, anchor, found)
-        return np.asarray((asked != 0) & (found == 0))
+        return np.asarray((asked != 0) & (found == ABSENT))
 
     def _sets_at(self, at: int) -> tuple[int, list[HashedSet]]:
         """The length of a wildcard's name, and its sets."""

@@ -21,7 +21,7 @@ from recollect.formats.ukvs.setblocks import VERSION, read_set
 from recollect.kernels.sets import HashedSet
 
 _MARK = '"set"'
-_FIRST = re.compile(rf'\{{"set": \{{"v": {VERSION}, "k": (\d+), ')
+_FIRST = re.compile(rf'\{{"set": (\[?)\{{"v": {VERSION}, "k": (\d+), ')
 
 
 def has_set(line: bytes) -> bool:
@@ -66,7 +66,7 @@ def block_of(parts: int, data: bytes, below: int) -> str:
 def bits_below(block: str) -> int:
     """The bits of what is next below the wildcard of a JSON block, in its first set; 0 if it has none."""
     if (first := _FIRST.match(block)) is not None:
-        return int(first[1])
+        return int(first[2])
     items = items_of(block)
     return int(items[0]["k"]) if items else 0
 
@@ -74,8 +74,12 @@ def bits_below(block: str) -> int:
 def with_another_set(block: str, parts: int, data: bytes, below: int) -> str:
     """The JSON block of a wildcard with one set more."""
     more = block_of(parts, data, below)
-    if _FIRST.match(block) and block.endswith('"}}') and block.count("{") == 2:  # as `block_of` writes it
-        return f'{{"set": [{block[8:-1]}, {more[8:-1]}]}}'
+    first = _FIRST.match(block)
+    if first and block.count("{") == block.count('"bits": "') + 1:  # nothing but sets, as they are written here
+        if not first[1] and block.endswith('"}}'):
+            return f'{{"set": [{block[8:-1]}, {more[8:-1]}]}}'
+        if first[1] and block.endswith('"}]}') and block.count("]") == 1:
+            return f"{block[:-2]}, {more[8:-1]}]}}"
     return with_sets(block, [*items_of(block), *items_of(more)])
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ from recollect.profiles.indexes.inspection import differs
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.indexes.scan import ScanOptions, scan
 from recollect.profiles.indexes.select import Filter, Selection
-from recollect.profiles.maps.lookup import Holdings, MementoMap, open_for_many, open_map
+from recollect.profiles.maps.lookup import Holdings, MementoMap, open_for_many
 from recollect.profiles.maps.maptext import MappedText
 from recollect.profiles.maps.plainmap import PlainMap, open_plain
 from recollect.profiles.maps.samplescope import is_sample
@@ -115,22 +116,15 @@ def verify(
     named = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     if any(name == "-" or Path(name).is_fifo() for name in (os.fspath(map_path), *named)):
         raise UsageError("cannot verify a pipe", why="map and input are read twice", hint="save it to a file first")
-    said = _said_of_inputs(map_path)
-    sources = find_sources(named, result.problems.append, asked=said, on_ignored=result.ignored.append)
-    maps = [source.label for source in sources if source.kind in (Kind.MAP, Kind.PROFILE)]
-    if maps:
-        hint = "give the indexes the map was made from; `recollect diff OLD NEW` compares maps"
-        raise UsageError("a map where an index is expected", where=maps[0], hint=hint)
     expect_map(os.fspath(map_path))
-    holdings = open_for_many(map_path)
-    try:
-        chosen = Selection.from_meta(holdings.header.meta.get("filters"))
-        all_schemes = bool(holdings.header.meta.get("all_schemes"))
+    with closing(open_for_many(map_path)) as holdings:
+        meta = holdings.header.meta
+        said, chosen = _said_of_inputs(holdings), Selection.from_meta(meta.get("filters"))
+        sources = _indexes(named, said, result)
+        all_schemes = bool(meta.get("all_schemes"))
         how = ScanOptions(threads or 2, all_schemes=all_schemes)
         _look_up(holdings, sources, Filter(chosen), how, result, progress)
-        policy, meta = holdings.header.policy, holdings.header.meta
-    finally:
-        holdings.close()
+        policy = holdings.header.policy
     result.counts_skipped = _why_not_counts(holdings, counts)
     if not result.counts_skipped:
         options: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "temp_dir": temp_dir}
@@ -139,12 +133,19 @@ def verify(
     return result
 
 
-def _said_of_inputs(map_path: str | os.PathLike[str]) -> Asked:
+def _indexes(named: list[str], said: Asked, result: VerifyResult) -> list[Source]:
+    """The index files of these names; raises for a map among them."""
+    sources = find_sources(named, result.problems.append, asked=said, on_ignored=result.ignored.append)
+    maps = [source.label for source in sources if source.kind in (Kind.MAP, Kind.PROFILE)]
+    if maps:
+        hint = "give the indexes the map was made from; `recollect diff OLD NEW` compares maps"
+        raise UsageError("a map where an index is expected", where=maps[0], hint=hint)
+    return sources
+
+
+def _said_of_inputs(holdings: Holdings) -> Asked:
     """What was said of the form of the inputs when the map was made: they are read as they were then."""
-    expect_map(os.fspath(map_path))
-    holdings = open_map(map_path)
     meta = holdings.header.meta.get("inputs")
-    holdings.close()
     found = meta if isinstance(meta, dict) else {}
     return Asked.of(str(found.get("format", "")), str(found.get("columns", "")))
 

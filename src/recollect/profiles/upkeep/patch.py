@@ -19,11 +19,8 @@ line, by a set that it is a member of, or by what answered yes before.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -31,20 +28,23 @@ from numpy.typing import NDArray
 
 from recollect.errors import FormatError
 from recollect.formats.containers import atomic_output
-from recollect.formats.frequency import VOID, Count, Frequency, merge, parse_token
+from recollect.kernels.lines import AT_LEAST, count_lines, lines_at
+from recollect.kernels.patching import write_patched
 from recollect.kernels.search import MapSearch
-from recollect.kernels.sets import BITS, VALUE_BITS, encode_set
+from recollect.kernels.sets import BITS, VALUE_BITS, encode_set, members_below
+from recollect.profiles.compaction.keytable import KeyTable, table_of
 from recollect.profiles.maps.maptext import MappedText
 from recollect.profiles.maps.plainmap import PlainMap, open_plain
-from recollect.profiles.maps.sets import bits_below, with_another_set
-from recollect.uris import lookup_keys, parent
+from recollect.profiles.maps.sets import anchor_of, bits_below, with_another_set
 
 LONGEST_LINE = 80_000  # bytes of a line with sets, see docs/ukvs.md
 _ITEM = 56  # bytes of a set in a line besides its members, about
-_START = re.compile(rb"(\S+)\s+(\S+)")
 _TOKEN = 5  # bytes of a line besides its key, about
+_NUMBERS = 48  # bytes of a frequency, a blank and a newline at most
+_BOTH_AT_LEAST = AT_LEAST | AT_LEAST << 2
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +58,50 @@ class Patched:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """The records of the small profile: their keys, also as one buffer, and their counts."""
+    """The records of the small profile as columns: where their keys are in `text`, and their counts."""
 
-    keys: list[bytes]
-    frequencies: list[Frequency]
-    buffer: NDArray[np.uint8]
-    starts: Ints
+    text: NDArray[np.uint8]
+    offsets: Ints
     lengths: Ints
+    uri_m: Ints
+    uri_r: Ints
+    bounds: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, table: KeyTable) -> _New:
+        lengths = table.key_lengths.astype(np.int64)
+        return cls(table.data, table.offsets, lengths, table.uri_m, table.uri_r, table.bounds)
 
 
-@dataclass(slots=True)
-class _Edits:
-    """Lines to add, with their keys, and lines that change, by the place where they begin."""
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Some lines of the large map as columns, in the order of the text. A row of -1 stands for no line."""
 
-    added: list[tuple[bytes, bytes]]
-    changed: dict[int, bytes]
+    at: Ints
+    key_lengths: Ints
+    lengths: Ints
+    blocks: Ints
+    is_wild: Flags
+    is_void: Flags
+    is_held: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What is new at some lines of the large map, which are in the order of the text."""
+
+    at: Ints
+    uri_m: Ints
+    uri_r: Ints
+    bounds: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """New keys that get lines, by their rows; they may hold more than they say where that is so of `at_least`."""
+
+    rows: Ints
+    at_least: Flags
 
 
 def patch(
@@ -83,8 +112,10 @@ def patch(
         if set(plain.header.values) != {"frequency"} or len(plain.header.keys) != 1:
             raise FormatError("a map with more columns than a key and a frequency", where=plain.label)
         text = _Text(plain)
-        edits = _edits(text, _records(addition))
-        keys = text.bytes.count(b"\n", plain.start) + len(edits.added)
+        keys_of_new = _New.of(table_of(addition.array[addition.start :], name=addition.label))
+        changed, blocks, added = _edits(text, keys_of_new)
+        records = text.patched(changed, blocks, keys_of_new, added)
+        keys = count_lines(plain.data, plain.start, len(plain.data)) + len(added.rows)
         counts = plain.header.meta.get("counts")
         captures = counts.get("captures") if isinstance(counts, dict) else None
         said = {**plain.header.meta, **meta}
@@ -93,8 +124,8 @@ def patch(
             said["counts"] = {"captures": captures + _captures(addition.header.meta), "keys": keys}
         with atomic_output(target) as out:
             out.write(replace(plain.header, meta=said).encode())
-            out.writelines(text.pieces(edits))
-    return Patched(keys, len(edits.added), len(edits.changed))
+            out.write(records.data)
+    return Patched(keys, len(added.rows), len(changed.at))
 
 
 def _captures(meta: Mapping[str, Any]) -> int:
@@ -103,199 +134,194 @@ def _captures(meta: Mapping[str, Any]) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _records(addition: PlainMap) -> _New:
-    keys: list[bytes] = []
-    frequencies: list[Frequency] = []
-    for record in addition.data[addition.start :].tobytes().splitlines():
-        words = record.split(None, 2)
-        keys.append(words[0])
-        frequencies.append(parse_token(words[1]))
-    lengths = np.fromiter(map(len, keys), np.int64, len(keys))
-    return _New(keys, frequencies, np.frombuffer(b"".join(keys), np.uint8), np.cumsum(lengths) - lengths, lengths)
-
-
 class _Text:
     """The text of the large map, in which lines are known by the place where they begin."""
 
     def __init__(self, plain: PlainMap) -> None:
-        self.bytes = plain.data.tobytes()
-        if len(self.bytes) > plain.start and not self.bytes.endswith(b"\n"):
-            self.bytes += b"\n"
-        self._mapped = MappedText(memoryview(self.bytes), plain.label)
-        self._search = MapSearch(self.bytes, plain.start)
+        self._label = plain.label
+        self._data = plain.array
         self._start = plain.start
-        self._above: dict[bytes, tuple[int, ...]] = {}
+        self._mapped = MappedText(plain.data, plain.label)
+        self._search = MapSearch(plain.data, plain.start)
 
-    def deciding(self, new: _New) -> tuple[Ints, NDArray[np.bool_]]:
+    def deciding(self, new: _New) -> tuple[Ints, Flags]:
         """The line that decides about each new key (-1: none), and which keys are denied by its set."""
-        places = self._mapped.search_many(new.buffer, new.starts, new.lengths)
-        denied = self._mapped.denied(new.buffer, new.starts, new.lengths, places)
-        return places, denied
+        places = self._mapped.search_many(new.text, new.offsets, new.lengths)
+        return places, self._mapped.denied(new.text, new.offsets, new.lengths, places)
 
-    def find(self, key: bytes) -> int:
-        """Where the line of a key begins; -1 if there is none."""
-        at = self._search.place(key)
-        return at if self.bytes.startswith(key + b" ", at) else -1
+    def lines(self, at: Ints) -> _Lines:
+        """The lines at some places; -1, which may be the first, stands for none: void, of no length."""
+        some = at[at >= 0]
+        first = len(at) - len(some)
+        key_lengths, lengths, blocks, uri_m, uri_r = (np.zeros(len(at), np.int64) for _ in range(5))
+        bounds = np.zeros(len(at), np.uint8)
+        odd = lines_at(
+            self._data, some, key_lengths[first:], lengths[first:], blocks[first:], uri_m[first:], uri_r[first:],
+            bounds[first:],
+        )  # fmt: skip
+        if odd >= 0:
+            raise FormatError("a line that is not a plain record", where=self._label, why=f"byte {some[odd]}")
+        is_wild = np.zeros(len(at), np.bool_)
+        is_wild[first:] = self._data[some + key_lengths[first:] - 1] == ord("*")
+        is_void = (uri_m == 0) & ((bounds & AT_LEAST) == 0)
+        is_held = ~is_void & ((uri_m >= 0) | (uri_r >= 0))
+        return _Lines(at, key_lengths, lengths, blocks, is_wild, is_void, is_held)
 
-    def line(self, at: int) -> bytes:
-        return self.bytes[at : self.bytes.index(b"\n", at)]
-
-    def start_of(self, at: int) -> tuple[bytes, Frequency]:
-        """Key and frequency of a line, whose block is not looked at."""
-        words = _START.match(self.bytes, at)
-        if words is None:
-            raise FormatError("a line without a frequency", why=self.line(at)[:80].decode("utf-8", "replace"))
-        return words[1], parse_token(words[2])
-
-    def above(self, key: bytes) -> tuple[int, ...]:
-        """The lines of the wildcards above a key or a wildcard, the nearest first."""
-        wider = parent(key)
-        if wider is None:
-            return ()
-        found = self._above.get(wider)
-        if found is None:
-            at = self.find(wider)
-            found = self.above(wider) if at < 0 else (at, *self.above(wider))
-            self._above[wider] = found
+    def above_keys(self, new: _New, rows: Ints) -> Ints:
+        """The line of the nearest wildcard above each of some new keys, or -1."""
+        found = np.empty(len(rows), np.int64)
+        self._search.find_above(new.text, new.offsets[rows], new.lengths[rows], found)
         return found
 
-    def pieces(self, edits: _Edits) -> Iterator[bytes]:
-        """The records with new lines in their places; keys have no byte as low as the blank that follows them."""
-        ordered = [(self._search.place(key), False, line) for key, line in edits.added]
-        ordered += [(at, True, line) for at, line in edits.changed.items()]
-        at = self._start
-        for place, replaces, line in sorted(ordered):
-            yield self.bytes[at:place]
-            yield line
-            at = self.bytes.index(b"\n", place) + 1 if replaces else place
-        yield self.bytes[at:]
+    def above_lines(self, lines: _Lines) -> Ints:
+        """The line of the nearest wildcard above each of some wildcards, or -1."""
+        found = np.empty(len(lines.at), np.int64)
+        self._search.find_above(self._data, lines.at, lines.key_lengths, found)
+        return found
+
+    def key(self, lines: _Lines, row: int) -> bytes:
+        return self._data[lines.at[row] : lines.at[row] + lines.key_lengths[row]].tobytes()
+
+    def block(self, lines: _Lines, row: int) -> str:
+        """The JSON block of a line; empty if it has none."""
+        at = int(lines.at[row])
+        start = int(lines.blocks[row])
+        return (
+            self._data[at + start : at + int(lines.lengths[row])].tobytes().decode("utf-8", "surrogateescape")
+            if start
+            else ""
+        )
+
+    def patched(self, changed: _Counts, blocks: Mapping[int, bytes], new: _New, added: _Added) -> NDArray[np.uint8]:
+        """The records with all that changes."""
+        rows = added.rows
+        offsets, lengths = new.offsets[rows], new.lengths[rows]
+        places = np.empty(len(rows), np.int64)
+        self._search.place_many(new.text, offsets, lengths, places)
+        new_blocks = [blocks.get(at, b"") for at in changed.at.tolist()]
+        block_ends = np.cumsum(np.fromiter(map(len, new_blocks), np.int64, len(new_blocks)))
+        all_blocks = b"".join(new_blocks)
+        changes = len(rows) + len(changed.at) + 1
+        out = np.empty(len(self._data) + int(lengths.sum()) + len(all_blocks) + _NUMBERS * changes, np.uint8)
+        bounds = np.where(added.at_least, _BOTH_AT_LEAST, new.bounds[rows]).astype(np.uint8)
+        length = write_patched(
+            self._data, self._start, changed.at, changed.uri_m, changed.uri_r, changed.bounds, all_blocks, block_ends,
+            places, new.text, offsets, lengths, new.uri_m[rows], new.uri_r[rows], bounds, out,
+        )  # fmt: skip
+        return out[:length]
 
 
-def _edits(text: _Text, new: _New) -> _Edits:
-    """What changes in the map."""
-    edits = _Edits([], {})
+def _edits(text: _Text, new: _New) -> tuple[_Counts, dict[int, bytes], _Added]:
+    """What changes in the map: counts of lines, blocks of lines by their places, and lines for new keys."""
     places, denied = text.deciding(new)
-    lines, line_of = np.unique(places, return_inverse=True)
-    deciding = [text.start_of(at) if at >= 0 else (b"", VOID) for at in lines.tolist()]
-    is_wild = np.array([key.endswith(b"*") for key, _ in deciding], np.bool_)
-    is_held = np.array([frequency.held is True for _, frequency in deciding], np.bool_)
-    below = _below(lines, line_of, is_wild, new)  # what is new below a wildcard and below no nearer one
-    covered = (is_wild & is_held)[line_of]
-    for row in np.flatnonzero(~covered).tolist():
-        key, own, (said, frequency) = new.keys[row], new.frequencies[row], deciding[line_of[row]]
-        if not said.endswith(b"*") and (above := text.above(key)):
-            _add(below, above[0], own.uri_m.value or 0, own.uri_r.value or 0)
-        if said == key:
-            at = int(places[row])
-            edits.changed[at] = _with(text.line(at), own)
-        else:
-            edits.added.append((key, _line(key, own if frequency.is_void else _at_least(own))))
-    for at, (captures, uri_rs) in _totals(text, below).items():
-        if not text.start_of(at)[1].is_void:
-            edits.changed[at] = _with(text.line(at), Frequency.exact(captures, uri_rs))
-    rows = np.flatnonzero(covered & denied)
-    rows = rows[np.argsort(places[rows], kind="stable")]
-    for group in np.split(rows, np.flatnonzero(np.diff(places[rows])) + 1) if len(rows) else ():
-        more = [(new.keys[row], new.frequencies[row]) for row in group.tolist()]
-        _add_refused(edits, int(places[group[0]]), deciding[line_of[group[0]]][0], more)
-    return edits
+    at, line_of = np.unique(places, return_inverse=True)
+    lines = text.lines(at)
+    covered = (lines.is_wild & lines.is_held)[line_of]
+    # An exact line decides about its own key, or about one that other makers spell with or without a slash at its end.
+    same = ~lines.is_wild[line_of] & (lines.key_lengths[line_of] == new.lengths)
+    plain = np.flatnonzero(~covered & ~same)
+    refused = np.flatnonzero(covered & denied)
+    blocks, by_lines = _refused(text, new, lines, refused[np.argsort(places[refused], kind="stable")], line_of)
+    rows = np.concatenate((plain, by_lines))
+    at_least = np.concatenate((~lines.is_void[line_of[plain]], np.zeros(len(by_lines), np.bool_)))
+    order = np.argsort(rows)
+    own = np.flatnonzero(same)
+    exact = _Counts(places[own], new.uri_m[own], new.uri_r[own], new.bounds[own])
+    nearest = places.copy()
+    apart = np.flatnonzero(~lines.is_wild[line_of])
+    nearest[apart] = text.above_keys(new, apart)
+    changed = _in_order(exact, _totals(text, nearest, new))
+    return changed, blocks, _Added(rows[order], at_least[order])
 
 
-def _below(lines: Ints, line_of: Ints, is_wild: NDArray[np.bool_], new: _New) -> dict[int, list[int]]:
-    """Captures and URI-Rs of the new keys that each wildcard decides about."""
-    totals = np.zeros((2, len(lines)), np.int64)
-    count = len(new.keys)
-    np.add.at(totals[0], line_of, np.fromiter((own.uri_m.value or 0 for own in new.frequencies), np.int64, count))
-    np.add.at(totals[1], line_of, np.fromiter((own.uri_r.value or 0 for own in new.frequencies), np.int64, count))
-    wild = np.flatnonzero(is_wild)
-    return dict(zip(lines[wild].tolist(), totals[:, wild].T.tolist(), strict=True))
+def _totals(text: _Text, nearest: Ints, new: _New) -> _Counts:
+    """What is new below each wildcard that is not void, given the nearest one of each new key."""
+    found: list[_Counts] = []
+    uri_m, uri_r = np.maximum(new.uri_m, 0), np.maximum(new.uri_r, 0)
+    while True:
+        at, uri_m, uri_r = _summed(nearest, uri_m, uri_r)
+        if not len(at):
+            break
+        lines = text.lines(at)
+        changes = ~lines.is_void
+        found.append(_Counts(at[changes], uri_m[changes], uri_r[changes], np.zeros(int(changes.sum()), np.uint8)))
+        nearest = text.above_lines(lines)
+    whole = _in_order(*found)
+    at, uri_m, uri_r = _summed(whole.at, whole.uri_m, whole.uri_r)
+    return _Counts(at, uri_m, uri_r, np.zeros(len(at), np.uint8))
 
 
-def _add(totals: dict[int, list[int]], place: int, captures: int, uri_rs: int) -> None:
-    total = totals.setdefault(place, [0, 0])
-    total[0] += captures
-    total[1] += uri_rs
+def _summed(places: Ints, uri_m: Ints, uri_r: Ints) -> tuple[Ints, Ints, Ints]:
+    """Places in order, each once, and the sums of what is there; -1 is left out."""
+    kept = places >= 0
+    at, which = np.unique(places[kept], return_inverse=True)
+    sums = np.zeros((2, len(at)), np.int64)
+    np.add.at(sums[0], which, uri_m[kept])
+    np.add.at(sums[1], which, uri_r[kept])
+    return at, sums[0], sums[1]
 
 
-def _totals(text: _Text, below: dict[int, list[int]]) -> dict[int, list[int]]:
-    """What is new below each wildcard."""
-    totals = {at: list(new) for at, new in below.items()}
-    for at, (captures, uri_rs) in below.items():
-        for place in text.above(text.start_of(at)[0]):
-            _add(totals, place, captures, uri_rs)
-    return totals
-
-
-def _add_refused(edits: _Edits, at: int, wildcard: bytes, new: Sequence[tuple[bytes, Frequency]]) -> None:
-    """Add keys that the set of a wildcard denies: to its line as a set of their own, or by lines, if those are shorter.
-
-    What the set denies is certainly not in the map, so a line has exact counts.
-    """
-    words = edits.changed[at].rstrip(b"\n").split(b" ", 2)
-    block = words[2].decode("utf-8", "surrogateescape")
-    by_lines = sum(len(key) + _TOKEN for key, _ in new)
-    if by_lines > _ITEM and (below := bits_below(block)):
-        bits = max(width for width in BITS if width <= below)
-        members = _members(wildcard, [key for key, _ in new], bits)
-        equations = sum(width + (VALUE_BITS if value >= 0 else 0) for _, width, value in members)
-        if _ITEM + equations / 6 < by_lines and len(edits.changed[at]) + equations / 5 < LONGEST_LINE:
-            changed = with_another_set(block, *_encoded(members), bits).encode("utf-8", "surrogateescape")
-            edits.changed[at] = b"%b %b %b\n" % (words[0], words[1], changed)
-            return
-    edits.added += [(key, _line(key, own)) for key, own in new]
-
-
-def _members(wildcard: bytes, keys: Sequence[bytes], bits: int) -> list[tuple[bytes, int, int]]:
-    """The members of a set below a wildcard: keys, and the gates on the way to them, with the value of a gate or -1."""
-    value = BITS.index(bits) + 1
-    gates: dict[bytes, None] = {}
-    for key in keys:
-        for gate in _gates(wildcard, key):
-            if gate in gates:
-                break  # and so are all above it
-            gates[gate] = None
-    return [*((gate, bits, value) for gate in gates), *((key, bits, -1) for key in keys)]
-
-
-def _gates(wildcard: bytes, key: bytes) -> Iterator[bytes]:
-    """The wildcards between a key's own node and a wildcard above it, the nearest first."""
-    if b")" not in wildcard:
-        yield from takewhile(lambda above: above != wildcard, lookup_keys(key)[2:])
-        return
-    name = key.rpartition(b"/")[0]
-    while len(name) > len(wildcard) - 2:
-        yield name + b"/*"
-        name = name.rpartition(b"/")[0]
-
-
-def _encoded(members: Sequence[tuple[bytes, int, int]]) -> tuple[int, bytes]:
-    names, bits, values = zip(*members, strict=True)
-    lengths = np.fromiter(map(len, names), np.int64, len(names))
-    return encode_set(
-        np.frombuffer(b"".join(names), np.uint8),
-        np.cumsum(lengths) - lengths,
-        lengths,
-        np.zeros(len(names), np.uint8),
-        np.array(bits, np.uint8),
-        np.array(values, np.int8),
+def _in_order(*parts: _Counts) -> _Counts:
+    if not parts:
+        none = np.empty(0, np.int64)
+        return _Counts(none, none, none, np.empty(0, np.uint8))
+    at = np.concatenate([part.at for part in parts])
+    order = np.argsort(at, kind="stable")
+    return _Counts(
+        at[order],
+        np.concatenate([part.uri_m for part in parts])[order],
+        np.concatenate([part.uri_r for part in parts])[order],
+        np.concatenate([part.bounds for part in parts])[order],
     )
 
 
-def _line(key: bytes, own: Frequency) -> bytes:
-    return b"%b %b\n" % (key, str(own).encode())
+def _refused(text: _Text, new: _New, lines: _Lines, rows: Ints, line_of: Ints) -> tuple[dict[int, bytes], Ints]:
+    """Add keys that the set of a wildcard denies: to its line as a set of their own, or by lines, if those are shorter.
+
+    `rows` are in the order of their lines. Returns the blocks of changed lines and the rows that get lines of their
+    own. What the set denies is certainly not in the map, so such a line has exact counts.
+    """
+    blocks: dict[int, bytes] = {}
+    if not len(rows):
+        return blocks, rows
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(line_of[rows])) + 1))
+    sizes = np.add.reduceat(new.lengths[rows] + _TOKEN, starts)
+    in_sets = np.zeros(len(rows), np.bool_)
+    ends = np.append(starts[1:], len(rows))
+    for group in np.flatnonzero(sizes > _ITEM).tolist():
+        start, end = int(starts[group]), int(ends[group])
+        line = int(line_of[rows[start]])
+        block = _with_members(text, new, lines, line, rows[start:end], int(sizes[group]))
+        if block is not None:
+            blocks[int(lines.at[line])] = block
+            in_sets[start:end] = True
+    return blocks, rows[~in_sets]
 
 
-def _at_least(own: Frequency) -> Frequency:
-    """What may be said of a key of which the map may hold more, below a wildcard."""
-    return Frequency(Count(own.uri_m.value, "+"), Count(own.uri_r.value, "+"))
+def _with_members(text: _Text, new: _New, lines: _Lines, line: int, rows: Ints, size: int) -> bytes | None:
+    """The block of a line with a set of new keys; None if that takes more than `size` bytes, or too much for a line."""
+    block = text.block(lines, line)
+    below = bits_below(block)
+    if not below:
+        return None
+    bits = max(width for width in BITS if width <= below)
+    anchor = anchor_of(text.key(lines, line))
+    at, lengths, suffixes, count = _members(new, rows, anchor)
+    gates = count - len(rows)
+    equations = bits * count + VALUE_BITS * gates
+    if _ITEM + equations / 6 >= size or lines.lengths[line] + equations / 5 >= LONGEST_LINE:
+        return None
+    values = np.where(suffixes >= 2, BITS.index(bits) + 1, -1).astype(np.int8)
+    parts, data = encode_set(new.text, at, lengths, suffixes, np.full(count, bits, np.uint8), values)
+    return with_another_set(block, parts, data, bits).encode("utf-8", "surrogateescape")
 
 
-def _with(line: bytes, more: Frequency) -> bytes:
-    words = line.rstrip(b"\r\n").split(b" ", 2)
-    rest = b" " + words[2] if len(words) > 2 else b""
-    return b"%b %b%b\n" % (words[0], _sum(words[1], more), rest)
-
-
-@lru_cache(maxsize=1 << 14)
-def _sum(token: bytes, more: Frequency) -> bytes:
-    return str(merge(parse_token(token), more)).encode()
+def _members(new: _New, rows: Ints, anchor: int) -> tuple[Ints, Ints, NDArray[np.uint8], int]:
+    """The names of a set of new keys below an anchor, gates included, and their number."""
+    room = 4 * len(rows) + 16
+    while True:
+        at, lengths, suffixes = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.uint8)
+        count = members_below(new.text, new.offsets, new.lengths, rows, anchor, at, lengths, suffixes)
+        if count >= 0:
+            return at[:count], lengths[:count], suffixes[:count], count
+        room *= 4

@@ -1,7 +1,7 @@
-"""What is remembered between updates: the index files as they were read, and which map is published.
+"""What is kept between updates: the index files as they were read, and which map is published.
 
 Hides: one JSON file, replaced as a whole. It names the files of the data folder that are in use, so an update that was
-ended at any moment leaves files that nothing names, which the next one removes.
+killed at any moment leaves only files that the state does not name, and the next update removes them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,23 @@ from typing import Any
 
 from recollect.errors import FormatError, ResourceError
 from recollect.formats.containers import atomic_output
-from recollect.profiles.upkeep.stock import Print
+from recollect.formats.detect import Kind
+from recollect.profiles.upkeep.indexfiles import Fingerprint
 
 FILE = "state.json"
-LAYOUT = 1
+LAYOUT = 2
+FOLDERS = ("profiles", "maps", "work")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """One index file: what it was when it was read, and the profiles of its content, one more for each time it grew."""
+class IndexFile:
+    """One index file: what it was when it was read, and the profiles of its content, one more for each time it grew.
 
-    seen: Print
+    `partial` is true if a part of it could not be read.
+    """
+
+    fingerprint: Fingerprint
+    kind: Kind
     profiles: tuple[str, ...]
     captures: int
     partial: bool = False
@@ -34,40 +40,56 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything between two updates. `fingerprint` stands for the options that a map depends on.
+    """What is kept between two updates. `options` is a digest of the options that a map depends on.
 
-    `map` is the published one, `base` the one of the last full build, made of `base_profiles`.
+    `map` is the published map, of the profiles of all `files`; `base` is the map of the last full build, of
+    `base_profiles`. `generation` numbers the maps that were made.
     """
 
-    fingerprint: str = ""
+    options: str = ""
     generation: int = 0
     map: str = ""
     base: str = ""
     base_profiles: tuple[str, ...] = ()
     captures: int = 0
-    files: dict[str, Kept] = field(default_factory=dict)
+    files: dict[str, IndexFile] = field(default_factory=dict)
     status: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def profiles(self) -> list[str]:
+        """The profiles that the published map is made of."""
+        return [name for file in self.files.values() for name in file.profiles]
 
 
 def load(folder: Path) -> State:
-    """The state of a data folder; an empty one if it is new."""
+    """The state of a data folder; an empty one if the folder is new, or was written by an earlier version."""
     path = folder / FILE
     if not path.is_file():
         return State()
     try:
-        said = json.loads(path.read_bytes())
-        if said.pop("layout") != LAYOUT:
-            raise ValueError("written by another version")
-        files = {
-            name: Kept(Print(**kept["seen"]), tuple(kept["profiles"]), kept["captures"], kept["partial"])
-            for name, kept in said.pop("files").items()
-        }
-        names = State.__dataclass_fields__.keys() - {"files", "base_profiles"}
-        known = {name: value for name, value in said.items() if name in names}
-        return State(files=files, base_profiles=tuple(said.get("base_profiles", ())), **known)
+        return _parse(json.loads(path.read_bytes()))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        hint = "remove the file: everything is then profiled again; the published map stays until that is done"
+        hint = "remove the file: all index files are then profiled again; the published map stays until that is done"
         raise FormatError("cannot read the state", where=str(path), why=str(error), hint=hint) from error
+
+
+def _parse(content: dict[str, Any]) -> State:
+    layout = content.pop("layout")
+    if layout > LAYOUT:
+        raise ValueError("written by a later version")
+    if layout < LAYOUT:
+        return State(generation=content["generation"])  # everything is profiled again
+    files = {
+        name: IndexFile(
+            Fingerprint(**file["fingerprint"]),
+            Kind(file["kind"]),
+            tuple(file["profiles"]),
+            file["captures"],
+            file["partial"],
+        )
+        for name, file in content.pop("files").items()
+    }
+    return State(files=files, base_profiles=tuple(content.pop("base_profiles")), **content)
 
 
 def save(folder: Path, state: State) -> None:
@@ -76,20 +98,20 @@ def save(folder: Path, state: State) -> None:
         out.write(json.dumps({"layout": LAYOUT, **asdict(state)}, indent=1).encode() + b"\n")
 
 
-def sweep(folder: Path, state: State) -> None:
-    """Remove files of updates that were not finished, and maps that have been replaced."""
-    used = {state.map, state.base, *(name for kept in state.files.values() for name in kept.profiles)}
-    for place in ("profiles", "maps", "work"):
-        for path in (folder / place).glob("*"):
-            if path.is_file() and f"{place}/{path.name}" not in used:
+def remove_unused(folder: Path, state: State) -> None:
+    """Remove files of updates that did not finish, and maps that have been replaced."""
+    used = {state.map, state.base, *state.profiles}
+    for name in FOLDERS:
+        for path in (folder / name).glob("*"):
+            if path.is_file() and f"{name}/{path.name}" not in used:
                 path.unlink()
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the data folder; raises if another process does."""
-    for place in ("profiles", "maps", "work"):
-        (folder / place).mkdir(parents=True, exist_ok=True)
+    """Lock the data folder; raises ResourceError if another process has locked it."""
+    for name in FOLDERS:
+        (folder / name).mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a") as file:
         with suppress(BlockingIOError):
             flock(file, LOCK_EX | LOCK_NB)

@@ -1,14 +1,15 @@
-"""One update of a published map: what changed in the indexes, the map that follows from it, proven and published.
+"""One update of a published map: what changed in the indexes, the new map, its verification and publication.
 
-Hides: two ways to the same promise. A *full build* merges the profiles of all index files, excludes, compacts to the
-budget and looks every capture up in the result, which is then the *base*. While all that the base was made of is still
-there, a *patch* adds to the base what came since (`patch`), and looks only that up. A full build follows when something
-of the base was removed or replaced, when an option changed, when the patched map exceeds the budget, and when what came
-since exceeds a tenth of the captures of the base, as a patched map is compacted for the archive that it was.
+Hides: three ways to the new map. A *full build* merges the profiles of all index files, removes excluded keys, compacts
+to the budget and looks every capture up in the result, which is then the *base*. While the index files that the
+published map was made of are still there, a *patch* adds the new profiles to it (`patch`), and looks up what is new.
+If only files that came after the base changed or vanished, or the patched map exceeds the budget, the base is patched
+with all profiles that came since. Otherwise a full build follows; also when an option changed, and when the captures
+that came since exceed a tenth of those of the base, as a map is compacted for the archive that it was made of.
 
-Law 1 holds on both ways: each profile holds its captures; merging, excluding other keys, patching and compacting keep
-what is held; and before anything is published all that its base lacks is looked up in it. A file that cannot be read
-any more keeps its last profile. Nothing is published when a lookup fails.
+Law 1 holds in all cases: each profile holds its captures; merging, removing other keys, patching and compacting keep
+what is held; and before a map is published, all captures that the map before lacks are looked up in it. A file that
+can no longer be read keeps its last profile. Nothing is published when a lookup fails.
 """
 
 from __future__ import annotations
@@ -36,9 +37,17 @@ from recollect.profiles.statistics.verify import verify
 from recollect.profiles.upkeep import place
 from recollect.profiles.upkeep.changes import line_changes
 from recollect.profiles.upkeep.exclusion import Exclusions, read_exclusions, without
+from recollect.profiles.upkeep.indexfiles import (
+    Change,
+    Fingerprint,
+    compare,
+    copy_end,
+    find_indexes,
+    fingerprint_of,
+    is_unchanged,
+)
 from recollect.profiles.upkeep.patch import patch
-from recollect.profiles.upkeep.state import Kept, State, load, locked, save, sweep
-from recollect.profiles.upkeep.stock import Change, Print, compare, find_indexes, print_of, tail_of
+from recollect.profiles.upkeep.state import IndexFile, State, load, locked, remove_unused, save
 from recollect.quantities import counted
 
 REBUILD_SHARE = 0.1  # of the captures of the base, added since
@@ -109,31 +118,37 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fresh:
-    """A profile that was made in this update, from what (the file, or a copy of its end), and what that was."""
+class _Part:
+    """A profile, and the file that it was made of in this update: an index file or a copy of its end.
+
+    `path` is empty for a profile of an earlier update.
+    """
 
     profile: str
-    path: str
-    seen: Print
+    path: str = ""
+    fingerprint: Fingerprint | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The index files now: what is kept of each, and which profiles are new."""
+    """The index files now, and the profiles that were made in this update."""
 
-    files: dict[str, Kept]
-    fresh: tuple[_Fresh, ...]
+    files: dict[str, IndexFile]
+    made: dict[str, _Part]
 
     @property
     def profiles(self) -> list[str]:
-        return [name for kept in self.files.values() for name in kept.profiles]
+        return [name for file in self.files.values() for name in file.profiles]
+
+    def parts(self, profiles: Sequence[str]) -> list[_Part]:
+        return [self.made.get(name, _Part(name)) for name in profiles]
 
 
 def update(options: KeepOptions, now: datetime, progress: ProgressCallback = lambda _p: None) -> Update:
-    """Bring the published map up to date. Whatever ends this, the map that was published before stays."""
+    """Bring the published map up to date. However this ends, the map that was published before stays until then."""
     with locked(options.data):
         state = load(options.data)
-        sweep(options.data, state)
+        remove_unused(options.data, state)
         return _Run(options, state, now, progress).run()
 
 
@@ -143,51 +158,45 @@ class _Run:
         self._now = format_iso(now)
         self._data = options.data
         self._rules = read_exclusions(options.exclude_keys) if options.exclude_keys else Exclusions()
-        self._fingerprint = _fingerprint(options, self._rules)
+        self._digest = _digest_of(options, self._rules)
         self._result = Update()
         self._number = state.generation + 1
         self._unread = 0  # files that cannot be read now, new ones included
 
     def run(self) -> Update:
-        sources = find_indexes(self._options.index, self._result.problems.append, self._result.ignored.append)
-        found = self._profiled(sources)
         state = self._state
-        same_options = bool(state.map) and state.fingerprint == self._fingerprint and self._has(state.map)
-        if same_options and not found.fresh and sorted(found.profiles) == sorted(self._known_profiles()):
-            if not place.is_put(self._options.to, state.generation):
-                self._publish(self._data / state.map, state.generation)
-            return self._finished(replace(state, files=found.files), Way.UNCHANGED)
-        if same_options and self._has(state.base) and (added := self._added(found)) is not None:
-            done = self._patch(found, added)
-            if done is not None:
-                return done
+        known = {name: (file.kind, file.fingerprint) for name, file in state.files.items()}
+        result = self._result
+        found = self._profiled(find_indexes(self._options.index, known, result.problems.append, result.ignored.append))
+        if state.options == self._digest and self._has(state.map):
+            if not found.made and sorted(found.profiles) == sorted(state.profiles):
+                if not place.is_put(self._options.to, state.generation):
+                    self._publish(self._data / state.map, state.generation)
+                return self._finished(replace(state, files=found.files), Way.UNCHANGED)
+            for base, held in ((state.map, state.profiles), (state.base, list(state.base_profiles))):
+                if self._has(base) and set(held).issubset(found.profiles):
+                    done = self._patch(found, base, held)
+                    if done is not None:
+                        return done
         return self._build(found)
 
     def _has(self, name: str) -> bool:
         return bool(name) and (self._data / name).is_file()
 
-    def _known_profiles(self) -> list[str]:
-        return [name for kept in self._state.files.values() for name in kept.profiles]
-
-    def _added(self, found: _Found) -> list[str] | None:
-        """The profiles that the base lacks; None if it has one that is no longer wanted."""
-        base, wanted = set(self._state.base_profiles), found.profiles
-        return [name for name in wanted if name not in base] if base.issubset(wanted) else None
-
     # -- index files --------------------------------------------------------------------------------
 
     def _profiled(self, sources: Sequence[Source]) -> _Found:
         """Profile what is new or changed."""
-        files: dict[str, Kept] = {}
-        fresh: list[_Fresh] = []
+        files: dict[str, IndexFile] = {}
+        made: dict[str, _Part] = {}
         for number, source in enumerate(sources):
             self._progress(Progress("index files", number, len(sources), "files"))
             name = str(Path(source.path).resolve())
             old = self._state.files.get(name)
             try:
-                files[name] = self._one(source, name, old, fresh)
+                files[name] = self._one(source, name, old, made)
             except ResourceError:
-                raise  # the data folder is full, which says nothing of the index file
+                raise  # the data folder is full, whatever the index file is like
             except (OSError, RecollectError) as error:
                 if isinstance(error, OSError) and error.errno in _NO_ROOM:
                     raise
@@ -195,42 +204,49 @@ class _Run:
                 self._unread += 1
                 if old is not None:
                     files[name] = old
-        if not any(kept.profiles for kept in files.values()):
+        if not any(file.profiles for file in files.values()):
             raise FormatError("no index file can be read", where=sources[0].label, why=str(self._result.problems[-1]))
         self._result.removed_files = len(self._state.files.keys() - files.keys())
-        return _Found(files, tuple(fresh))
+        return _Found(files, made)
 
-    def _one(self, source: Source, name: str, old: Kept | None, fresh: list[_Fresh]) -> Kept:
-        """What is kept of one file; what was known of it stays where the file is the same or grew."""
+    def _one(self, source: Source, name: str, old: IndexFile | None, made: dict[str, _Part]) -> IndexFile:
+        """An index file and its profiles; those of `old` stay where the file did not change, or grew."""
         if old is None:
             self._result.new_files += 1
-            return self._read(source.path, name, print_of(source.path), fresh)
-        seen, change = compare(source.path, old.seen, source.kind)
-        if change is Change.SAME:
+            return self._read(source, name, fingerprint_of(source.path), made)
+        now, change = compare(source.path, old.fingerprint, old.kind)
+        if change is Change.NONE:
             return old
         self._result.changed_files += 1
         if change is Change.GROWN:
-            tail = tail_of(source.path, old.seen.size, self._work(f"tail-{len(fresh)}"))
-            more = self._read(str(tail), name, print_of(str(tail)), fresh)
-            known = (*old.profiles, *more.profiles)
-            return Kept(seen, known, old.captures + more.captures, old.partial or more.partial)
-        again = self._read(source.path, name, seen, fresh)
+            end = copy_end(source.path, old.fingerprint.size, now.size, self._work(f"end-{len(made)}"))
+            more = self._read(replace(source, path=str(end)), name, fingerprint_of(str(end)), made)
+            profiles = (*old.profiles, *more.profiles)
+            return IndexFile(now, old.kind, profiles, old.captures + more.captures, old.partial or more.partial)
+        again = self._read(source, name, now, made)
         if len(old.profiles) == 1 and self._same_records(old.profiles[0], again.profiles[0]):
-            fresh.pop()  # touched or copied: what it holds is the same
+            made.pop(again.profiles[0])  # touched or copied: it holds the same
             return replace(again, profiles=old.profiles)
         return again
 
     def _same_records(self, first: str, second: str) -> bool:
         with open_plain(self._data / first) as one, open_plain(self._data / second) as other:
-            return one.data[one.start :].tobytes() == other.data[other.start :].tobytes()
+            return one.data[one.start :] == other.data[other.start :]
 
-    def _read(self, path: str, name: str, seen: Print, fresh: list[_Fresh]) -> Kept:
-        target = f"profiles/{self._number:06d}-{len(fresh):06d}.ukvs"
-        done = profile([path], self._data / target, allow_empty=True, threads=self._options.threads)
+    def _read(self, source: Source, name: str, fingerprint: Fingerprint, made: dict[str, _Part]) -> IndexFile:
+        """Profile a file, or a copy of its end; problems are reported with the `name` of the index file."""
+        target = f"profiles/{self._number:06d}-{len(made):06d}.ukvs"
+        done = profile(
+            [source.path], self._data / target, allow_empty=True, compare_keys=False, threads=self._options.threads
+        )
         for problem in (*done.tally.damaged, *done.tally.problems[:5]):
             self._result.problems.append(replace(problem, file=name))
-        fresh.append(_Fresh(target, path, seen))
-        return Kept(seen, (target,), done.totals.captures, done.partial)
+        if not is_unchanged(source.path, fingerprint):
+            # It changed while it was read, so that its profile may be of neither version: no samples are those of any
+            # file, and the next update reads it again.
+            fingerprint = replace(fingerprint, samples="")
+        made[target] = _Part(target, source.path, fingerprint)
+        return IndexFile(fingerprint, source.kind, (target,), done.totals.captures, done.partial)
 
     # -- maps ---------------------------------------------------------------------------------------
 
@@ -240,32 +256,29 @@ class _Run:
         small = self._work("small.ukvs")
         self._compact(whole, small, round(self._options.max_bytes * (1 - RESERVE)))
         target = self._headed(small, _captures_of(whole))
-        parts = [(name, kept.seen, kept.profiles) for name, kept in found.files.items()]
-        self._prove(target, parts, whole)
+        self._verify(target, found.parts(found.profiles), whole)
         return self._done(found, target, Way.BUILT, (f"maps/{target.name}", tuple(found.profiles)))
 
-    def _patch(self, found: _Found, added: Sequence[str]) -> Update | None:
-        """The base and what came since; None if that is too much, in captures or in bytes."""
-        state = self._state
-        base = self._data / state.base
+    def _patch(self, found: _Found, base: str, held: Sequence[str]) -> Update | None:
+        """The map `base`, which holds some profiles, and all others; None if that is too much, in captures or bytes."""
+        state, source = self._state, self._data / base
         target = self._data / "maps" / f"{self._number:06d}.ukvs"
         changes: tuple[int, int, int] | None = None
+        already = set(held)
+        added = [name for name in found.profiles if name not in already]
         if added:
             new = self._excluded(self._merged(added))
-            if _captures_of(new) > REBUILD_SHARE * _captures_of(base):
+            whole = _captures_of(self._data / state.base)
+            if _captures_of(source) + _captures_of(new) > (1 + REBUILD_SHARE) * whole:
                 return None
-            done = patch(base, new, target, {"updated_at": self._now})
+            done = patch(source, new, target, {"updated_at": self._now})
             if target.stat().st_size > self._options.max_bytes:
                 return None
-            made = {fresh.profile: fresh for fresh in found.fresh}
-            parts = [
-                (made[name].path, made[name].seen, (name,)) if name in made else ("", None, (name,)) for name in added
-            ]
-            self._prove(target, parts, new)
-            if state.map == state.base:
+            self._verify(target, found.parts(added), new)
+            if base == state.map:
                 changes = done.added, done.changed, 0
         else:  # all that had been added is gone again
-            target = self._headed(base, _captures_of(base))
+            target = self._headed(source, _captures_of(source))
         return self._done(found, target, Way.PATCHED, (state.base, state.base_profiles), changes)
 
     def _done(
@@ -276,12 +289,12 @@ class _Run:
         base: tuple[str, tuple[str, ...]],
         changes: tuple[int, int, int] | None = None,
     ) -> Update:
-        """Publish a map and remember it; `changes` are those from the map before, if they are known already."""
+        """Publish a map and save the state; `changes` are those from the map before, if they are known already."""
         result, before = self._result, self._data / self._state.map if self._has(self._state.map) else None
         result.added_keys, result.changed_keys, result.removed_keys = changes or line_changes(before, target)
         self._publish(target, self._number)
         files, captures = found.files, _captures_of(target)
-        state = State(self._fingerprint, self._number, f"maps/{target.name}", *base, captures, files)
+        state = State(self._digest, self._number, f"maps/{target.name}", *base, captures, files)
         return self._finished(state, way)
 
     def _merged(self, names: Sequence[str]) -> Path:
@@ -337,33 +350,43 @@ class _Run:
             out.write(plain.data[plain.start :])
         return target
 
-    # -- proof and publication ----------------------------------------------------------------------
+    # -- verification and publication ---------------------------------------------------------------
 
-    def _prove(self, target: Path, parts: Sequence[tuple[str, Print | None, Sequence[str]]], whole: Path) -> None:
-        """Look up in the map what these files hold; where keys are excluded, all keys that are left in `whole`.
+    def _verify(self, target: Path, parts: Sequence[_Part], whole: Path) -> None:
+        """Look up in the map what these parts hold; where keys are excluded, all keys that are left in `whole`.
 
-        A file is read again if it is still what it was; else, and where no file is given, the keys of its profiles
-        stand for it.
+        The index file itself is read again. The keys of its profile are looked up instead if it is not as it was
+        profiled, which may also happen while it is verified.
         """
-        if self._rules:
-            paths = [str(self._listed(whole))]
-        else:
-            paths = []
-            for path, seen, profiles in parts:
-                as_read = seen is not None and _is(path, seen)
-                paths += [path] if as_read else [str(self._listed(self._data / name)) for name in profiles]
-        paths = [path for path in paths if Path(path).stat().st_size]
+        while True:
+            unchanged = [part for part in parts if part.fingerprint and is_unchanged(part.path, part.fingerprint)]
+            paths = [part.path for part in unchanged]
+            paths += [str(self._listed(self._data / part.profile)) for part in parts if part not in unchanged]
+            if self._rules:
+                unchanged, paths = [], [str(self._listed(whole))]
+            failure = self._missed(target, [path for path in paths if Path(path).stat().st_size])
+            if failure is None:
+                return
+            if all(part.fingerprint and is_unchanged(part.path, part.fingerprint) for part in unchanged):
+                raise failure
+
+    def _missed(self, target: Path, paths: Sequence[str]) -> RecollectError | OSError | None:
+        """Why a map may not be published: it misses something that is in these files, or they cannot be read."""
         if not paths:
-            return
-        done = verify(target, paths, counts=False, threads=self._options.threads, progress=self._progress)
+            return None
+        try:
+            done = verify(target, paths, counts=False, threads=self._options.threads, progress=self._progress)
+        except (RecollectError, OSError) as error:
+            return error
         self._result.verified = done.captures
-        if not done.ok:
-            raise NotProven(
-                "the new map misses what the indexes hold",
-                where=str(done.misses[0]) if done.misses else "",
-                why=f"{counted(done.missed, 'lookup')}",
-                hint="the published map stays as it is; run it again, and report this if it stays",
-            )
+        if done.ok:
+            return None
+        return NotProven(
+            "the new map misses what the indexes hold",
+            where=str(done.misses[0]) if done.misses else "",
+            why=f"{counted(done.missed, 'lookup')}",
+            hint="the published map stays as it is; run it again, and report this if it stays",
+        )
 
     def _listed(self, source: Path) -> Path:
         """The keys of a profile as a list of SURTs, which is looked up like an index."""
@@ -389,30 +412,23 @@ class _Run:
         self._result.updated_at = self._now
 
     def _finished(self, state: State, way: Way) -> Update:
-        """Remember what was done. Until here the state names the map before, from which all this can be done again."""
+        """Save the state. Until here it names the map before, from which all this can be done again."""
         result = self._result
         result.way, result.files, result.captures = way, len(state.files), state.captures
-        result.partial_files = sum(kept.partial for kept in state.files.values()) + self._unread
+        result.partial_files = sum(file.partial for file in state.files.values()) + self._unread
         if way is Way.UNCHANGED:
-            said = self._state.status  # of the last change, which is what people want to know
+            said = self._state.status  # of the last change
             for name in ("keys", "bytes", "verified", "added_keys", "changed_keys", "removed_keys"):
                 setattr(result, name, int(said.get(name, 0)))
             result.updated_at = str(said.get("updated_at", ""))
         state = replace(state, status=result.as_dict())
         if state != self._state:
             save(self._data, state)
-        sweep(self._data, state)
+        remove_unused(self._data, state)
         return result
 
     def _work(self, name: str) -> Path:
         return self._data / "work" / name
-
-
-def _is(path: str, seen: Print) -> bool:
-    try:
-        return print_of(path) == seen
-    except OSError:
-        return False
 
 
 def _captures_of(path: Path) -> int:
@@ -422,7 +438,7 @@ def _captures_of(path: Path) -> int:
         return captures if isinstance(captures, int) else 0
 
 
-def _fingerprint(options: KeepOptions, rules: Exclusions) -> str:
+def _digest_of(options: KeepOptions, rules: Exclusions) -> str:
     """What the map depends on besides the indexes; when it changes, the map is built again."""
     said = [
         options.max_bytes,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,25 @@ from recollect.formats.filters import MAGIC, is_filter
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.maps.filters import FilterMap, make_filter
 from recollect.profiles.maps.lookup import open_map
+
+RECORDED = {
+    8: (
+        "eNo9j0tIAlEUhv8K2hVBRQSFNuAmClSkIrAHQvRwEdaqKLk6ozM4PppHKYMQ7WpVi6CNi1ZlEUQFBolEQvtCIQijRavaGEW7qHsH68K95///"
+        "83EO1+eZmPLO2x0lAAYXkDSVG7YO9Vm5kCRrgkINDWNESVlDuipwtCESVTRjmUQEZ6B/wMVSiaeZkaYqIqTYDIfdTk2MRAUGMyQRl6VgirnJ"
+        "5GySJSqRtb+ulkqYZG0vTfQETzSB95N/ZlVQVCkeY9OpW5NkPkgUnm0zODGuMm5xiW0immjqdDrsuh+0nX1Fefq/MXrravUatbPrLgONNqqq"
+        "N39ZE+CkZRSWDeTqMd0F7BSA8BzQVmowkYUXHNAyg8/q++WDB83ABfUdaC/iGyFAh9UEj7BN3yxOwgaz/goOgbsw0z1oPUceyJextwKU3h5z"
+        "W5tAMft660a5go/CleV4eQTjlDzd7+yGb931jB9vC/TME6CgF5lfEnJ5Wg=="
+    ),
+    16: (
+        "eNoLcnbz9AkxMLzDwMBQrZSUWVKsZKVgaKajoJSWmVOSWgTkAUXzEosqFdJKi1OVgBIZicUZYOGcxOxUoyRdMxOQaGYKUKy6FsjKTq0EG2Jg"
+        "AOTkJeamghSDlBTk52QmV4J4HhUBFSCR4sScEphsSWUBWCXUXqBIaUFKYklqSnwiXE1ZalFxZn4eyHQgrzwzJyU5sSgFZFu1UkZ+MUhddCzI"
+        "psSSDDC7tlYBAtJNLpmrbvqWmwL0pwMQM0LpAwwwMPWhre/VYyAW215VG4jYh2WHTjKgAd4kEGn0FcKz52dgkH/cBAy+7YuZXBgYvNxkdEDi"
+        "Ey33yYDo9KpgTRAtMu9KJ3M9wpQoriddDAzLrSE87xIGhi/zPwh+FNix8EaIMy8DA99+kPiWdIi8ONBdorKHORgY/k5hYEiTBImV5jMwKMxH"
+        "mLjqCAPDhF8Q9sr/DAxrw9JnVDfBZOMj735mYFghC2JfzE7ngokrzmVgED68GWjWnhYQf8+3q60MDDPYCpeBeFf6X3vd/rl9a1dQZy6If9hh"
+        "ZegrrWPtth8YGK6+v1vHwPA5aB/n7ib5xtX/4y7YvWBgcPwNNPMcA8OGvIWnJUtlgfYHKTYom7A9WM/A8F/dp0fgINDlqXP/3IsFmVfUyMCg"
+        "BVQ99wsAowSspA=="
+    ),
+}
 
 
 @pytest.fixture
@@ -151,3 +172,23 @@ def test_sizes_that_would_lead_outside_are_refused(tmp_path: Path, full: Path) -
     (tmp_path / "hostile").write_bytes(data)
     with pytest.raises(FormatError):
         FilterMap.open(tmp_path / "hostile")
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_a_filter_of_the_reference_library_is_read(tmp_path: Path, bits: int) -> None:
+    """Recorded from FastFilter's xor_singleheader (pyfusefilter 1.3.0), with the hashes of a hundred keys."""
+    held = [f"com,x)/{number}" for number in range(100)]
+    (tmp_path / "f").write_bytes(zlib.decompress(base64.b64decode(RECORDED[bits])))
+    opened = FilterMap.open(tmp_path / "f")
+    assert {one.answer for one in opened.lookup_many(held)} == {"yes"}
+    absent = opened.lookup_many(f"com,x)/a{number}" for number in range(10_000))
+    assert sum(one.answer == "yes" for one in absent) < 2 * 10_000 / 2**bits + 5
+
+
+@pytest.mark.parametrize("keys", [1, 2, 3, 10, 1000])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_filters_of_any_size_hold_their_keys(tmp_path: Path, keys: int, bits: int) -> None:
+    (tmp_path / "m.ukvs").write_text("".join(f"com,x)/{number:04} 1/1\n" for number in range(keys)))
+    make_filter(tmp_path / "m.ukvs", tmp_path / "f", bits=bits)
+    with FilterMap.open(tmp_path / "f") as opened:
+        assert all(opened.lookup(f"com,x)/{number:04}").answer == "yes" for number in range(keys))
