@@ -69,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--probes", type=int, nargs="+", default=[284, 569])
     parser.add_argument("--targets", type=float, nargs="+", default=[0.90, 0.95, 0.99])
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=30)
     options = parser.parse_args()
     if not DATA.exists():
         sys.exit(f"{DATA.name} is not here: this benchmark needs the project's data for development")

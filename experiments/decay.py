@@ -30,7 +30,8 @@ from recollect.archives.live import LiveAnswer, LiveClient
 from recollect.archives.registry import load_archives
 from recollect.recovery.links import read_document
 from recollect.watch.board import board_of
-from recollect.watch.look import archived, resource_of
+from recollect.watch.holdings import HostListings, archived
+from recollect.watch.look import resource_of
 from recollect.watch.records import Resource, counts_of
 from recollect.watch.states import ResourceState, held_by
 from recollect.watch.store import Store
@@ -157,9 +158,10 @@ async def ask_archive(
     at = T0 + timedelta(days=world.day)
     found, wrong = {}, 0
     async with ArchiveClient() as client:
+        listings = HostListings(client)
         for file in world.collection.pages[:most]:
             resource = Resource(base + "/", base + file.path)
-            looked = await archived(client, archives, resource, None, at)
+            looked = await archived(listings, archives, resource, None, at)
             found[file.path] = looked.resource
             crawled = [day for day, status in world.crawler.crawled.get(file.path, ()) if status == 200]
             newest = max((copy.captured_at for copy in looked.copies), default=None)

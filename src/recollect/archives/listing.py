@@ -87,13 +87,16 @@ def dialect_of(address: str) -> Dialect:
     return "plain"
 
 
-async def list_captures(client: Sender, archive: Archive, query: Query, cursor: str = "") -> Page:
-    """One page of an archive's listing; start with no cursor and go on with the one of the last page."""
+async def list_captures(
+    client: Sender, archive: Archive, query: Query, cursor: str = "", *, max_bytes: int = MAX_LISTING
+) -> Page:
+    """One page of an archive's listing; start with no cursor and go on with the one of the last page. `max_bytes` does
+    not hold for Common Crawl, whose pages are small."""
     dialect = dialect_of(archive.cdx)
     if dialect == "commoncrawl":
         return await _common_crawl_page(client, archive, query, cursor)
     url = listing_url(archive.cdx, query, cursor, limit=PAGE_ROWS if dialect == "wayback" else None)
-    response = await _ask(client, archive, url)
+    response = await _ask(client, archive, url, max_bytes)
     rows, resume, unread = parse_listing(response.body)
     if response.truncated:
         return Page(rows, cut=f"the answer was cut short: {response.truncated}", unread=unread)
@@ -112,8 +115,8 @@ def _wayback_page(rows: tuple[Row, ...], resume: str, cursor: str, unread: int) 
     return Page(rows, cursor=resume, unread=unread)
 
 
-async def _ask(client: Sender, archive: Archive, url: str) -> Response:
-    response = await client.send(Request(archive, url, max_bytes=MAX_LISTING, partial=True))
+async def _ask(client: Sender, archive: Archive, url: str, max_bytes: int = MAX_LISTING) -> Response:
+    response = await client.send(Request(archive, url, max_bytes=max_bytes, partial=True))
     if response.status == 404 and nothing_matches(response.body):
         return replace(response, body=b"")
     if response.status >= 300:

@@ -413,7 +413,7 @@ def _show_ways(ways: list[RoutingTotals], lookups: int, archives: int) -> None:
             *(("closest",) * timed),
         ),
         rows,
-        title=f"{counted(lookups, 'lookup')}, {archives} archives",
+        title=f"{counted(lookups, 'lookup')}, {counted(archives, 'archive')}",
         right=range(1, 9 + timed),
     )
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from recollect.datetimes import format_iso
 from recollect.recovery.measure import SIMILAR_SHARE
-from recollect.watch.look import Looked
+from recollect.watch.holdings import Looked
 from recollect.watch.records import counts_of
 from recollect.watch.states import Held, Live, ResourceState
 

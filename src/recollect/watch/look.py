@@ -1,17 +1,13 @@
-"""Looking at a site: a polite sample of its live resources, and what archives hold of each.
+"""Looking at a site: a polite sample of its live resources, and what archives hold of each (`watch.holdings`).
 
-Hides: how the sample is drawn and how copies are compared. It begins at the front page and follows links and embedded
-resources of the same site, breadth first, pages and embedded resources in turn, at one request a second, robots.txt
-honoured, conditional where a validator is known. Every archive is asked for each resource. The newest copy is compared
-with the live one: by the digest that the archive lists, else by its bytes, else by the share of ten-word shingles.
-
-Failures are observations: an archive that fails makes a holding unknown, not absent.
+Hides: how the sample is drawn. It begins at the front page and follows links and embedded resources of the same site,
+breadth first, pages and embedded resources in turn, at one request a second, robots.txt honoured, conditional where a
+validator is known.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,22 +15,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from urllib.parse import urljoin, urlsplit
 
-from recollect.archives.listing import Page, Row, list_exact
 from recollect.archives.live import LiveAnswer, LiveClient
 from recollect.archives.registry import Archive
-from recollect.archives.replay import Wanted, fetch
 from recollect.archives.transport import Transport
-from recollect.errors import ArchiveError, RecollectError
 from recollect.model import Progress, ProgressCallback
-from recollect.recovery.decoding import decoded, effective_encoding
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.measure import extract_text, similarity
+from recollect.watch.holdings import HostListings, Looked, archived
 from recollect.watch.identity import Portrait, page_of, same_site
 from recollect.watch.records import Resource
 from recollect.watch.robots import Robots, ask_robots
-from recollect.watch.states import Held, Live, held_by
+from recollect.watch.states import Live
 
-MAX_COPY = 8 * 1024 * 1024
 MOST_SECONDS = 600.0
 MOST_FAILURES = 5
 MOST_KNOWN = 10
@@ -42,28 +34,6 @@ MOST_KNOWN = 10
 ASK_ARCHIVES_EVERY = timedelta(days=7)
 _GONE = frozenset((404, 410))
 _SAME_PAGE = 0.9
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """The newest copy of a resource in one archive."""
-
-    archive: str
-    captured_at: datetime
-    locator: str = ""
-    alike: float | None = None
-    """How alike it is to the live resource, 0 to 1; None if it was not compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """One resource: what the live web answered, which archives hold it and how fresh."""
-
-    resource: Resource
-    answer: LiveAnswer | None
-    copies: tuple[Copy, ...] = ()
-    failed: tuple[str, ...] = ()
-    """Archives that did not answer."""
 
 
 @dataclass
@@ -204,6 +174,7 @@ class Look:
         robots = await ask_robots(self.live, self.site)
         sample = Sample(self.live, self.site, self.sample, robots, known, self.progress, self.disallowed)
         impossible = await self._impossible(robots, at)
+        listings = HostListings(self.transport)
         async for answer in sample.answers(front):
             before = known.get(answer.asked)
             soft = impossible is not None and is_soft_404(answer, impossible, front)
@@ -212,7 +183,7 @@ class Look:
                 self._learn(answer, resource)
             looked = Looked(resource, answer)
             if is_stale(before, at) or (before is not None and before.digest != resource.digest):
-                looked = await archived(self.transport, self.archives, resource, answer, at)
+                looked = await archived(listings, self.archives, resource, answer, at)
             yield replace(looked, answer=replace(answer, body=b""))
 
     async def _impossible(self, robots: Robots, at: datetime) -> LiveAnswer | None:
@@ -243,72 +214,3 @@ def live_document(answer: LiveAnswer) -> Document | None:
     if answer.failure is not None or answer.status != 200:
         return None
     return read_document(answer.body, answer.url, answer.media_type)
-
-
-async def archived(
-    client: Transport, archives: Sequence[Archive], resource: Resource, answer: LiveAnswer | None, at: datetime
-) -> Looked:
-    """Ask every archive for a resource, and compare the newest copy with the live one."""
-    results = await asyncio.gather(*(_newest(client, archive, resource.uri) for archive in archives))
-    said: dict[str, bool | None] = {}
-    rows: list[tuple[Archive, Row]] = []
-    for archive, result in zip(archives, results, strict=True):
-        said[archive.id] = None if isinstance(result, ArchiveError) else result is not None
-        if isinstance(result, Row):
-            rows.append((archive, result))
-    rows.sort(key=lambda pair: pair[1].captured_at, reverse=True)
-    copies = [Copy(archive.id, row.captured_at, row.locator) for archive, row in rows]
-    alike = None
-    if rows and answer is not None and answer.body and not answer.truncated:
-        alike = await _compare(client, *rows[0], resource.uri, answer)
-        copies[0] = replace(copies[0], alike=alike)
-    noted = _held(resource, said, tuple(copy.archive for copy in copies), at)
-    if alike is not None:
-        noted = replace(noted, fresh=alike)
-    return Looked(noted, answer, tuple(copies), tuple(name for name, answered in said.items() if answered is None))
-
-
-def _held(resource: Resource, said: dict[str, bool | None], holders: tuple[str, ...], at: datetime) -> Resource:
-    """The resource with what archives said. Where that is not certain, what was known stays, unless it is refuted."""
-    held = held_by(said)
-    if held is not Held.UNKNOWN:
-        return replace(resource, held=held, archives=holders, held_at=at)
-    refuted = bool(resource.archives) and all(said.get(name) is False for name in resource.archives)
-    if resource.held is Held.UNKNOWN or refuted:
-        return replace(resource, held=Held.UNKNOWN, archives=())
-    return resource
-
-
-async def _newest(client: Transport, archive: Archive, uri: str) -> Row | ArchiveError | None:
-    try:
-        page: Page = await list_exact(client, archive, uri)
-    except ArchiveError as error:
-        return error
-    if not page.rows and (page.cut or page.unread):
-        return ArchiveError("the listing is not complete", where=archive.id, why=page.cut)
-    good = [row for row in page.rows if row.status is None or 200 <= row.status < 300]
-    return max(good, key=lambda row: row.captured_at, default=None)
-
-
-async def _compare(client: Transport, archive: Archive, row: Row, uri: str, answer: LiveAnswer) -> float | None:
-    """How alike a copy is to the live resource; None if the copy cannot be had."""
-    if row.digest and row.digest.rpartition(":")[2].upper() == _sha1_base32(answer.body):
-        return 1.0
-    body = bytearray()
-    try:
-        wanted = Wanted(uri, row.captured_at, row.locator)
-        replay = await fetch(client, archive, wanted, body.extend, max_bytes=MAX_COPY)
-        if replay.standing != "archived" or replay.status != 200:
-            return None
-        content = decoded(bytes(body), effective_encoding(replay.header("content-encoding"), bytes(body[:1024])))
-    except (RecollectError, ValueError, OSError):
-        return None
-    if content == answer.body:
-        return 1.0
-    texts = [extract_text(one, answer.media_type) for one in (content, answer.body)]
-    return similarity(texts[0], texts[1]) if texts[0] and texts[1] else 0.0
-
-
-def _sha1_base32(body: bytes) -> str:
-    """The digest of a payload as indexes of web archives write it."""
-    return base64.b32encode(hashlib.sha1(body, usedforsecurity=False).digest()).decode()

@@ -21,7 +21,8 @@ from recollect.archives.registry import Archive
 from recollect.archives.transport import Transport
 from recollect.errors import RecollectError
 from recollect.model import ProgressCallback
-from recollect.watch.look import Look, Looked, archived, impossible_address, is_stale
+from recollect.watch.holdings import HostListings, Looked, archived
+from recollect.watch.look import Look, impossible_address, is_stale
 from recollect.watch.network import is_offline
 from recollect.watch.notices import Mailer, deliver
 from recollect.watch.records import Observation, Past, Resource, Site, counts_of
@@ -238,11 +239,12 @@ class _Visits:
         lost = status.state in (SiteState.LOST, SiteState.TAKEN_OVER) and site.status.state is not status.state
         looked = []
         asked = 0
+        listings = HostListings(tools.client)
         for resource in sorted(known.values(), key=lambda one: (one.held_at is not None, one.held_at, one.uri)):
             noted = replace(resource, live=Live.GONE, live_at=now) if lost else resource
             if asked < site.sample and is_stale(resource, now):
                 asked += 1
-                looked.append(await archived(tools.client, archives, noted, None, now))
+                looked.append(await archived(listings, archives, noted, None, now))
             elif lost:
                 looked.append(Looked(noted, None))
         return looked
