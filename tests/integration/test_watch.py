@@ -188,6 +188,21 @@ def test_a_refusal_is_not_a_loss(watch: Watch) -> None:
     for number in range(1, 30):
         watch.day(number)
     assert watch.status()["state"] == "fine"
+    assert "fine, not seen since 2026-01-01" in watch.run("status", "--data", watch.folder)[1]
+    page = watch.folder / "page.html"
+    assert watch.run("dashboard", "--data", watch.folder, "-o", page)[0] == 0
+    assert "not seen since 2026-01-01" in page.read_text()
+    watch.site.mood = "fine"
+    watch.day(30)
+    assert "not seen since" not in watch.run("status", "--data", watch.folder)[1]
+
+
+def test_a_round_without_a_site_that_is_due_says_so(watch: Watch, capsys: pytest.CaptureFixture[str]) -> None:
+    add(watch)
+    watch.day(0)
+    again = (T0 + timedelta(hours=1)).isoformat()
+    assert watch.run("run", "--data", watch.folder, "--now", again) == (0, "")
+    assert "no site is due" in capsys.readouterr().err
 
 
 def test_a_parked_domain_is_a_takeover_after_three_days(watch: Watch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,10 +16,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from recollect.archives.client import ArchiveClient
+from recollect.archives.live import LiveClient
 from recollect.archives.registry import Archive
 from recollect.watch.holdings import HostListings, archived
+from recollect.watch.look import Look
 from recollect.watch.records import Resource
-from recollect.watch.states import Held
+from recollect.watch.states import Held, Live
+from watch_sites import sites
 
 SITE = "http://club.example/"
 HELD = ["", "races", "boats", "oars", "list?page=2"]
@@ -32,6 +36,8 @@ class Cdx:
     address: str = ""
     held: list[str] = field(default_factory=lambda: list(HELD))
     hosts: str = "whole"
+    delay: float = 0.0
+    status: int = 200
     asked: list[str] = field(default_factory=list)
 
     def rows(self, uri: str, match: str) -> list[dict[str, str]]:
@@ -52,7 +58,12 @@ def cdx_server() -> Iterator[Cdx]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            time.sleep(state.delay)
             asked = parse_qs(urlsplit(self.path).query)
+            if not asked:  # a TimeMap
+                state.asked.append("timemap")
+                self.send_error(404)
+                return
             uri, match = asked["url"][0], asked["matchType"][0]
             state.asked.append(match)
             rows = state.rows(uri, match)
@@ -60,7 +71,7 @@ def cdx_server() -> Iterator[Cdx]:
             if match == "host" and state.hosts == "cut":
                 body = body[:-10]
             refused = match == "host" and state.hosts == "refused"
-            self.send_response(400 if refused else 200)
+            self.send_response(400 if refused else state.status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -125,3 +136,34 @@ def test_a_listing_that_may_not_be_whole_shows_no_absence(hosts: str) -> None:
         paths = [path for path in PATHS if path != "Boats/"]
         assert holdings(state, paths) == {path: TRUTH[path] for path in paths}
         assert state.asked.count("host") == 1, "asked for once"
+
+
+def test_an_archive_that_keeps_failing_is_left_alone_and_says_nothing() -> None:
+    with cdx_server() as state:
+        state.status = 500
+        assert set(holdings(state, PATHS).values()) == {Held.UNKNOWN}
+        assert len(state.asked) == 2
+
+
+def test_an_archive_that_takes_long_does_not_keep_a_visit_from_the_live_resources() -> None:
+    """What archives were not asked for on one visit is asked for on the next ones."""
+    known: dict[str, Resource] = {}
+
+    async def visit(base: str, archive: Archive) -> list[Resource]:
+        async with LiveClient(user_agent="t", allow_private=True, pace=0.0) as live, ArchiveClient() as client:
+            look = Look(live, client, [archive], base, 10, archive_seconds=0.3)
+            front = await live.get(base)
+            return [one.resource async for one in look.resources(front, known, AT)]
+
+    with sites() as web, cdx_server() as state:
+        state.delay = 0.2
+        state.held = []
+        archive = Archive("mine", timemap=state.address.replace("/cdx", "/timemap/"))
+        unknown = []
+        for _ in range(3):
+            seen = asyncio.run(visit(web.uri(0), archive))
+            assert len(seen) == 4 and all(one.live is Live.LIVE for one in seen)
+            known |= {one.uri: one for one in seen}
+            unknown.append(sum(one.held is Held.UNKNOWN for one in known.values()))
+        assert unknown[0] >= 2 and unknown[-1] == 0
+        assert len(state.asked) == 4, "each once"

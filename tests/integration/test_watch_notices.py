@@ -322,6 +322,25 @@ def test_a_lost_site_becomes_a_job_of_a_desk_once_and_is_followed_to_its_end(
     assert [mail["Subject"] for mail in mails] == [f"{uri} could not be recovered"]
 
 
+def test_the_refusal_of_a_desk_is_told_in_its_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archives = tmp_path / "archives.json"
+    archives.write_text("[]")
+    site = Site(
+        *("http://127.0.0.9/", T0, T0 + timedelta(days=9)),
+        email="anna@mail.example",
+        status=SiteStatus(SiteState.LOST, T0),
+        last_visit=T0,
+    )
+    data = tmp_path / "watch"
+    with Store(data) as store, store.transaction():
+        store.put_site(site)
+    with running_desk(tmp_path / "desk", archives, "--workers", "0") as desk:
+        day(data, 8.5, "--desk", desk.base, "--desk-token-file", str(desk.folder / "operator.token"))
+    told = state(data, capsys)
+    assert told["recovery_state"] == "failed"
+    assert told["recovery_detail"].endswith("status 400: an IP address is not taken; give the name the site had")
+
+
 @pytest.mark.parametrize(("registrar", "expected"), [("R1", "suspect"), ("R2", "taken-over")])
 def test_a_new_registrar_confirms_a_takeover(web: Web, data: Path, registrar: str, expected: str) -> None:
     add(web, data)

@@ -295,7 +295,10 @@ def _show_round(done: Round, as_json: bool) -> None:
             | {"notices": done.notices, "saves": done.saves}
         )
         return
-    emit_table(["site", "seen", "state", "why"], [[shown(cell) for cell in row] for row in rows])
+    if rows:
+        emit_table(["site", "seen", "state", "why"], [[shown(cell) for cell in row] for row in rows])
+    else:
+        talk("no site is due")
     for uri in done.recovered:
         talk(f"recovered: {uri}")
     for failure in done.failures:
@@ -314,4 +317,6 @@ def _site_row(line: Line) -> tuple[str, ...]:
     recovery = line.recovery
     state = "" if recovery is None or recovery.state is RecoveryState.DONE else recovery.state.value
     folder = site.recovery or (recovery.folder if recovery is not None else "")
-    return site.uri, site.status.state.value, since, visited, percent(line.recoverable), total, folder, state
+    unseen = f", not seen since {line.unseen_since:%Y-%m-%d}" if line.unseen_since else ""
+    believed = site.status.state.value + unseen
+    return site.uri, believed, since, visited, percent(line.recoverable), total, folder, state

@@ -125,7 +125,7 @@ class DeskJobs:
         if answer.failure is not None:
             raise RecollectError("the desk does not answer", where=where, why=answer.why)
         if not 200 <= answer.status < 300:
-            why = f"status {answer.status}: {answer.body[:500].decode('utf-8', 'replace')}"
+            why = f"status {answer.status}: {_refusal(answer.body)}"
             raise RecollectError("the desk does not take the request", where=where, why=why)
         try:
             value = json.loads(answer.body)
@@ -134,3 +134,12 @@ class DeskJobs:
         if not isinstance(value, dict) or not isinstance(value.get("id"), str):
             raise RecollectError("the desk sent an unexpected response", where=where, why="no id of a job")
         return value
+
+
+def _refusal(body: bytes) -> str:
+    """Why a desk refuses, in its own words: those of its JSON, else the beginning of its answer."""
+    try:
+        error = json.loads(body)["error"]
+        return "; ".join(str(error[name]) for name in ("message", "hint") if error.get(name))
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return " ".join(body[:500].decode("utf-8", "replace").split())

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,19 +52,21 @@ class Asked:
 async def run_once(store: Store, asked: Asked, now: datetime, progress: ProgressCallback) -> Round:
     """One round, with its recoveries."""
     from recollect.archives.client import ArchiveClient
+    from recollect.watch.holdings import ARCHIVE_TIMEOUT
     from recollect.watch.run import run_round
 
-    async with ArchiveClient() as client:
+    async with ArchiveClient(timeout=ARCHIVE_TIMEOUT) as client:
         return await run_round(store, make_tools(client, store, asked, progress), now)
 
 
 async def run_until_stopped(store: Store, asked: Asked, show: Callable[[Round], None]) -> None:
     """A round a minute; lost sites are recovered beside them."""
     from recollect.archives.client import ArchiveClient
+    from recollect.watch.holdings import ARCHIVE_TIMEOUT
     from recollect.watch.recoveries import run_recoveries
     from recollect.watch.run import run_round
 
-    async with ArchiveClient() as client:
+    async with ArchiveClient(timeout=ARCHIVE_TIMEOUT) as client:
         tools = make_tools(client, store, asked, lambda _: None)
         assert tools.recoverer is not None
         recovering: asyncio.Task[tuple[tuple[str, ...], tuple[str, ...]]] | None = None
@@ -206,6 +209,7 @@ async def check_site(
     from recollect.archives.live import Failure, LiveClient
     from recollect.archives.registry import load_archives
     from recollect.watch.check import check_of
+    from recollect.watch.holdings import ARCHIVE_TIMEOUT
     from recollect.watch.identity import Portrait
     from recollect.watch.look import Look
     from recollect.watch.states import VisitResult
@@ -213,7 +217,10 @@ async def check_site(
 
     at = datetime.now(UTC)
     asked = [archive for archive in load_archives(archives) if not archive.ignore]
-    async with LiveClient(user_agent=USER_AGENT, allow_private=allow_private) as live, ArchiveClient() as client:
+    async with (
+        LiveClient(user_agent=USER_AGENT, allow_private=allow_private) as live,
+        ArchiveClient(timeout=ARCHIVE_TIMEOUT) as client,
+    ):
         front = await live.get(uri)
         if front.failure is not None:
             private = front.failure is Failure.REFUSED
@@ -225,6 +232,6 @@ async def check_site(
             raise UsageError("the site shows no content of its own", where=uri, why=visit.why, hint=hint)
         if visit.seen is not VisitResult.OWN:
             talk(f"note: {visit.why}; this may not be the site's own content")
-        look = Look(live, client, asked, uri, sample, progress=progress)
+        look = Look(live, client, asked, uri, sample, progress=progress, archive_seconds=inf)
         looked = [one async for one in look.resources(front, {}, at)]
     return check_of(uri, at, looked, disallowed=len(look.disallowed))

@@ -14,7 +14,7 @@ from typing import Any
 
 from recollect.datetimes import format_iso
 from recollect.watch.records import Recovering, SaveState, Site, counts_of
-from recollect.watch.states import ResourceState
+from recollect.watch.states import RULES, ResourceState
 from recollect.watch.store import Store
 
 MOST_POINTS = 400
@@ -34,6 +34,15 @@ class Line:
     @property
     def recoverable(self) -> float | None:
         return share_of(self.counts)
+
+    @property
+    def unseen_since(self) -> datetime | None:
+        """When the content of a site that counts as fine was last seen, if visits since then showed nothing, such as a
+        wall against robots; None if it was seen lately."""
+        status, visited = self.site.status, self.site.last_visit
+        if status.is_gone or status.last_own is None or visited is None:
+            return None
+        return status.last_own if visited - status.last_own >= RULES.suspect_after else None
 
     def to_json(self) -> dict[str, Any]:
         """A site for programs."""

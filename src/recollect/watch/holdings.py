@@ -8,7 +8,8 @@ not understand the question. Where a listing lacks an address with a query or a 
 for that address: archives differ in which of them they take for the same.
 
 The newest copy is compared with the live resource: by the digest that the archive lists, else by its bytes, else by the
-share of ten-word shingles. Failures are observations: an archive that fails makes a holding unknown, not absent.
+share of ten-word shingles. Failures are observations: an archive that fails makes a holding unknown, not absent. One
+that keeps failing is left alone for the rest of the visit.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ from recollect.watch.states import Held, held_by
 MAX_COPY = 8 * 1024 * 1024
 MAX_HOST_LISTING = 8 * 1024 * 1024
 """Bytes of the listing of a host, some 50,000 captures."""
+ARCHIVE_TIMEOUT = 120.0
+"""Seconds for a request to an archive, the wait for its turn included: sixteen sites share 24 requests a minute."""
+MOST_FAILURES = 2
+"""Failures of an archive in a row after which it is not asked again on this visit."""
 ONE_BY_ONE = 2
 """Resources of a host that an archive is asked for by their addresses before it is asked for the whole host."""
 
@@ -74,9 +79,22 @@ class HostListings:
     """By archive and host, what was found by its address."""
     _listed: dict[tuple[str, str], Mapping[str, Row] | None] = field(default_factory=dict)
     """By archive and host, the newest good capture of each key; None if there is no whole listing."""
+    _failures: dict[str, list[ArchiveError]] = field(default_factory=dict)
+    """By archive, its failures since it last answered."""
 
     async def newest(self, archive: Archive, uri: str) -> Row | ArchiveError | None:
         """The newest good capture of a URI; None if there is none, an error if that is not known."""
+        failures = self._failures.setdefault(archive.id, [])
+        if len(failures) >= MOST_FAILURES:
+            return failures[-1]
+        found = await self._newest(archive, uri)
+        if isinstance(found, ArchiveError):
+            failures.append(found)
+        else:
+            failures.clear()
+        return found
+
+    async def _newest(self, archive: Archive, uri: str) -> Row | ArchiveError | None:
         host = urlsplit(uri).netloc.lower()
         place = (archive.id, host)
         self._asked[place] += 1

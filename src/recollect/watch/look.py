@@ -28,6 +28,9 @@ from recollect.watch.robots import Robots, ask_robots
 from recollect.watch.states import Live
 
 MOST_SECONDS = 600.0
+"""For the live resources of a site, on one visit."""
+MOST_ARCHIVE_SECONDS = 300.0
+"""For archives, which may allow few requests a minute; what they were not asked for is asked for on the next visit."""
 MOST_FAILURES = 5
 MOST_KNOWN = 10
 """No new addresses are looked for when this many samples of them are known."""
@@ -64,7 +67,9 @@ class Sample:
         clock = asyncio.get_running_loop().time
         deadline = clock() + MOST_SECONDS
         count, failures = 1, 0
+        started = clock()
         yield front
+        deadline += clock() - started  # what archives took does not count
         while count < self.most and failures < MOST_FAILURES and clock() < deadline:
             queue = old if old and (count < limit or not new) else new
             if not queue:
@@ -80,7 +85,9 @@ class Sample:
             count += 1
             failures = failures + 1 if answer.failure is not None else 0
             new.extend(one for one in _found_on(answer, self.site) if one not in seen)
+            started = clock()
             yield answer
+            deadline += clock() - started
             if self.progress is not None:
                 self.progress(Progress("looking at the live site", count, self.most, "resources"))
 
@@ -168,6 +175,7 @@ class Look:
     """Learns every page that is seen."""
     progress: ProgressCallback | None = None
     disallowed: set[str] = field(default_factory=set)
+    archive_seconds: float = MOST_ARCHIVE_SECONDS
 
     async def resources(self, front: LiveAnswer, known: Mapping[str, Resource], at: datetime) -> AsyncIterator[Looked]:
         """Each resource of the sample, and what archives hold of it; bodies are not kept."""
@@ -175,6 +183,7 @@ class Look:
         sample = Sample(self.live, self.site, self.sample, robots, known, self.progress, self.disallowed)
         impossible = await self._impossible(robots, at)
         listings = HostListings(self.transport)
+        clock, spent = asyncio.get_running_loop().time, 0.0
         async for answer in sample.answers(front):
             before = known.get(answer.asked)
             soft = impossible is not None and is_soft_404(answer, impossible, front)
@@ -182,8 +191,11 @@ class Look:
             if not soft:
                 self._learn(answer, resource)
             looked = Looked(resource, answer)
-            if is_stale(before, at) or (before is not None and before.digest != resource.digest):
+            changed = before is not None and before.digest != resource.digest
+            if (changed or is_stale(before, at)) and spent < self.archive_seconds:
+                started = clock()
                 looked = await archived(listings, self.archives, resource, answer, at)
+                spent += clock() - started
             yield replace(looked, answer=replace(answer, body=b""))
 
     async def _impossible(self, robots: Robots, at: datetime) -> LiveAnswer | None:

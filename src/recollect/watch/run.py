@@ -22,7 +22,7 @@ from recollect.archives.transport import Transport
 from recollect.errors import RecollectError
 from recollect.model import ProgressCallback
 from recollect.watch.holdings import HostListings, Looked, archived
-from recollect.watch.look import Look, impossible_address, is_stale
+from recollect.watch.look import MOST_ARCHIVE_SECONDS, Look, impossible_address, is_stale
 from recollect.watch.network import is_offline
 from recollect.watch.notices import Mailer, deliver
 from recollect.watch.records import Observation, Past, Resource, Site, counts_of
@@ -240,9 +240,11 @@ class _Visits:
         looked = []
         asked = 0
         listings = HostListings(tools.client)
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + MOST_ARCHIVE_SECONDS
         for resource in sorted(known.values(), key=lambda one: (one.held_at is not None, one.held_at, one.uri)):
             noted = replace(resource, live=Live.GONE, live_at=now) if lost else resource
-            if asked < site.sample and is_stale(resource, now):
+            if asked < site.sample and is_stale(resource, now) and clock() < deadline:
                 asked += 1
                 looked.append(await archived(listings, archives, noted, None, now))
             elif lost:

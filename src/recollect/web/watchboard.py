@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from recollect.datetimes import format_iso
 from recollect.watch.board import Board, Counts, Line, share_of
-from recollect.watch.records import RecoveryState, Site
+from recollect.watch.records import RecoveryState
 from recollect.watch.states import ResourceState, SiteState
 from recollect.web.look import (
     ASSET_TYPES,
@@ -110,7 +110,7 @@ def _row(line: Line) -> tuple[Text, ...]:
     site, status = line.site, line.site.status
     return (
         tag("span", site.uri, class_="address"),
-        _state(site),
+        _state(line),
         tag("span", f"{status.since:%Y-%m-%d}", class_="whole") if status.since else "",
         _percent(line.recoverable),
         f"{sum(line.counts.values()):,}",
@@ -120,8 +120,11 @@ def _row(line: Line) -> tuple[Text, ...]:
     )
 
 
-def _state(site: Site) -> Html:
+def _state(line: Line) -> Html:
+    site = line.site
     shown = tag("span", site.status.state.value.replace("-", " "), class_="state")
+    if line.unseen_since is not None:
+        return tag("span", shown, f" not seen since {line.unseen_since:%Y-%m-%d}")
     if site.status.state is not SiteState.MOVED:
         return shown
     return tag("span", shown, " to ", tag("span", site.moved_to, class_="address"))
