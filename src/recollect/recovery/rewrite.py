@@ -83,6 +83,7 @@ _CSS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PROLOGUE = re.compile(r"\ufeff?(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!doctype[^>]*>)?", re.IGNORECASE)
+_BEFORE_HEAD = re.compile(r"(?>\s+|<!--(?>.*?-->))*+<(?:html|head)(?=[\s/>])", re.IGNORECASE | re.DOTALL)
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 
 
@@ -193,13 +194,10 @@ class _Page:
         self.tags = list(tags(text, xml=xml))
         self.base = self._find_base(base or uri)
         self._lost: list[str] = []  # addresses of the current tag that were replaced
-        self.head_end: int | None = None
         self.meta_charset: tuple[int, int] | None = None
 
     def edits(self) -> Iterator[Edit]:
         for tag in self.tags:
-            if tag.name == "head" or (tag.name == "html" and self.head_end is None):
-                self.head_end = tag.end
             yield from self._tag_edits(tag)
             if tag.name == "style":
                 style = self.text[tag.end : tag.raw_end]
@@ -207,13 +205,16 @@ class _Page:
 
     @property
     def beginning(self) -> int:
-        """Where the head begins, or would."""
-        if self.head_end is not None:
-            return self.head_end
-        doctype = re.match(
-            r"\ufeff?(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!doctype[^>]*>)?", self.text, re.IGNORECASE
-        )
-        return doctype.end() if doctype else 0
+        """Where the head begins, or would: before any text, which would end it, and any tag that could do something."""
+        prologue = _PROLOGUE.match(self.text)
+        at = prologue.end() if prologue else 0
+        for tag in self.tags:
+            if _BEFORE_HEAD.match(self.text, at) is None:
+                break
+            at = tag.end
+            if tag.name == "head":
+                break
+        return at
 
     def _find_base(self, base: str) -> str:
         for tag in self.tags:

@@ -84,6 +84,30 @@ def test_references(before: str, after: str):
     assert html(before) == after
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<!DOCTYPE html><html lang=en><head><title>", "<!DOCTYPE html><html lang=en><head>POLICY<title>"),
+        ("<html><body><script>", "<html>POLICY<body><script>"),
+        ("<title>x</title><script>", "POLICY<title>x</title><script>"),
+        # What a server or an intruder put in front of the page runs under the policy, too.
+        (
+            "<script>call()</script><!DOCTYPE html><html><head>",
+            "POLICY<script>call()</script><!DOCTYPE html><html><head>",
+        ),
+        ("<html><script>call()</script><head>", "<html>POLICY<script>call()</script><head>"),
+        (" <!-- <head> --> <html>\n<!-- x --><head><p>", " <!-- <head> --> <html>\n<!-- x --><head>POLICY<p>"),
+        # Text ends the head before it began; a policy after it would not count.
+        ("Warning: x <html><head><p>", "POLICYWarning: x <html><head><p>"),
+        ("<html>x<head><p>", "<html>POLICYx<head><p>"),
+        ("", "POLICY"),
+    ],
+)
+def test_the_policy_is_the_first_thing_of_a_page(before: str, after: str):
+    made = rewrite_html(before.encode(), PAGE, "text/html", LOCAL.get, policy="p").decode()
+    assert made == after.replace("POLICY", '<meta http-equiv="Content-Security-Policy" content="p">')
+
+
 def test_base_is_taken_out_and_its_meaning_kept():
     page = '<base href="http://x.com/img/"><img src="i.png"><a href="#x">'
     assert html(page) == (
@@ -158,7 +182,20 @@ def test_xml_closes_elements_in_their_own_tags_and_names_its_style_sheets():
 
 @pytest.mark.parametrize(
     "piece",
-    ["<a ", '<a href="', "<a href='", "<!--", "<style>url(", "<script>", "<a b=c ", "&#x", "<p style='url(\"", "</"],
+    [
+        "<!-- -->",
+        "<html>",
+        "<a ",
+        '<a href="',
+        "<a href='",
+        "<!--",
+        "<style>url(",
+        "<script>",
+        "<a b=c ",
+        "&#x",
+        "<p style='url(\"",
+        "</",
+    ],
 )
 def test_hostile_markup_takes_linear_time(piece: str):
     started = time.perf_counter()
