@@ -11,6 +11,8 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import multiprocessing
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +26,9 @@ PAGE = "http://lost.example/some/path/as/long/as/usual"
 MEMENTOS = 420_000
 BOMB = 1 << 30  # bytes
 Serve = Callable[..., object]
+ARCHIVES = ("link", "json", "bomb", "small")
+FORK = multiprocessing.get_context("fork")
+ALONE = 5.0  # seconds without a large answer, to compare with
 ENDPOINTS = ("timemap/link/", "timemap/json/", "summary/", "memento/link/2010/", "?uri=")
 
 
@@ -56,12 +61,14 @@ def _small() -> bytes:
     ).encode()
 
 
-@contextmanager
-def _archives(folder: Path) -> Iterator[None]:
+def _answer_for_ever(listening: socket.socket) -> None:
+    """Serve the archives; the path of each begins with its name."""
     bodies = {"link": _link(), "json": _json(), "bomb": gzip.compress(bytes(BOMB), 1), "small": _small()}
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body of a small answer in one segment
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             name = self.path.split("/")[1]
@@ -76,29 +83,40 @@ def _archives(folder: Path) -> Iterator[None]:
         def log_message(self, *_: object) -> None:
             """Quiet."""
 
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=httpd.serve_forever, daemon=True).start()
-    base = f"http://127.0.0.1:{httpd.server_port}"
-    listed = [{"id": name, "name": name, "timemap": f"{base}/{name}/timemap/link/"} for name in bodies]
+    httpd = ThreadingHTTPServer(listening.getsockname(), Handler, bind_and_activate=False)
+    httpd.socket.close()
+    httpd.socket = listening
+    httpd.serve_forever()
+
+
+@contextmanager
+def _archives(folder: Path) -> Iterator[None]:
+    """Running archives, in a process of their own so that they do not share an interpreter with the clients."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        base = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        process = FORK.Process(target=_answer_for_ever, args=(listening,), daemon=True)
+        process.start()
+    listed = [{"id": name, "name": name, "timemap": f"{base}/{name}/timemap/link/"} for name in ARCHIVES]
     (folder / "archives.json").write_text(json.dumps(listed))
     try:
+        _fetch(base.removeprefix("http://"), "/small/")  # it is ready
         yield
     finally:
-        httpd.shutdown()
-        httpd.server_close()
+        process.kill()
+        process.join()
 
 
 class _Client(threading.Thread):
     """Asks for one path again and again; `waits` are the seconds that each answer took."""
 
-    def __init__(self, netloc: str, path: str, busy: threading.Thread) -> None:
+    def __init__(self, netloc: str, path: str, busy: Callable[[], bool]) -> None:
         super().__init__(daemon=True)
         self.waits: list[float] = []
         self._netloc, self._path, self._busy = netloc, path, busy
 
     def run(self) -> None:
         connection = http.client.HTTPConnection(self._netloc, timeout=60)
-        while self._busy.is_alive():
+        while self._busy():
             began = time.perf_counter()
             connection.request("GET", self._path)
             connection.getresponse().read()
@@ -122,6 +140,16 @@ def _milliseconds(waits: list[float]) -> str:
     return f"{ordered[len(ordered) // 2] * 1000:.1f} / {p99 * 1000:.0f} / {ordered[-1] * 1000:.0f}"
 
 
+def _beside(netloc: str, busy: Callable[[], bool]) -> str:
+    """How long /health and a small TimeMap took while something was busy."""
+    clients = [_Client(netloc, "/health", busy), _Client(netloc, f"/timemap/link/{PAGE}?archives=small", busy)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    return " | ".join(_milliseconds(client.waits) for client in clients)
+
+
 def run_large(folder: Path, server: Serve) -> None:
     """Print the waits; `server` starts an aggregator over the archives of a folder."""
     with (
@@ -136,25 +164,16 @@ def run_large(folder: Path, server: Serve) -> None:
             "| large answer | endpoint | seconds | /health: p50 / p99 / longest ms | TimeMap: p50 / p99 / longest ms |"
         )
         print("| --- | --- | --- | --- | --- |")
+        end = time.perf_counter() + ALONE
+        print(f"| none | | {ALONE} | {_beside(netloc, lambda: time.perf_counter() < end)} |", flush=True)
         for archive, endpoint in [(one, endpoint) for one in ("link", "json", "bomb") for endpoint in ENDPOINTS]:
-            if archive == "bomb" and endpoint != ENDPOINTS[0]:
-                continue
             # The page for people takes no choice of archives: it asks all of them.
-            path = f"/{endpoint}{PAGE}" + ("" if endpoint == "?uri=" else f"?archives={archive}")
-            if endpoint == "?uri=" and archive == "json":
+            if (endpoint == "?uri=" and archive != "link") or (archive == "bomb" and endpoint != ENDPOINTS[0]):
                 continue
-            busy = threading.Thread(target=_fetch, args=(netloc, path), daemon=True)
+            path = f"/{endpoint}{PAGE}" + ("" if endpoint == "?uri=" else f"?archives={archive}")
+            process = FORK.Process(target=_fetch, args=(netloc, path), daemon=True)
             began = time.perf_counter()
-            busy.start()
-            clients = [
-                _Client(netloc, "/health", busy),
-                _Client(netloc, f"/timemap/link/{PAGE}?archives=small", busy),
-            ]
-            for client in clients:
-                client.start()
-            busy.join()
+            process.start()
+            waits = _beside(netloc, process.is_alive)
             took = time.perf_counter() - began
-            for client in clients:
-                client.join()
-            waits = " | ".join(_milliseconds(client.waits) for client in clients)
             print(f"| {archive} | /{endpoint} | {took:.1f} | {waits} |", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,6 +17,8 @@ import uvloop
 from loopback import Loopback, Request, answer, loopback
 from recollect.aggregator import ask as ask_module
 from recollect.aggregator import cache as cache_module
+from recollect.aggregator import gather as gather_module
+from recollect.aggregator import service as service_module
 from recollect.aggregator.archiveset import ArchiveSet
 from recollect.aggregator.ask import Limits
 from recollect.aggregator.cache import Cache, Lifetimes
@@ -26,7 +29,7 @@ from recollect.aggregator.service import Aggregator, CachePolicy, LookupRequest,
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.datetimes import format_http_date, parse_timestamp
-from recollect.formats.timemap import parse_timemap
+from recollect.formats.timemap import Mementos, parse_timemap
 
 URI = "http://x.example/"
 Handler = Callable[[Request, asyncio.StreamWriter], Awaitable[None]]
@@ -678,6 +681,31 @@ def test_a_timegate_answers_from_cached_timemaps() -> None:
             assert choice is not None and choice.closest.captured_at.year == 2010
             assert choice.next is not None and choice.next.captured_at.year == 2015
             assert len(servers["a"].requests) == 1
+
+    run(main())
+
+
+def test_a_large_answer_is_merged_once_for_all_who_ask_for_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    merging: list[bool] = []
+    on_loop = threading.get_ident()
+
+    def merged(outcomes: Sequence[Outcome]) -> Mementos:
+        merging.append(threading.get_ident() == on_loop)
+        return gather_module.merged(outcomes)
+
+    monkeypatch.setattr(service_module, "merged", merged)
+    monkeypatch.setattr(service_module, "LARGE", 2)
+
+    async def main() -> None:
+        async with aggregator({"a": holds("2010", "2015", "2016")}, **cached()) as (service, _):
+            answers = [await service.timemaps(LookupRequest(URI)) for _ in range(4)]
+            answers.append(await service.timegates(LookupRequest(URI), datetime(2011, 1, 1, tzinfo=UTC)))
+            assert [one.cache for one in answers] == ["miss", "hit", "hit", "hit", "hit"]
+            assert all(len(one.mementos) == 3 for one in answers)
+            assert merging == [False, False], "the first answer, and the first from the cache: never on the loop"
+            await service.timemaps(LookupRequest(URI, policy=CachePolicy(read=False)))
+            assert len((await service.timemaps(LookupRequest(URI))).mementos) == 3
+            assert merging == [False] * 4, "what was merged of older outcomes is not used for new ones"
 
     run(main())
 

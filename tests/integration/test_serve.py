@@ -747,6 +747,25 @@ def test_the_access_log_names_the_client(
     assert (line["client"], line["agent"], line["referer"]) == ("10.1.2.3", "check/1", "http://from.example/")
 
 
+def test_user_names_and_passwords_reach_neither_archives_nor_logs(archives: SmallArchives, tmp_path: Path) -> None:
+    log = tmp_path / "access.jsonl"
+    secret = PAGE.replace("://", "://me:s3cret@")
+    encoded = quote(secret, safe="")
+    with server_process(archives.write(tmp_path), *QUICK, "--access-log", str(log)) as server:
+        paths = (f"/timemap/link/{secret}", f"/timemap/json/{encoded}", f"/memento/2015/{secret}", f"/?uri={encoded}")
+        for path in paths:
+            reply = ask(server.base, path, Referer=f"http://me:s3cret@from.example/timemap/link/{encoded}")
+            assert reply.status in (200, 302), path
+            assert b"s3cret" not in reply.body, path
+            assert not [value for value in reply.headers.values() if "s3cret" in value], path
+        server.process.terminate()
+        assert server.process.wait(15) == 0
+        assert "s3cret" not in server.log.read_text()
+    assert archives.requests and not [path for _, path in archives.requests if "s3cret" in path]
+    assert "s3cret" not in log.read_text()
+    assert {json.loads(line)["uri"] for line in log.read_text().splitlines()} == {PAGE}
+
+
 def test_sigterm_under_load_loses_no_request(archives: SmallArchives, tmp_path: Path) -> None:
     lost: list[str] = []
     served: list[int] = []
@@ -780,6 +799,35 @@ def test_sigterm_under_load_loses_no_request(archives: SmallArchives, tmp_path: 
     assert lost == []
     assert len(closed) == 20
     assert set(served) == {200}
+
+
+def test_every_kind_of_answer_ends_its_connection_once_the_server_stops(
+    archives: SmallArchives, tmp_path: Path
+) -> None:
+    many = [f"{2000 + n // 280}{1 + n % 280 // 28:02d}{1 + n % 28:02d}000000" for n in range(5600)]
+    archives.add("many", {PAGE: many})
+    paths = ("/timemap/link/", "/?uri=", "/stream/", "/memento/proxy/2010/", "/summary/", "/timegate/")
+    with server_process(archives.write(tmp_path), *QUICK) as server:
+        kept = [http.client.HTTPConnection(urlsplit(server.base).netloc, timeout=30) for _ in range(200)]
+
+        def last_answer(path: str) -> str:
+            connection = kept.pop()
+            connection.request("GET", path)
+            response = connection.getresponse()
+            assert response.status in (200, 302)
+            response.read()
+            connection.close()
+            return response.getheader("Connection", "")
+
+        for connection in kept:
+            connection.request("GET", "/health")
+            connection.getresponse().read()
+        server.process.terminate()
+        while last_answer("/about") != "close":
+            pass
+        ended = {path: last_answer(f"{path}{PAGE}") for path in paths}
+        assert ended == dict.fromkeys(paths, "close")
+        assert server.process.wait(15) == 0
 
 
 def test_workers_end_with_their_killed_parent_and_a_new_instance_starts(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.archives import client as client_module
+from recollect.archives.client import decode_body
 from recollect.archives.http1 import Connection, Headers
 from recollect.errors import ArchiveError
 
@@ -174,3 +179,35 @@ def test_headers_keep_order_repeats_and_folds() -> None:
     assert headers.get_all("LINK") == ["<a>", "<b>"]
     assert headers.get("link") == "<a>"
     assert "x" in headers and "y" not in headers
+
+
+# Content codings
+
+
+@given(
+    st.lists(st.binary(max_size=300), min_size=1, max_size=4),
+    st.sampled_from(["gzip", "deflate", "raw"]),
+    st.integers(0, 700),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(0, 3),
+)
+def test_bodies_are_decompressed_in_pieces_up_to_a_limit(
+    members: list[bytes], coding: str, limit: int, given_size: int, part_size: int, lost: int
+) -> None:
+    whole = b"".join(members)
+    if coding == "gzip":
+        body = b"".join(map(gzip.compress, members))
+    else:
+        compressor = zlib.compressobj(wbits=-15 if coding == "raw" else 15)
+        body = compressor.compress(whole) + compressor.flush()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client_module, "_DEFLATED", given_size)
+        patched.setattr(client_module, "_INFLATED", part_size)
+        name = "gzip" if coding == "gzip" else "deflate"
+        plain, cut = decode_body(body, name, limit)
+        assert plain == whole[:limit]
+        assert bool(cut) == (len(whole) > limit)
+        plain, cut = decode_body(body[: max(0, len(body) - lost)], name, 10**6)
+        assert whole.startswith(plain)
+        assert bool(cut) == bool(lost)

@@ -359,8 +359,8 @@ def test_reading_and_merging_in_pieces_changes_nothing(
 
 @given(st.text(alphabet='<>;,"= ahtp:/\n', max_size=200), st.integers(1, 20))
 def test_pieces_are_the_text(text: str, size: int) -> None:
-    pieces = list(pieces_of(text, size))
-    assert "".join(pieces) == text
+    pieces = list(pieces_of(text.encode(), size))
+    assert b"".join(pieces) == text.encode()
     assert all(len(piece) <= 4 * size for piece in pieces)
 
 

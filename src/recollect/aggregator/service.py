@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from operator import is_
 
 from recollect.aggregator.archiveset import ArchiveSet, Learner
 from recollect.aggregator.ask import Limits
@@ -312,8 +313,8 @@ class Aggregator:
         ready = LookupResult(
             answer.uri_r, answer.decisions, answer.outcomes, 0.0, "hit", max(0.0, moment - oldest), entry
         )
-        if "mementos" in answer.__dict__:
-            ready.__dict__["mementos"] = answer.mementos  # merged once
+        if "_mementos" in answer.__dict__:
+            ready.__dict__["_mementos"] = answer.mementos  # merged once
         self._on_answer(ready)
         return ready
 
@@ -380,11 +381,22 @@ class Aggregator:
             max((now() - one.at for one in used), default=0.0),
         )
         if sum(outcome.count for outcome in answer.outcomes) >= LARGE:
-            await asyncio.to_thread(lambda: answer.mementos)
+            await self._merge(answer, entry)
         if entry is not None and lookup.chosen is None and at is None and not (through_timegates or lookup.page):
             self._remember(entry, archive_set, answer)
         self._on_answer(answer)
         return answer
+
+    async def _merge(self, answer: LookupResult, entry: Entry | None) -> None:
+        """Merge a large answer in a thread, or take what was merged of the same outcomes before."""
+        if entry is not None and entry.merged is not None:
+            outcomes, mementos = entry.merged
+            if len(outcomes) == len(answer.outcomes) and all(map(is_, outcomes, answer.outcomes)):
+                answer.__dict__["_mementos"] = mementos
+                return
+        await asyncio.to_thread(lambda: answer.mementos)
+        if entry is not None and answer.cache == "hit":
+            entry.merged = answer.outcomes, answer.mementos
 
     async def _ask_the_unlikely(
         self, asking: _Asking, decisions: tuple[Decision, ...], kept: Mapping[str, Kept]

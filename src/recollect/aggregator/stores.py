@@ -44,12 +44,14 @@ class FileStore:
                 self._db = _open(path)
             except sqlite3.DatabaseError as again:
                 raise _unusable(path, again) from again
+        # Another connection: a reader would wait for the thread that writes by the same one, and all clients with it.
+        self._reading = _connect(path)
         self._total = self._count()
 
     async def get(self, key: str) -> bytes | None:
         query = "select data from entries where uri = ? and expires > ?"
         try:
-            row = self._db.execute(query, (key, time())).fetchone()
+            row = self._reading.execute(query, (key, time())).fetchone()
         except (sqlite3.Error, UnicodeError) as error:
             raise ResourceError("cannot read the cache file", why=str(error)) from error
         return bytes(row[0]) if row else None
@@ -91,11 +93,16 @@ class FileStore:
 
     async def close(self) -> None:
         async with self._lock:
+            self._reading.close()
             self._db.close()
 
 
+def _connect(path: str | Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
+
+
 def _open(path: str | Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
+    db = _connect(path)
     try:
         # What a cache holds can be asked for again: no need to wait for the disk.
         db.executescript("pragma journal_mode=wal; pragma synchronous=off;" + _SCHEMA)

@@ -21,6 +21,7 @@ import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from io import BytesIO
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
@@ -42,6 +43,7 @@ _SMALL_BODY = 32 * 1024  # compressed bytes that are decoded at once, if they gr
 _SMALL_PLAIN = 1 << 20  # this many: some milliseconds
 _MOST_CODINGS = 3
 _MOST_MEMBERS = 1000  # of one gzip body
+_DEFLATED, _INFLATED = 1 << 16, 1 << 20  # bytes that one call to zlib takes, and gives
 _MOST_SPELLINGS = 1000  # of an archive's own hosts, in upper and lower case
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -494,18 +496,24 @@ def decode_body(body: bytes, coding: str, limit: int, cut: str = "") -> tuple[by
 def _inflate(body: bytes, name: str, limit: int) -> tuple[bytes, str]:
     """(the body, why it is cut). A gzip body may have several members (RFC 1952, section 2.2)."""
     raw_deflate = name == "deflate" and (body[:1] or b"x")[0] & 0x0F != 8
-    parts: list[bytes] = []
-    left = limit
-    while True:
+    plain, at = BytesIO(), 0
+    for _ in range(_MOST_MEMBERS):
         inflater = zlib.decompressobj(-zlib.MAX_WBITS if raw_deflate else zlib.MAX_WBITS | 32)
-        parts.append(inflater.decompress(body, left or 1))
-        left -= len(parts[-1])
-        if left < 0 or inflater.unconsumed_tail or (left == 0 and not inflater.eof):
-            return b"".join(parts)[:limit], f"more than {limit} bytes when decompressed"
+        # In pieces: one call for all would copy it all at its end, and no other thread could run meanwhile.
+        while at < len(body) and not inflater.eof:
+            given = body[at : at + _DEFLATED]
+            at += len(given)
+            full = True
+            while given or full:
+                part = inflater.decompress(given, _INFLATED)
+                plain.write(part)
+                given, full = inflater.unconsumed_tail, len(part) == _INFLATED
+                if plain.tell() > limit:
+                    plain.truncate(limit)
+                    return plain.getvalue(), f"more than {limit} bytes when decompressed"
         if not inflater.eof:
-            return b"".join(parts), "compressed body ends early"
-        body = inflater.unused_data
-        if name == "deflate" or body[:2] != b"\x1f\x8b":
-            return b"".join(parts), ""
-        if len(parts) == _MOST_MEMBERS:
-            return b"".join(parts), f"more than {_MOST_MEMBERS} compressed bodies in one"
+            return plain.getvalue(), "compressed body ends early"
+        at -= len(inflater.unused_data)
+        if name == "deflate" or body[at : at + 2] != b"\x1f\x8b":
+            return plain.getvalue(), ""
+    return plain.getvalue(), f"more than {_MOST_MEMBERS} compressed bodies in one"

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from io import BytesIO
 
 from recollect.archives.http1 import Connection
 from recollect.errors import AnswerTooBig, ArchiveError, ArchiveTimeout
 
 _HIGH_WATER = 512 * 1024  # unread bytes at which the archive is made to wait
+_GROWN = 1 << 20  # bytes from which a body grows in place: joining many parts would hold up the loop
 
 
 class Whole:
@@ -21,6 +23,7 @@ class Whole:
 
     __slots__ = (
         "_connection",
+        "_grown",
         "_limit",
         "_loop",
         "_partial",
@@ -38,6 +41,7 @@ class Whole:
         self._limit = limit
         self._partial = partial
         self._parts: list[bytes] = []
+        self._grown: BytesIO | None = None
         self._size = 0
         self._connection: Connection | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -53,6 +57,8 @@ class Whole:
         return waiter
 
     def body(self) -> bytes:
+        if self._grown is not None:
+            return self._grown.getvalue()  # not a copy
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     def discard(self) -> None:
@@ -65,13 +71,23 @@ class Whole:
     def data(self, chunk: bytes) -> None:
         self._size += len(chunk)
         if self._size <= self._limit:
-            self._parts.append(chunk)
+            self._add(chunk)
             return
-        self._parts.append(chunk[: len(chunk) - (self._size - self._limit)])
+        self._add(chunk[: len(chunk) - (self._size - self._limit)])
         assert self._connection is not None
         where = self._connection.where
         self._connection.close()
         self._stop(AnswerTooBig("answer too big", where=where, why=f"more than {self._limit} bytes"))
+
+    def _add(self, chunk: bytes) -> None:
+        if self._grown is None and self._size < _GROWN:
+            self._parts.append(chunk)
+            return
+        if self._grown is None:
+            self._grown = BytesIO()
+            self._grown.writelines(self._parts)
+            self._parts.clear()
+        self._grown.write(chunk)
 
     def end(self) -> None:
         if self._waiter is not None and not self._waiter.done():

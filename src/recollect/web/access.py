@@ -19,6 +19,7 @@ from aiohttp import web
 
 from recollect.aggregator.outcomes import OutcomeKind
 from recollect.aggregator.service import LookupResult
+from recollect.web.target import without_user
 
 log = logging.getLogger("recollect.web")
 
@@ -37,7 +38,7 @@ def caller_of(request: web.BaseRequest, trusted_proxies: str) -> dict[str, str]:
     said = {
         "client": address,
         "agent": request.headers.get("User-Agent", ""),
-        "referer": request.headers.get("Referer", ""),
+        "referer": without_user(request.headers.get("Referer", "")[:_LONGEST]),
         "datetime": request.headers.get("Accept-Datetime", ""),
     }
     return {name: value[:_LONGEST] for name, value in said.items() if value}

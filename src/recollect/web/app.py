@@ -26,7 +26,7 @@ from recollect.errors import BadURI, UsageError
 from recollect.web.access import AccessLog, caller_of
 from recollect.web.metrics import Metrics
 from recollect.web.monitor import Monitor
-from recollect.web.replies import METHODS, OPERATOR, error_reply, refusal, reply, without_cors
+from recollect.web.replies import METHODS, OPERATOR, STOPPING, error_reply, refusal, reply, without_cors
 
 log = logging.getLogger("recollect.web")
 
@@ -114,7 +114,8 @@ class App:
             response = refusal(error, uri_r=seen.uri_r)
             status = response.status
         except Exception as error:  # one of the three edges: an internal error must not look like an answer
-            log.exception("request failed: %s %s", request.method, request.raw_path[:500])
+            # Not the path: it may have a password in it, which the URI-R that was read from it has not.
+            log.exception("request failed: %s %s %s", request.method, seen.endpoint, seen.uri_r[:500])
             response, status = error_reply(500, f"internal error: {type(error).__name__}", uri_r=seen.uri_r), 500
         finally:
             seconds = loop.time() - started
@@ -131,6 +132,7 @@ class App:
 
     async def _answer(self, request: web.BaseRequest, seen: RequestRecord) -> web.StreamResponse:
         request[OPERATOR] = self._operator
+        request[STOPPING] = lambda: self.context.draining
         if self._operator and not _from_here(request):
             return error_reply(
                 403, "this port is for an operator on this machine", hint="no other Host or Origin is served"

@@ -28,6 +28,7 @@ LISTED_PER_YEAR = 60
 """Captures listed under one year; the TimeMap has them all."""
 UNFOLDED = 20
 """Captures up to which all years are open."""
+_WRITTEN = 1 << 16
 
 
 def home_page(archives: Sequence[Archive], root: str = "") -> str:
@@ -93,9 +94,23 @@ async def captures_page(
     yield "</ul></section>"
     result = _result(answer, place, names, desk)
     # Of many captures the timeline and the list are made in a thread, so that other clients do not wait.
-    for piece in result if len(answer.mementos) < LARGE else await asyncio.to_thread(list, result):
+    for piece in result if len(answer.mementos) < LARGE else await asyncio.to_thread(_joined, result):
         yield piece
     yield _foot(root)
+
+
+def _joined(pieces: Iterator[str]) -> list[str]:
+    """The same text in fewer pieces: each of them is one write."""
+    joined: list[str] = []
+    waiting: list[str] = []
+    size = 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= _WRITTEN:
+            joined.append("".join(waiting))
+            waiting, size = [], 0
+    return [*joined, "".join(waiting)]
 
 
 def _answered(outcome: Outcome, names: dict[str, str]) -> str:

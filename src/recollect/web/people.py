@@ -18,7 +18,7 @@ from recollect.web.app import Context, RequestRecord, via
 from recollect.web.look import ASSET_TYPES, HEADERS, asset
 from recollect.web.pages import captures_page, home_page, onward_page, problem_page
 from recollect.web.published import LINK
-from recollect.web.replies import SERVER, error_reply, reply
+from recollect.web.replies import SERVER, error_reply, reply, stream_reply
 from recollect.web.target import clean_uri
 
 _DATE = re.compile(r"\d{4}(?:-?\d\d){0,2}")
@@ -46,7 +46,7 @@ async def page(context: Context, request: web.BaseRequest, rest: str, seen: Requ
         return _page(
             200, onward_page(f"{root}/memento/{digits + '120000' * (len(digits) == 8)}/{place.original}", root)
         )
-    response = web.StreamResponse(headers={"Server": SERVER, **HEADERS, "Cache-Control": "no-store"})
+    response = stream_reply(request, {**HEADERS, "Cache-Control": "no-store"}, {"Server": SERVER})
     await response.prepare(request)
     if request.method != "HEAD":
         lookup = LookupRequest(uri_r, via=via(context, request))

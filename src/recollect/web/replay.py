@@ -9,6 +9,7 @@ what a client or a proxy could frame differently must not be sent.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import re
@@ -18,16 +19,16 @@ from datetime import datetime
 
 from aiohttp import web
 
-from recollect.aggregator.service import LookupResult
+from recollect.aggregator.service import LARGE, LookupResult
 from recollect.archives.http1 import Headers
 from recollect.archives.registry import Archive
 from recollect.archives.replay import Wanted, address_of, open_capture, original_location
 from recollect.archives.transport import StreamedResponse
 from recollect.datetimes import format_http_date, format_timestamp, parse_http_date
 from recollect.errors import ArchiveError, BadAnswer, FormatError
-from recollect.formats.timemap import Memento, Place, link_header
+from recollect.formats.timemap import Memento, Mementos, Place, link_header
 from recollect.web.app import Context
-from recollect.web.replies import COMMON, OPERATOR, describe, error_reply, without_cors
+from recollect.web.replies import COMMON, OPERATOR, describe, error_reply, stream_reply, without_cors
 from recollect.web.target import Target
 
 log = logging.getLogger("recollect.web")
@@ -74,9 +75,9 @@ async def replay(
 ) -> web.StreamResponse:
     assert target.at is not None
     failures: list[str] = []
-    for memento in _by_distance(answer, target.at):
+    async for memento in _by_distance(answer, target.at):
         archive = context.aggregator.archive_set.by_id[memento.archive]
-        response = web.StreamResponse()
+        response = stream_reply(request, {}, {})
         try:
             await _pass_on(context, request, target, answer, memento, archive, response)
         except ArchiveError as error:
@@ -94,17 +95,37 @@ async def replay(
     return error_reply(502, "no archive could replay it", hint=hint, uri_r=target.uri_r, answer=answer, headers=links)
 
 
-def _by_distance(answer: LookupResult, at: datetime) -> Iterator[Memento]:
-    """The closest memento, then others by distance; at most a few, and each archive once."""
+async def _by_distance(answer: LookupResult, at: datetime) -> AsyncIterator[Memento]:
+    """The closest memento, then those of other archives by distance; at most a few, and each archive once."""
     choice = answer.negotiated(at)
     assert choice is not None
-    tried = {choice.closest.archive}
     yield choice.closest
-    others = sorted(answer.mementos, key=lambda memento: abs(memento.captured_at - at))
-    for memento in others:
-        if memento.archive not in tried and len(tried) < _TRIES:
-            tried.add(memento.archive)
-            yield memento
+    mementos = answer.mementos
+    large = len(mementos) >= LARGE
+    nearest = await asyncio.to_thread(nearest_of_each, mementos, at) if large else nearest_of_each(mementos, at)
+    others = [memento for memento in nearest if memento.archive != choice.closest.archive]
+    for memento in others[: _TRIES - 1]:
+        yield memento
+
+
+def nearest_of_each(mementos: Mementos, at: datetime) -> list[Memento]:
+    """Of each archive the memento nearest to a datetime (of two as near the earlier), the nearest first."""
+    middle = mementos.since(at)
+    nearest: dict[str, Memento] = {}
+    for side in (range(middle - 1, -1, -1), range(middle, len(mementos))):  # earlier ones, then later ones
+        met: set[int] = set()
+        for number in side:
+            archive = mementos.rows[number][1]
+            if archive in met:
+                continue
+            met.add(archive)
+            memento = mementos[number]
+            known = nearest.get(memento.archive)
+            if known is None or abs(memento.captured_at - at) < abs(known.captured_at - at):
+                nearest[memento.archive] = memento
+            if len(met) == len(mementos.archives):
+                break
+    return sorted(nearest.values(), key=lambda memento: abs(memento.captured_at - at))
 
 
 async def _pass_on(

@@ -63,9 +63,17 @@ OPERATOR = "operator"
 """Key of a request: whether it came through the operator's port, whose answers have no CORS headers."""
 
 
-def stream_reply(request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
+STOPPING = "stopping"
+"""Key of a request: a function that returns whether the server stops; connections then end with their answers."""
+
+
+def stream_reply(
+    request: web.BaseRequest, headers: Mapping[str, str], common: Mapping[str, str] = COMMON
+) -> web.StreamResponse:
     """A reply that is written in pieces."""
-    response = web.StreamResponse(headers={**COMMON, **headers})
+    response = web.StreamResponse(headers={**common, **headers})
+    if request[STOPPING]():
+        response.force_close()
     return without_cors(response) if request.get(OPERATOR) else response
 
 

@@ -1,11 +1,12 @@
 """What a request asks for: endpoint, format, datetime, page, options, and the URI-R inside the path. Pure.
 
 Hides: how a URI travels inside a URL. MemGator's way is kept: everything after the endpoint is the URI-R, its query
-included, byte for byte. Nothing is decoded twice, `%2F` stays `%2F`. Three tolerances for clients:
+included, byte for byte. Nothing is decoded twice, `%2F` stays `%2F`. Four tolerances for clients:
 
 - a URI-R that is percent-encoded as one piece (`http%3A%2F%2F...`) is decoded once, and then the query belongs to this
   server;
 - `http:/x`, as proxies that merge slashes send it, gets its slash back; without a scheme it is `http://`;
+- a user name and password before the host are left out: no capture has them, and they are not for archives or logs;
 - a query that begins with `archives=` and names known archives is also read after a plain URI-R.
 
 Query parameters of this server: `archives`, `from`, `to`, `page`, `url` (the URI-R itself, `/timemap/link?url=...`).
@@ -28,7 +29,7 @@ OPTIONS = frozenset({"archives", "from", "to", "page", "url"})
 _ENCODED = re.compile(r"(?:https?|ftp)(?:%3A|:%2F)", re.IGNORECASE)
 _SCHEME = re.compile(r"(https?|ftp):/*", re.IGNORECASE)
 _OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
-_AUTHORITY = re.compile(r"(?:[^@/?#\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^:@/?#\\\s\[\]<>\"]+)(?::(\d{0,5}))?(?=[/?#]|\Z)")
+_AUTHORITY = re.compile(r"(?:[^/?#\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^:@/?#\\\s\[\]<>\"]+)(?::(\d{0,5}))?(?=[/?#]|\Z)")
 # As they are, or percent-encoded: archives break on both (pywb answers %0A with 500).
 _BAD_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]|%(?:[01][0-9A-Fa-f]|7[Ff])")
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -90,6 +91,14 @@ def parse_target(endpoint: str, rest: str, known_archives: Collection[str] = ())
         until,
         options,
     )
+
+
+_USER = re.compile(r"((?::|%3A)(?:/|%2F)+)(?:(?!/|%2F|\?|%3F|#|\s).)*(?:@|%40)", re.IGNORECASE)
+
+
+def without_user(text: str) -> str:
+    """Text without the user names and passwords of the addresses in it, encoded or not."""
+    return _USER.sub(r"\1", text)
 
 
 def page_of(referer: str, own_host: str = "") -> str:
@@ -195,7 +204,7 @@ def clean_uri(text: str) -> str:
         raise BadURI("malformed URI-R", where=repr(text[:200]), why="no host")
     if why := _impossible(host[1], host[2]):
         raise BadURI("malformed URI-R", where=repr(text[:200]), why=why)
-    return f"{name}://{_ESCAPE.sub('%25', rest)}"
+    return f"{name}://{_ESCAPE.sub('%25', rest[host.start(1) :])}"
 
 
 def _impossible(host: str, port: str | None) -> str:

@@ -96,10 +96,11 @@ class Worker:
     ) -> None:
         loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        # Large answers make many objects but no cycles: collect garbage rarely, and never among permanent objects.
+        # Large answers make many objects but no cycles: collect garbage rarely, never among permanent objects, and among
+        # few objects at a time, because all clients wait meanwhile.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
+        gc.set_threshold(10_000, 100, 50)
         # Large answers are read in threads: the loop gets the interpreter back after 1 ms instead of 5.
         sys.setswitchinterval(0.001)
         self._stamps = self._stamp()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import BadURI, UsageError
-from recollect.web.target import clean_uri, page_of, parse_target
+from recollect.web.target import clean_uri, page_of, parse_target, without_user
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,10 @@ from recollect.web.target import clean_uri, page_of, parse_target
         ("ftp://example.com/pub", "ftp://example.com/pub"),
         ("http://[2001:db8::1]/", "http://[2001:db8::1]/"),
         ("http://example.com/a;b=1,c", "http://example.com/a;b=1,c"),
+        ("http://user:pass@example.com:8080/a@b", "http://example.com:8080/a@b"),
+        ("http%3A%2F%2Fuser%40home%3Apass%40example.com%2F", "http://example.com/"),
+        ("https://@[2001:db8::1]/", "https://[2001:db8::1]/"),
+        ("http://example.com?to=a@b", "http://example.com?to=a@b"),
     ],
 )
 def test_the_uri_is_what_the_client_meant(sent: str, meant: str) -> None:
@@ -157,6 +161,23 @@ def test_any_text_is_a_uri_fit_for_headers_or_is_refused(text: str) -> None:
 def test_control_characters_are_refused_encoded_ones_too(text: str) -> None:
     with pytest.raises(BadURI, match="control characters"):
         clean_uri(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ("http://me:pw@a.example/x@y", "http://a.example/x@y"),
+        ("http://s.example/timemap/link/http://me:pw@a.example/", "http://s.example/timemap/link/http://a.example/"),
+        (
+            "http://s.example/?uri=http%3A%2F%2Fme%3Apw%40a.example%2F",
+            "http://s.example/?uri=http%3A%2F%2Fa.example%2F",
+        ),
+        ("http://a.example/?mail=b@c.example", "http://a.example/?mail=b@c.example"),
+        ("", ""),
+    ],
+)
+def test_user_names_and_passwords_are_left_out_of_text(text: str, without: str) -> None:
+    assert without_user(text) == without
 
 
 def test_a_range_that_ends_before_it_begins_is_refused() -> None:

@@ -121,6 +121,8 @@ class Mementos:
 
     def between(self, since: datetime | None, until: datetime | None) -> Mementos:
         """Those captured from `since` to `until`, both included."""
+        if since is None and until is None:
+            return self
         low = 0 if since is None else self.since(since)
         # The character after the last digit sorts after every row of that second.
         high = len(self.rows) if until is None else bisect_left(self.rows, (datetime_to_moment(until) + ";",))

@@ -9,9 +9,10 @@ archives write them, are split off and checked all at once (0.6 µs each). A reg
 well-formed mementos (0.9 µs each). What lies between, the head of the TimeMap or irregular text, goes to the tolerant
 reader (`links`).
 
-A large body is read in pieces of about `PIECE` characters, cut where a link begins. No call into compiled code (a
-regular expression, a split) then takes more than some milliseconds, so that a server that reads in a thread goes on
-with other clients; memory beyond the result stays small; and between two pieces the caller may say `stop`.
+A large body is read in pieces of about `PIECE` bytes, cut where a link begins, and decoded piece by piece. No call into
+compiled code (a decoder, a regular expression, a split) then takes more than some milliseconds, so that a server that
+reads in a thread goes on with other clients; memory beyond the result stays small; and between two pieces the caller
+may say `stop`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from recollect.formats.timemap.links import Problems, parse_links
 from recollect.formats.timemap.model import AFTER_URI, DATE, MOMENT_OF_DAY, RELATION, TimeMap
 from recollect.formats.timemap.structured import TOO_LATE, read_cdxj, read_json
 
+_BLANK = "\ufeff \t\r\n"
 INFLATE_LIMIT = 64 << 20
 """Bytes that a body sent compressed without saying so may grow to."""
 MAX_IRREGULAR = 500_000
@@ -40,7 +42,9 @@ _FAST = re.compile(
 )
 _END_OF_LINE = ' GMT",\n<'
 PIECE = 1 << 18
-_CUT = re.compile(r'[",;]\s{0,100}(?=<\s{0,100}(?:https?:|/))')
+_CUT = re.compile(rb'[",;]\s{0,100}(?=<\s{0,100}(?:https?:|/))')
+_START = 8000  # bytes that show what a body is
+_UTF_16, _UTF_8 = (b"\xff\xfe", b"\xfe\xff"), re.compile(rb"(?:\xef\xbb\xbf)+")  # byte-order marks
 _LONG = 10_000  # characters from which it pays to look for lines that can be read at once
 _DAY, _TIME = slice(-DATE, -8), slice(-8, None)  # of a stem
 _SAFE = bytes(set(range(0x21, 0x7F)) - set(b'"<>'))
@@ -57,18 +61,18 @@ def parse_timemap(
     """Read the TimeMap fetched from `base_uri`, whatever its kind. Once `stop` says so, only what was read until then
     is given, and `missing` says why."""
     problems = Problems()
-    text = _decode(_inflate(body, problems), problems)
-    start = text[:4000].lstrip("\ufeff \t\r\n")[:2000] or text.lstrip("\ufeff \t\r\n")[:2000]
+    body = _in_utf_8(_inflate(body, problems), problems)
+    start = _decode(body[:_START]).lstrip(_BLANK)[:2000] or _decode(body.lstrip(_BLANK.encode())[:_START])[:2000]
     if not start:
         return TimeMap(kind="other" if problems.words() else "empty", problems=problems.words())
     if start[0] in "{[":
-        return read_json(text, base_uri, problems, stop)
+        return read_json(_decode(body), base_uri, problems, stop)
     if _CDXJ_LINE.match(start):
-        return read_cdxj(text, base_uri, problems, stop)
+        return read_cdxj(_decode(body), base_uri, problems, stop)
     if _HTML.match(start) or ("html" in content_type and not _LINK_START.match(start)):
         problems.add("an HTML page instead of a TimeMap")
         return TimeMap(kind="other", problems=problems.words())
-    return _read_links(text, base_uri, problems, stop)
+    return _read_links(body, base_uri, problems, stop)
 
 
 def _inflate(body: bytes, problems: Problems) -> bytes:
@@ -88,28 +92,33 @@ def _inflate(body: bytes, problems: Problems) -> bytes:
     return plain
 
 
-def _decode(body: bytes, problems: Problems) -> str:
-    """Text of the body: UTF-8 whatever the charset said; other bytes are kept, and go into URIs as they are."""
-    if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return body.decode("utf-16", "replace")
-    text = body.decode("utf-8", "surrogateescape")
-    if not text.startswith("\ufeff"):
-        return text
+def _in_utf_8(body: bytes, problems: Problems) -> bytes:
+    """The body in UTF-8 without byte-order marks."""
+    if body[:2] in _UTF_16:
+        return body.decode("utf-16", "replace").encode("utf-8", "replace")
+    marks = _UTF_8.match(body)
+    if marks is None:
+        return body
     problems.add("a byte-order mark")
-    return text.lstrip("\ufeff")
+    return body[marks.end() :]
+
+
+def _decode(body: bytes) -> str:
+    """Text of the body: UTF-8 whatever the charset said; other bytes are kept, and go into URIs as they are."""
+    return body.decode("utf-8", "surrogateescape")
 
 
 # Link-format
 
 
-def _read_links(text: str, base: str, problems: Problems, stop: Callable[[], bool]) -> TimeMap:
+def _read_links(body: bytes, base: str, problems: Problems, stop: Callable[[], bool]) -> TimeMap:
     found = Found(base, problems)
     irregular = 0
-    for number, piece in enumerate(pieces_of(text, PIECE)):
+    for number, cut in enumerate(pieces_of(body, PIECE)):
         if number and stop():
             problems.lose(TOO_LATE)
             break
-        left = MAX_IRREGULAR - irregular
+        piece, left = _decode(cut), MAX_IRREGULAR - irregular
         irregular += read_well_formed(read_lines(piece, found) if len(piece) >= _LONG else piece, found, left)
         if irregular >= MAX_IRREGULAR:
             break
@@ -119,16 +128,16 @@ def _read_links(text: str, base: str, problems: Problems, stop: Callable[[], boo
     return found.timemap("link")
 
 
-def pieces_of(text: str, size: int) -> Iterator[str]:
-    """The text in pieces of at least `size` characters, each beginning with a link; a text in which no link begins for
+def pieces_of(body: bytes, size: int) -> Iterator[bytes]:
+    """The body in pieces of at least `size` bytes, each beginning with a link; a body in which no link begins for
     four times as long is cut anywhere, as it is not a TimeMap."""
     start = 0
-    while len(text) - start > 2 * size:
-        cut = _CUT.search(text, start + size, start + 4 * size)
-        end = cut.end() if cut else min(start + 4 * size, len(text))
-        yield text[start:end]
+    while len(body) - start > 2 * size:
+        cut = _CUT.search(body, start + size, start + 4 * size)
+        end = cut.end() if cut else min(start + 4 * size, len(body))
+        yield body[start:end]
         start = end
-    yield text[start:]
+    yield body[start:]
 
 
 def read_lines(text: str, found: Found) -> str:

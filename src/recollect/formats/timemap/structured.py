@@ -153,6 +153,7 @@ def _names(document: dict[str, Any], found: Found) -> None:
 
 
 def _rows(rows: Any, found: Found, stop: Callable[[], bool]) -> bool:
+    """Whether this is a list of captures; it is emptied while it is read, as freeing many at once takes long."""
     if isinstance(rows, dict):
         rows = [rows]
     if not isinstance(rows, list):
@@ -160,13 +161,15 @@ def _rows(rows: Any, found: Found, stop: Callable[[], bool]) -> bool:
     if rows and isinstance(rows[0], list):
         names = [str(name) for name in rows[0]]
         rows = [dict(zip(names, row, strict=False)) for row in rows[1:] if isinstance(row, list)]
+    known = not rows or isinstance(rows[0], dict)
     for number, row in enumerate(rows, 1):
         if number % _STOP_EVERY == 0 and stop():
             found.problems.lose(TOO_LATE)
             break
+        rows[number - 1] = None
         if isinstance(row, dict):
             _memento(row, str(row.get("datetime") or row.get("timestamp") or ""), found)
-    return not rows or isinstance(rows[0], dict)
+    return known
 
 
 def _memento(row: dict[str, Any], date: str, found: Found) -> None:
