@@ -96,8 +96,8 @@ class Worker:
     ) -> None:
         loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        # Large answers make many objects but no cycles: collect garbage rarely, never among permanent objects, and among
-        # few objects at a time, because all clients wait meanwhile.
+        # Large answers make many objects but no cycles: collect garbage rarely, never among permanent objects, and
+        # among few objects at a time, because all clients wait meanwhile.
         gc.collect()
         gc.freeze()
         gc.set_threshold(10_000, 100, 50)
