@@ -276,14 +276,16 @@ def test_operators_need_a_token(archives: SmallArchives, tmp_path: Path) -> None
         assert "failures" in ask(base, "/archives", **key).json[0]["detail"]
 
 
-def test_an_operator_may_have_a_port_of_its_own(archives: SmallArchives, tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with serving(archives.write(tmp_path), *QUICK, "--admin-port", str(port)) as base:
-        assert ask(f"http://127.0.0.1:{port}", "/metrics").status == 200
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_operator_may_have_a_port_of_its_own(archives: SmallArchives, tmp_path: Path, workers: str) -> None:
+    flags = ("--admin-port", "0", "--workers", workers)
+    with server_process(archives.write(tmp_path), *QUICK, *flags) as server:
+        base, own = server.base, ""
+        while not own:  # it is printed after the address of the server
+            own = server.log.read_text().partition("The operator's port is ")[2].partition("/\n")[0]
+        assert ask(own, "/metrics").status == 200
         assert ask(base, "/metrics").status == 401
-        assert "failures" in ask(f"http://127.0.0.1:{port}", "/archives").json[0]["detail"]
+        assert "failures" in ask(own, "/archives").json[0]["detail"]
         assert "detail" not in ask(base, "/archives").json[0]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from recollect.aggregator.kinds import KindOf
     from recollect.aggregator.routing import Decision
-    from recollect.aggregator.simulation import RoutingTotals
+    from recollect.aggregator.simulation import Logged, RoutingTotals
     from recollect.archives.registry import Archive
 
 _SERVE_EPILOG = """\b
@@ -93,8 +93,10 @@ def serve(config: str | None, verbose: bool, **given: Any) -> int:
     start_logging(verbose)
     settings = load_settings(_flags(given), config=config).settings
 
-    def on_ready(address: str, token: str) -> None:
+    def on_ready(address: str, token: str, operator: str) -> None:
         talk(f"Recollect listens on {address}/")
+        if operator:
+            talk(f"The operator's port is {operator}/")
         if not settings.admin_token:
             talk(f"The operator's token (for /metrics, /reload) is {token}")
         if not sys.stdout.isatty():
@@ -314,36 +316,23 @@ def replay(
     from recollect.aggregator.maps import Maps
     from recollect.aggregator.simulation import WAYS, read_log
     from recollect.aggregator.simulation import simulate as run
-    from recollect.archives.registry import choose, load_archives
     from recollect.model import Problem
     from recollect.web.target import page_of
 
     kinds = _kinds(by, top_k)
     problems: list[Problem] = []
     lookups = [lookup for path in log for lookup in read_log(path, problems.append, page_of)]
-    pages = any(lookup.page for lookup in lookups)
-    listed = [archive for archive in load_archives(archives_file) if not archive.ignore]
-    ids = [archive.id for archive in listed]
-    if archives_file is None:
-        named = {archive for lookup in lookups for archive in lookup.held or {}}
-        ids = sorted(named) or ids
-    # Maps are found by the ids of archives; ids that only the log knows have no address, and need none here.
-    by_id = {archive.id: archive for archive in listed}
-    known = [by_id.get(archive_id) or _nameless(archive_id) for archive_id in ids]
-    if ask:
-        known = list(choose(tuple(known), ask))
-        ids = [archive.id for archive in known]
-    maps = Maps.open(maps_dir, known) if maps_dir else None
-    truth = Maps.open(truth_dir, known) if truth_dir else None
+    known = _simulated_archives(lookups, archives_file, ask)
+    referers = estimate and any(lookup.page for lookup in lookups)
     for problem in problems[:10]:
         talk(f"ignored: {problem}")
     with progress_bar() as on_progress:
         tallies = run(
             lookups,
-            ids,
-            maps=maps,
-            truth=truth,
-            ways=(*WAYS, *(("estimate",) if estimate else ()), *(("referer",) if estimate and pages else ())),
+            [archive.id for archive in known],
+            maps=Maps.open(maps_dir, known) if maps_dir else None,
+            truth=Maps.open(truth_dir, known) if truth_dir else None,
+            ways=(*WAYS, *(("estimate",) if estimate else ()), *(("referer",) if referers else ())),
             top_k=top_k,
             near=near,
             by=kinds,
@@ -354,24 +343,51 @@ def replay(
             seed=seed,
             on_progress=on_progress,
         )
+    _show_simulation(
+        tallies, target_recall, len(lookups), [archive.id for archive in known], len(problems), as_json=as_json
+    )
+    return 3 if problems else 0
+
+
+def _simulated_archives(lookups: Sequence[Logged], archives_file: str | None, ask: str) -> Sequence[Archive]:
+    """The archives of a list, or else those that a log names. Maps are found by their ids; an id that only the log
+    knows has no address, and needs none here."""
+    from recollect.archives.registry import choose, load_archives
+
+    known = [archive for archive in load_archives(archives_file) if not archive.ignore]
+    if archives_file is None:
+        by_id = {archive.id: archive for archive in known}
+        named = sorted({archive for lookup in lookups for archive in lookup.held or {}})
+        known = [by_id.get(archive_id) or _nameless(archive_id) for archive_id in named] or known
+    return choose(tuple(known), ask) if ask else known
+
+
+def _show_simulation(
+    tallies: list[RoutingTotals],
+    target_recall: float,
+    lookups: int,
+    archives: Sequence[str],
+    left_out: int,
+    *,
+    as_json: bool,
+) -> None:
     ways = [tally for tally in tallies if tally.target in (0, target_recall)]
     promises = sorted((tally for tally in tallies if tally.way == "learned"), key=lambda tally: tally.target)
     if as_json:
         emit_json(
             {
-                "lookups": len(lookups),
-                "archives": ids,
-                "left_out": len(problems),
+                "lookups": lookups,
+                "archives": archives,
+                "left_out": left_out,
                 "ways": [_tally_json(tally) for tally in ways],
                 "targets": [_target_json(tally, tallies[0]) for tally in promises],
             }
         )
-    else:
-        _show_ways(ways, len(lookups), len(ids))
-        if promises:
-            _show_targets(promises, tallies[0])
-            _show_archives(ids, promises)
-    return 3 if problems else 0
+        return
+    _show_ways(ways, lookups, len(archives))
+    if promises:
+        _show_targets(promises, tallies[0])
+        _show_archives(archives, promises)
 
 
 _TARGETS = (0.9, 0.95, 0.99)
@@ -432,7 +448,7 @@ def _show_targets(promises: list[RoutingTotals], broadcast: RoutingTotals) -> No
     )
 
 
-def _show_archives(ids: list[str], promises: list[RoutingTotals]) -> None:
+def _show_archives(ids: Sequence[str], promises: list[RoutingTotals]) -> None:
     held = promises[0].held_by
     rows = [
         (one, held[one], *(f"{tally.found_by[one] / held[one]:.1%}" for tally in promises))

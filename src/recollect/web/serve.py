@@ -30,8 +30,9 @@ _RESTART_SECONDS = 1.0
 _RunWorker = Callable[[int, Callable[[], None]], None]
 
 
-def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
-    """Serve until a signal to stop; returns the exit code. `on_ready` gets the address and the operator's token."""
+def serve(settings: Settings, on_ready: Callable[[str, str, str], None]) -> int:
+    """Serve until a signal to stop; returns the exit code. `on_ready` gets the address, the operator's token, and the
+    address of the operator's port if there is one."""
     _allow_more_files()
     archive_set = load_archive_set(settings)  # what cannot work must fail here, before the server accepts connections
     if settings.publish and not Path(settings.publish).is_dir():
@@ -41,7 +42,7 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
     token = settings.admin_token or secrets.token_urlsafe(24)
     instance = secrets.token_hex(6)
     parent_id = os.getpid()
-    address = address_of(listener)
+    addresses = address_of(listener), token, address_of(admin) if admin is not None else ""
     learned = open_learned(settings, archive_set)  # before any fork, so that all workers share it
 
     switches = Switches()
@@ -61,13 +62,13 @@ def serve(settings: Settings, on_ready: Callable[[str, str], None]) -> int:
         _run(serving.run(listener, ready, admin))
 
     if settings.workers <= 1:
-        worker(0, lambda: on_ready(address, token))
+        worker(0, lambda: on_ready(*addresses))
         return 0
     with tempfile.TemporaryDirectory(prefix="recollect-") as shared:
         parent = _Parent(
             settings.workers,
             lambda number, ready: worker(number, ready, Path(shared)),
-            lambda: on_ready(address, token),
+            lambda: on_ready(*addresses),
         )
         return parent.run()
 
