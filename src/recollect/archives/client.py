@@ -504,7 +504,7 @@ def _inflate(body: bytes, name: str, limit: int) -> tuple[bytes, str]:
             given = body[at : at + _DEFLATED]
             at += len(given)
             full = True
-            while given or full:
+            while (given or full) and not inflater.eof:
                 part = inflater.decompress(given, _INFLATED)
                 plain.write(part)
                 given, full = inflater.unconsumed_tail, len(part) == _INFLATED
