@@ -19,4 +19,5 @@ def test_the_library_for_s3_is_of_the_version_of_hadoop_in_spark() -> None:
     page = (ROOT / "docs" / "scale.md").read_text()
     named = set(re.findall(r"hadoop-aws:([\d.]+)", page))
     assert named == {jar.stem.removeprefix("hadoop-client-api-")}
-    assert f"PySpark {re.search(r'pyspark==(\S+)', (ROOT / 'constraints.txt').read_text())[1]}" in page
+    pinned = re.search(r"^pyspark==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert pinned is not None and f"PySpark {pinned[1]}" in page
