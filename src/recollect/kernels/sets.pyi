@@ -19,7 +19,7 @@ HELD: int
 UNDECIDED: int
 
 def encode_set(
-    data: Bytes, at: Ints, length: Ints, suffix: Bytes, bits: Bytes, value: NDArray[np.int8]
+    data: Bytes, at: Ints, length: Ints, suffix: Bytes, bits: Bytes, value: NDArray[np.int8], spare: int = 80
 ) -> tuple[int, bytes]: ...
 
 class HashedSet:

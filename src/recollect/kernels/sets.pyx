@@ -228,8 +228,11 @@ def encode_set(
     const unsigned char[::1] suffix not None,
     const unsigned char[::1] bits not None,
     const signed char[::1] value not None,
+    Py_ssize_t spare=80,
 ):
     """A set of members: names data[at:at + length] with a suffix, their bits, and values of gates (-1: none).
+
+    Parts have one bit more for each `spare` of their equations: with fewer it takes longer to find a solution.
 
     Returns (the number of parts, the bytes: two for each part, then the bits of all parts).
     """
@@ -265,7 +268,7 @@ def encode_set(
                 size = 0
                 for i in range(starts[part], starts[part + 1]):
                     size += ordered[i].bits + (VALUE_BITS if ordered[i].value >= 0 else 0)
-                size += size // 80
+                size += size // max(spare, 1)
                 tries = 0
                 while True:
                     seed = <int>(tries % SEEDS)

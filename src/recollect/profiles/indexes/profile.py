@@ -28,7 +28,6 @@ from recollect.formats.detect import Kind, Source, find_sources, inspect, on_dis
 from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header
 from recollect.model import Problem, Progress, ProgressCallback
-from recollect.profiles.indexes.inspection import key_notes
 from recollect.profiles.indexes.options import DIMENSIONS, ProfileOptions
 from recollect.profiles.indexes.scan import LINE_KINDS, ScanOptions, scan
 from recollect.profiles.indexes.select import Filter
@@ -195,6 +194,8 @@ def profile(
         for problem in found:
             tally.note(problem)
         if chosen.compare_keys:
+            from recollect.profiles.indexes.inspection import key_notes
+
             tally.notes += key_notes(settled)
         return _Job(settled, chosen, tally, progress or (lambda _progress: None)).run(target)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -39,6 +39,7 @@ from recollect.model import Progress, ProgressCallback
 WELL_KNOWN = ".well-known/mementomap"
 FOLDER = "mementomap"
 PAGE_KEYS = 1_000_000
+_KEPT_TEXT = 1 << 25  # bytes; the text of a larger map is read twice
 _ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 # Bytes at the start or the end of a line that is not a record, or not as a record is written.
 _IRREGULAR = b"#!@\n \t"
@@ -59,6 +60,16 @@ class _Page:
     keys: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """Header, pages and digest of a map; and its text with the numbers of pages, if it is small enough to be kept."""
+
+    header: Header
+    pages: list[_Page]
+    digest: str
+    texts: list[tuple[int, bytes]] | None
+
+
 def publish(
     path: str,
     folder: Path,
@@ -77,22 +88,23 @@ def publish(
         raise UsageError("the map is one of the files that are published", where=path, hint=hint) from error
     target.mkdir(parents=True, exist_ok=True)
     (folder / WELL_KNOWN).parent.mkdir(parents=True, exist_ok=True)
-    header, pages, digest = _survey(path, page_keys, progress)
+    survey = _survey(path, page_keys, progress)
+    header, pages = survey.header, survey.pages
     names = [f"{FOLDER}/page-{number:05d}.ukvs" for number in range(1, len(pages) + 1)] if len(pages) > 1 else []
-    written = _write_all(path, folder, header, pages, names, progress)
+    written = _write_all(path, folder, survey, names, progress)
     link = _link(base_uri)
     index = {
         "type": "MementoMap",
         "id": dict(header.id),
         "name": header.meta.get("name", ""),
         "updated_at": header.meta.get("updated_at", updated_at),
-        "etag": digest,
+        "etag": survey.digest,
         "keys": sum(page.keys for page in pages),
         "policy": header.policy,
         "link": link,
         "well_known": f"/{WELL_KNOWN}",
         "pages": [_page_entry(name, page) for name, page in zip(names, pages, strict=False)],
-        "files": _file_entries(folder, written),
+        "files": _file_entries(folder, written, {} if names else {WELL_KNOWN: survey.digest}),
     }
     _write(folder / FOLDER / "link.txt", f"Link: {link}\n".encode())
     _write(folder / FOLDER / "index.json", json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
@@ -100,14 +112,16 @@ def publish(
     return Published(index, link)
 
 
-def _survey(path: str, page_keys: int, progress: ProgressCallback) -> tuple[Header, list[_Page], str]:
-    """Header, pages and digest of a map; refuses one that is not sorted."""
+def _survey(path: str, page_keys: int, progress: ProgressCallback) -> _Survey:
+    """What a map is like; refuses one that is not sorted."""
     pages: list[_Page] = []
+    kept: list[tuple[int, bytes]] = []
     digest = hashlib.sha256()
     total = parted_size(Path(path)) if is_parted(Path(path)) else Path(path).stat().st_size
     with MapFile(path) as source:
         digest.update(source.header.encode())
         last = b""
+        size = 0
         for number, text in _texts(source, page_keys):
             first = _key(text)
             if last > first or not MapSearch(text, 0).looks_sorted(0, len(text)):
@@ -116,8 +130,11 @@ def _survey(path: str, page_keys: int, progress: ProgressCallback) -> tuple[Head
             digest.update(text)
             before = pages.pop() if number < len(pages) else _Page(first, last, 0)
             pages.append(_Page(before.first, last, before.keys + text.count(b"\n")))
+            size += len(text)
+            if size <= _KEPT_TEXT:
+                kept.append((number, text))
             progress(Progress("reading the map", source.consumed, total, "bytes"))
-        return source.header, pages, digest.hexdigest()
+        return _Survey(source.header, pages, digest.hexdigest(), kept if size <= _KEPT_TEXT else None)
 
 
 def _texts(source: MapFile, page_keys: int) -> Iterator[tuple[int, bytes]]:
@@ -157,16 +174,18 @@ def _key(line: bytes) -> bytes:
     return line[: line.index(b"\n")].split(None, 1)[0]
 
 
-def _write_all(
-    path: str, folder: Path, header: Header, pages: list[_Page], names: list[str], progress: ProgressCallback
-) -> list[str]:
+def _write_all(path: str, folder: Path, survey: _Survey, names: list[str], progress: ProgressCallback) -> list[str]:
     """The whole map compressed, and each page and the well-known file in three encodings, in one pass."""
+    header, pages = survey.header, survey.pages
     wholes = [f"{FOLDER}/map.ukvs{suffix}" for suffix in _ENCODINGS]
     written = list(wholes)
-    with MapFile(path) as source, ExitStack() as stack:
+    with ExitStack() as stack:
         whole = [_begun(stack, folder / name, header) for name in wholes]
-        page_keys = pages[0].keys if pages else 1
-        for number, texts in _by_page(_texts(source, page_keys)):
+        if survey.texts is None:
+            pieces = _texts(stack.enter_context(MapFile(path)), pages[0].keys)
+        else:
+            pieces = iter(survey.texts)
+        for number, texts in _by_page(pieces):
             targets = _page_files(number, names)
             with ExitStack() as page_stack:
                 page_header = _page_header(header, number, names)
@@ -246,8 +265,9 @@ def _page_entry(name: str, page: _Page) -> dict[str, Any]:
     }
 
 
-def _file_entries(folder: Path, names: Sequence[str]) -> list[dict[str, Any]]:
-    digests: dict[int, str] = {}  # by inode, as some files are links to others
+def _file_entries(folder: Path, names: Sequence[str], known: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What index.json says of each file; the digests of some are `known`."""
+    digests = {(folder / name).stat().st_ino: digest for name, digest in known.items()}  # as some are links to others
     entries = []
     for name in names:
         found = (folder / name).stat()

@@ -18,7 +18,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from recollect.errors import UsageError
-from recollect.model import ProgressCallback
 from recollect.profiles.maps.publish import FOLDER, WELL_KNOWN, Published, publish
 
 TREES = ".mementomap"
@@ -26,16 +25,24 @@ CURRENT = "current"
 _SUFFIXES = ("", ".gz", ".zst")
 
 
-def put(
-    path: Path, folder: Path, generation: int, *, updated_at: str, base_uri: str, progress: ProgressCallback
-) -> Published:
-    """Publish the map at `path` below `folder` as tree number `generation`, and take away the one before."""
-    trees = folder / TREES
-    tree = trees / str(generation)
+def write_tree(path: Path, folder: Path, generation: int, *, updated_at: str, base_uri: str) -> Published:
+    """Write the tree number `generation` of the map at `path`, which is not seen yet."""
+    _check(folder)
+    tree = folder / TREES / str(generation)
     if tree.exists():
         shutil.rmtree(tree)  # of an update that was not finished
     tree.mkdir(parents=True)
-    done = publish(str(path), tree, updated_at=updated_at, base_uri=base_uri, progress=progress)
+    return publish(str(path), tree, updated_at=updated_at, base_uri=base_uri)
+
+
+def discard(folder: Path, generation: int) -> None:
+    """Remove a tree that is not seen."""
+    shutil.rmtree(folder / TREES / str(generation), ignore_errors=True)
+
+
+def show(folder: Path, generation: int) -> None:
+    """Let tree number `generation` be seen, and remove the one before."""
+    trees = folder / TREES
     _check(folder)
     _link(trees / CURRENT, str(generation))
     _make_way(folder, trees)
@@ -46,10 +53,9 @@ def put(
     for old in trees.iterdir():
         if old.name not in (CURRENT, str(generation)):
             shutil.rmtree(old, ignore_errors=True)
-    return done
 
 
-def is_put(folder: Path, generation: int) -> bool:
+def is_shown(folder: Path, generation: int) -> bool:
     """Whether this tree is the one that is seen, through all of its links."""
     with suppress(OSError):
         current = os.readlink(folder / TREES / CURRENT)  # noqa: PTH115 - as text

@@ -18,6 +18,7 @@ import errno
 import hashlib
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -29,10 +30,10 @@ from recollect.datetimes import format_iso
 from recollect.errors import FormatError, RecollectError, ResourceError
 from recollect.formats.containers import atomic_output
 from recollect.formats.detect import Source
-from recollect.formats.logs import read_lookups
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.maps.plainmap import open_plain
+from recollect.profiles.maps.publish import Published
 from recollect.profiles.statistics.verify import verify
 from recollect.profiles.upkeep import place
 from recollect.profiles.upkeep.changes import line_changes
@@ -170,8 +171,12 @@ class _Run:
         found = self._profiled(find_indexes(self._options.index, known, result.problems.append, result.ignored.append))
         if state.options == self._digest and self._has(state.map):
             if not found.made and sorted(found.profiles) == sorted(state.profiles):
-                if not place.is_put(self._options.to, state.generation):
-                    self._publish(self._data / state.map, state.generation)
+                if not place.is_shown(self._options.to, state.generation):
+                    self._show(
+                        self._data / state.map,
+                        state.generation,
+                        self._write_tree(self._data / state.map, state.generation),
+                    )
                 return self._finished(replace(state, files=found.files), Way.UNCHANGED)
             for base, held in ((state.map, state.profiles), (state.base, list(state.base_profiles))):
                 if self._has(base) and set(held).issubset(found.profiles):
@@ -256,8 +261,8 @@ class _Run:
         small = self._work("small.ukvs")
         self._compact(whole, small, round(self._options.max_bytes * (1 - RESERVE)))
         target = self._headed(small, _captures_of(whole))
-        self._verify(target, found.parts(found.profiles), whole)
-        return self._done(found, target, Way.BUILT, (f"maps/{target.name}", tuple(found.profiles)))
+        tree = self._verified(target, found.parts(found.profiles), whole)
+        return self._done(found, target, tree, Way.BUILT, (f"maps/{target.name}", tuple(found.profiles)))
 
     def _patch(self, found: _Found, base: str, held: Sequence[str]) -> Update | None:
         """The map `base`, which holds some profiles, and all others; None if that is too much, in captures or bytes."""
@@ -274,17 +279,19 @@ class _Run:
             done = patch(source, new, target, {"updated_at": self._now})
             if target.stat().st_size > self._options.max_bytes:
                 return None
-            self._verify(target, found.parts(added), new)
+            tree = self._verified(target, found.parts(added), new)
             if base == state.map:
                 changes = done.added, done.changed, 0
         else:  # all that had been added is gone again
             target = self._headed(source, _captures_of(source))
-        return self._done(found, target, Way.PATCHED, (state.base, state.base_profiles), changes)
+            tree = self._write_tree(target, self._number)
+        return self._done(found, target, tree, Way.PATCHED, (state.base, state.base_profiles), changes)
 
     def _done(
         self,
         found: _Found,
         target: Path,
+        tree: Published,
         way: Way,
         base: tuple[str, tuple[str, ...]],
         changes: tuple[int, int, int] | None = None,
@@ -292,7 +299,7 @@ class _Run:
         """Publish a map and save the state; `changes` are those from the map before, if they are known already."""
         result, before = self._result, self._data / self._state.map if self._has(self._state.map) else None
         result.added_keys, result.changed_keys, result.removed_keys = changes or line_changes(before, target)
-        self._publish(target, self._number)
+        self._show(target, self._number, tree)
         files, captures = found.files, _captures_of(target)
         state = State(self._digest, self._number, f"maps/{target.name}", *base, captures, files)
         return self._finished(state, way)
@@ -324,6 +331,7 @@ class _Run:
 
     def _compact(self, source: Path, target: Path, limit: int) -> None:
         # Loaded here, as most updates compact nothing and should start quickly.
+        from recollect.formats.logs import read_lookups
         from recollect.profiles.compaction.budget import Budget, compact_by_budget
 
         lookups = read_lookups(self._options.lookups, self._result.problems.append) if self._options.lookups else None
@@ -351,6 +359,18 @@ class _Run:
         return target
 
     # -- verification and publication ---------------------------------------------------------------
+
+    def _verified(self, target: Path, parts: Sequence[_Part], whole: Path) -> Published:
+        """Verify a map, and meanwhile write the tree that is published if nothing is missed."""
+        with ThreadPoolExecutor(1, "recollect-publish") as pool:
+            tree = pool.submit(self._write_tree, target, self._number)
+            try:
+                self._verify(target, parts, whole)
+                return tree.result()
+            except BaseException:
+                wait([tree])
+                place.discard(self._options.to, self._number)
+                raise
 
     def _verify(self, target: Path, parts: Sequence[_Part], whole: Path) -> None:
         """Look up in the map what these parts hold; where keys are excluded, all keys that are left in `whole`.
@@ -399,16 +419,13 @@ class _Run:
                 out.writelines(line.partition(b" ")[0] + b"\n" for line in lines)
         return target
 
-    def _publish(self, path: Path, generation: int) -> None:
-        done = place.put(
-            path,
-            self._options.to,
-            generation,
-            updated_at=self._now,
-            base_uri=self._options.base_uri,
-            progress=self._progress,
-        )
-        self._result.keys, self._result.bytes = int(done.index["keys"]), path.stat().st_size
+    def _write_tree(self, path: Path, generation: int) -> Published:
+        options = self._options
+        return place.write_tree(path, options.to, generation, updated_at=self._now, base_uri=options.base_uri)
+
+    def _show(self, path: Path, generation: int, tree: Published) -> None:
+        place.show(self._options.to, generation)
+        self._result.keys, self._result.bytes = int(tree.index["keys"]), path.stat().st_size
         self._result.updated_at = self._now
 
     def _finished(self, state: State, way: Way) -> Update:
