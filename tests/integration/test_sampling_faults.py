@@ -206,7 +206,11 @@ def test_pages_continue_after_a_failure_and_no_page_is_asked_twice(tmp_path: Pat
     assert answer_of(tmp_path, "http://gone.org/new") == "yes", "something below the domain is held"
 
 
-@pytest.mark.parametrize("body", [b"<html>login</html>", b"{}", b'{"response_items": {"a": 1}}', b"[1, 2]", b""])
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>login</html>", b"{}", b'{"response_items": {"a": 1}}', b"[1, 2]", b"", b"[" * 200_000],
+    ids=["page", "object", "items", "array", "nothing", "deep"],
+)
 def test_a_search_that_answers_in_another_form_is_an_error(tmp_path: Path, body: bytes) -> None:
     (tmp_path / "seed.txt").write_text("one\ntwo\n")
     with serving(lambda _path, _number: Reply(body)) as server:

@@ -347,7 +347,7 @@ async def _common_crawl_indexes(client: Sender, archive: Archive) -> list[str]:
     response = await _ask(client, archive, archive.cdx)
     try:
         return [str(entry["cdx-api"]) for entry in json.loads(response.body)]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadAnswer("the list of indexes cannot be read", where=archive.cdx, why=str(error)) from error
 
 
@@ -358,7 +358,7 @@ async def _page_count(client: Sender, archive: Archive, index: str, query: Query
     try:
         answer = json.loads(response.body)
         return min(int(answer["pages"] if isinstance(answer, dict) else answer), 100_000)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return 1
 
 

@@ -285,7 +285,7 @@ def _positive(text: str) -> int:
 def _from_json(line: str) -> LogEntry:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError("broken JSON", why=str(error)) from error
     if not isinstance(record, dict):
         raise FormatError("broken JSON", why="not an object")

@@ -176,5 +176,5 @@ async def _search(client: Sender, archive: Archive, terms: str, results: int) ->
         raise BadAnswer("the search was refused", where=archive.id, why=f"status {response.status}")
     try:
         return parse_results(response.body, archive.search_dialect)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadAnswer("the search answered in another form", where=archive.id, why=repr(error)) from error

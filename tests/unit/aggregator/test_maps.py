@@ -216,6 +216,28 @@ def test_a_sample_says_yes_of_what_it_saw_and_skips_only_what_is_too_unlikely(tm
     assert route(candidate, maps.evidence("http://other.com/"), chosen=frozenset("a"), named=True)[0].ask
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        '* / {"asked": 5, "held": 9}',
+        '* / {"asked": 0, "held": 0}\ncom,a)/ 1+/1+ {"asked": 1, "held": 1}',
+        '* / {"asked": 3, "held": 3}\ncom,* / {"asked": 3, "held": 3}\ncom,a)/ / {"asked": 1, "held": 0}',
+        '* / {"asked": 2, "held": 1, "depth": [[1, 5]]}',
+        '* / {"asked": 2, "held": 1, "depth": [[1]]}',
+        '* / {"asked": 2, "held": 1, "depth": 7}',
+        '* / {"asked": 2, "held": 1}\ncom,* / {"asked": 2, "held": 1, "root": [9, 5]}',
+        '* / {"asked": 1e999, "held": 1}',
+        '* / {"asked": true, "held": null}',
+    ],
+)
+def test_a_sample_with_impossible_counts_is_a_problem_of_its_archive_alone(tmp_path: Path, lines: str) -> None:
+    (tmp_path / "a.ukvs").write_text(HEAD + '!meta {"scope": "sample"}\n' + lines + "\n")
+    (tmp_path / "b.ukvs").write_text(HEAD + "com,a)/ 1/1\n")
+    maps = Maps.open(tmp_path, archives("a", "b"))
+    assert len(maps.problems) == 1 and "a sample's counts" in maps.problems[0]
+    assert {name: one.answer for name, one in maps.evidence("http://a.com/").items()} == {"b": "yes"}
+
+
 def test_too_few_probes_skip_nothing(tmp_path: Path) -> None:
     sample_map(tmp_path / "a.ukvs", {b"pt,one)/": True, b"com,two)/": False})
     assert Maps.open(tmp_path, archives("a")).evidence("http://other.com/")["a"].answer == "unknown"

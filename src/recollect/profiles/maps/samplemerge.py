@@ -26,7 +26,7 @@ from recollect.errors import FormatError, UsageError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header, MapFile, Record, Writer
 from recollect.profiles.maps.mergehead import Part, merged_header, with_keys
-from recollect.profiles.maps.samples import Listed, Observed, records_of
+from recollect.profiles.maps.samples import UNREADABLE, Listed, Observed, records_of
 from recollect.profiles.maps.samplescope import is_sample
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _read(path: str, observed: Observed) -> Header:
             try:
                 block = json.loads(record.json) if record.json else {}
                 _observe(record, block, observed)
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except UNREADABLE as error:
                 where = f"{path}: {record.key.decode('utf-8', 'replace')}"
                 raise FormatError("a sample's counts cannot be read", where=where, why=str(error)) from error
         return file.header

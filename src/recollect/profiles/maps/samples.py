@@ -99,14 +99,18 @@ class Sample:
 
 def sample_of(probes: Sequence[Probe]) -> Sample:
     """Count probes by level and choose the weight that predicts them best."""
+    return _weighted(counted(probes), probes)
+
+
+def counted(probes: Iterable[Probe]) -> dict[bytes, Counts]:
+    """How many probes were asked for and held, by level."""
     counts: dict[bytes, list[int]] = {_ALL: [0, 0]}
     for probe in probes:
         for name in (_ALL, *levels(probe.key)):
-            counted = counts.setdefault(name, [0, 0])
-            counted[0] += 1
-            counted[1] += probe.held
-    frozen = {name: (asked, held) for name, (asked, held) in counts.items()}
-    return _weighted(frozen, probes)
+            mine = counts.setdefault(name, [0, 0])
+            mine[0] += 1
+            mine[1] += probe.held
+    return {name: (asked, held) for name, (asked, held) in counts.items()}
 
 
 def _weighted(counts: Mapping[bytes, Counts], probes: Sequence[Probe]) -> Sample:
@@ -274,26 +278,41 @@ def read_sample(records: Iterable[Record], where: str = "") -> SampleMap:
             block = json.loads(record.json)
             if "asked" not in block:
                 continue
-            asked, held = int(block["asked"]), int(block["held"])
-            if not 0 <= held <= asked:
-                raise ValueError("more held than asked")
+            asked, held = _pair((block["asked"], block["held"]))
             if not record.key.endswith(b"*"):
                 probes.append(Probe(record.key, held > 0))
                 continue
             counts[record.key] = (asked, held)
             _read_parts(record.key, block, counts)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except UNREADABLE as error:
             key = record.key.decode("utf-8", "replace")
             raise FormatError("a sample's counts cannot be read", where=f"{where}: {key}", why=str(error)) from error
+    for name, (asked, held) in counted(probes).items():
+        known = counts.get(name)  # absent where suffixes changed since the map was made
+        if known is not None and (known[1] < held or known[0] - known[1] < asked - held):
+            key = name.decode("utf-8", "replace")
+            why = f"{known[0]} asked and {known[1]} held, but its lines show {asked} and {held}"
+            raise FormatError("a sample's counts do not fit its lines", where=f"{where}: {key}", why=why)
     return SampleMap(_weighted(counts, probes), tuple(probes))
+
+
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+"""What a block of another shape raises."""
+
+
+def _pair(value: Sequence[Any]) -> Counts:
+    asked, held = int(value[0]), int(value[1])
+    if not 0 <= held <= asked:
+        raise ValueError(f"{held} held of {asked} asked")
+    return asked, held
 
 
 def _read_parts(key: bytes, block: Mapping[str, Any], counts: dict[bytes, Counts]) -> None:
     for depth, pair in enumerate(block.get("depth", ())):
-        counts[b"*#%d" % depth] = (int(pair[0]), int(pair[1]))
+        counts[b"*#%d" % depth] = _pair(pair)
     if key == _ALL or not key.endswith(b",*") or b"," in key[:-2]:
         return
-    root = block.get("root", (0, 0))
+    root = _pair(block.get("root", (0, 0)))
     asked, held = counts[key]
-    counts[key + b"#0"] = (int(root[0]), int(root[1]))
-    counts[key + b"#1"] = (asked - int(root[0]), held - int(root[1]))
+    counts[key + b"#0"] = root
+    counts[key + b"#1"] = _pair((asked - root[0], held - root[1]))
