@@ -30,6 +30,9 @@ _ABSENT = frozenset((204, 404, 410))
 _STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
 _LARGE = 250_000  # bytes from which a body is read in a thread: a hostile one takes seconds
 _TIMEGATE_HOPS = 4
+_BAD_REQUEST = (
+    400  # pywb's TimeGate, where all captures redirect to the page itself (http to https): ask for the TimeMap
+)
 _TIMEGATE_BODY = 64 * 1024  # bodies of TimeGates say nothing; this lets a usual one be read, and its connection kept
 ACCEPT = {"Accept": "application/link-format, application/json;q=0.8, */*;q=0.5"}
 
@@ -281,6 +284,10 @@ async def ask_timegate(
             url = onward
     except ArchiveError as error:
         return failed(archive.id, error, loop.time() - started, requests)
+    if outcome.status == _BAD_REQUEST and archive.timemap:
+        fields = {**ACCEPT, **(headers or {})}
+        listed = await ask_timemap(client, archive, uri_r, deadline=deadline, headers=fields)
+        outcome, requests = listed, requests + listed.requests
     return replace(outcome, elapsed=loop.time() - started, requests=requests)
 
 
