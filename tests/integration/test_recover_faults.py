@@ -76,7 +76,7 @@ def test_one_bad_resource_harms_no_other(tmp_path: Path) -> None:
     assert {reasons[p] for p in ("/loop", "/bomb", "/headers", "/short", "/chunks", "/broken", "/huge")} == {"failed"}
     assert reasons["/blocked"] == "blocked"
     assert reasons["/away"] == "failed"  # not one of the archive's hosts: never called
-    assert "redirects" in ends["/loop"] and "bigger" in ends["/huge"] and "more than" in ends["/bomb"]
+    assert "redirects" in ends["/loop"] and "larger" in ends["/huge"] and "more than" in ends["/bomb"]
     assert not finished.complete
     assert len(fake.times) < 60
 

@@ -136,7 +136,9 @@ cdef inline int fingerprint_of(uint64_t h, int bits) noexcept nogil:
     return <int>((h ^ (h >> 32)) & (255 if bits == 8 else 65535))
 
 
-cdef void fill(const Filter *filter, Py_ssize_t count, const Peeling *work, int bits, unsigned char *out) noexcept nogil:
+cdef void fill(
+    const Filter *filter, Py_ssize_t count, const Peeling *work, int bits, unsigned char *out
+) noexcept nogil:
     cdef Py_ssize_t i, slot
     cdef uint64_t h
     cdef int own, value
@@ -206,7 +208,7 @@ cdef class FuseFilter:
     def __cinit__(
         self, const unsigned char[::1] data not None, int bits, uint64_t seed, uint64_t length, uint64_t segments
     ):
-        if bits not in (8, 16) or length < 1 or length & (length - 1) or length > 1 << 32 or not 1 <= segments <= 1 << 32:
+        if bits not in (8, 16) or not 1 <= length <= 1 << 32 or length & (length - 1) or not 1 <= segments <= 1 << 32:
             raise ValueError("not the sizes of a filter")
         if (segments + 2) * length != <uint64_t>data.shape[0] // (bits // 8) or data.shape[0] % (bits // 8):
             raise ValueError("not the sizes of a filter")
