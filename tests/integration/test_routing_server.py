@@ -93,7 +93,7 @@ def test_a_timegate_asks_archives_far_in_time_last_and_with_near_not_at_all(
 def test_archives_far_in_time_are_asked_when_the_others_have_answered_or_had_their_head_start(
     tmp_path: Path, archives: SmallArchives
 ) -> None:
-    archives.archives["old"].delay = 0.3
+    archives.archives["old"].delay = 0.05
     archives.add("unmapped", {PAGE: ["20110101000000"]})
     maps = by_year(archives, tmp_path / "maps", "--by", "year")
     (tmp_path / "maps" / "unmapped.ukvs").unlink()
@@ -101,14 +101,13 @@ def test_archives_far_in_time_are_asked_when_the_others_have_answered_or_had_the
         status, fields, _ = ask(base, f"/timegate/{PAGE}", Accept_Datetime=Y2005)
         assert status == 302 and "/old/web/2006" in fields["location"]
         assert archives.events[-2:] == ["asked new", "answered new"]
-        assert archives.events.index("answered old") == 3, "the others are asked at once"
         archives.events.clear()
         archives.archives["old"].delay = 3.0  # longer than the head start
         status, fields, _ = ask(base, f"/timegate/{PAGE}", Accept_Datetime=Y2005)
         assert status == 302 and "/old/web/2006" in fields["location"]
         assert archives.events.index("answered new") < archives.events.index("answered old")
         archives.events.clear()
-        archives.archives["old"].delay = 0.3
+        archives.archives["old"].delay = 1.5
         assert ask(base, f"/timemap/link/{PAGE}", Accept_Datetime=Y2005)[0] == 200
         assert archives.events.index("asked new") < archives.events.index("answered old"), "TimeMaps are not affected"
 
