@@ -270,11 +270,14 @@ def _axe() -> str:
     return (Path(package.__file__).parent / "axe.min.js").read_text()
 
 
-def _violations(page: Any, address: str, axe: str) -> list[str]:
+def _violations(opened: Any, address: str, axe: str) -> list[str]:
+    # In a tab of its own: a page that reloads itself would abort the way to the next one.
+    page = opened.context.new_page()
     page.goto(address)
     page.evaluate(axe + "\n;0")
     found = page.evaluate("axe.run()")["violations"]
     wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+    page.close()
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found] + ["wider than the screen"] * wide
 
 
