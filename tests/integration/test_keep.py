@@ -139,8 +139,20 @@ def test_nothing_excluded_is_in_what_is_published(archive: Path) -> None:
     (archive / "idx" / "b.cdxj").write_text(index(range(7, 8)) + index(range(200, 201)))
     assert keep(archive, "--exclude-keys", str(secret), "--lookups", "log")["captures"] == 2000 - 21 + 20
     assert answers(public, "http://h7.example/p3", "http://h200.example/p3") == ["no", "yes"]
+    (archive / "idx" / "c.cdxj").write_text(index(range(7, 8), pages=40))
+    hidden = keep(archive, "--exclude-keys", str(secret), "--lookups", "log")
+    assert (hidden["new_files"], hidden["added_keys"], hidden["captures"]) == (1, 0, 2000 - 21 + 20)
+    status = json.loads((public / "status.json").read_bytes())
+    assert not {"files", "new_files", "changed_files", "removed_files", "problems"} & status.keys()
+    assert "index_files" not in (public / "status.prom").read_text()
+    assert "Index files" not in (public / "status.html").read_text()
+    secret.write_text("example,h7)/secret word\n")
+    assert "takedowns.aclj:1" in keep(archive, "--exclude-keys", str(secret), code=1)["stderr"]
+    for name in ("status.html", "status.json"):
+        text = (public / name).read_text()
+        assert "not a rule" in text and "secret" not in text and "takedowns" not in text
     secret.write_text("")
-    assert keep(archive, "--exclude-keys", str(secret), "--lookups", "log")["captures"] == 2040
+    assert keep(archive, "--exclude-keys", str(secret), "--lookups", "log")["captures"] == 2040 + 40
 
 
 @pytest.mark.parametrize("after", [0.25, 0.5, 0.75, 1.0])

@@ -14,7 +14,7 @@ from tests.property.test_merge import KEYS, written
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import read
 from recollect.profiles.maps.lookup import open_map
-from recollect.profiles.upkeep.exclusion import Exclusions, read_exclusions, without
+from recollect.profiles.upkeep.exclusion import Exclusions, read_exclusions, remove_excluded
 from recollect.profiles.upkeep.update import KeepOptions, update
 from recollect.uris import covers
 
@@ -42,7 +42,7 @@ def test_what_is_excluded_is_what_the_keys_cover(folder, rules, held):
     (folder / "rules.txt").write_bytes(b"# takedowns\n" + b"\n".join(rules) + b"\n")
     exclusions = read_exclusions(folder / "rules.txt")
     written(folder / "all.ukvs", {key: Frequency.exact(2, 1) for key in held}, {"counts": {"captures": 2 * len(held)}})
-    removed = without(folder / "all.ukvs", folder / "left.ukvs", exclusions)
+    removed = remove_excluded(folder / "all.ukvs", folder / "left.ukvs", exclusions)
     left = {key for key in held if not any(covers(rule, key) for rule in rules)}
     assert set(records(folder / "left.ukvs")) == left
     assert (removed.keys, removed.captures) == (len(held - left), 2 * len(held - left))
@@ -61,7 +61,7 @@ ACCESS = st.fixed_dictionaries({
 def test_rules_of_pywb_are_decided_by_the_longest(folder, rules, key):
     lines = [f"{rule['key']} - {json.dumps({'access': rule['access'], 'user': rule['user']})}" for rule in rules]
     (folder / "rules.aclj").write_text("\n".join(lines))
-    said = read_exclusions(folder / "rules.aclj").denies(key)
+    said = read_exclusions(folder / "rules.aclj").excludes(key)
     matching = []
     for rule in rules:
         if rule["user"]:
@@ -149,4 +149,4 @@ def test_after_any_changes_the_published_map_holds_what_the_indexes_hold(folder,
 
 def test_no_rules_exclude_nothing():
     assert not Exclusions()
-    assert not Exclusions().denies(b"com,x)/")
+    assert not Exclusions().excludes(b"com,x)/")

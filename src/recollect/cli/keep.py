@@ -129,9 +129,10 @@ def _once(options: KeepOptions, every: float | None, *, quiet: bool) -> tuple[in
         max_bytes=options.max_bytes,
         update=done,
         seconds=seconds,
-        error=str(failure or ""),
+        error=_published(failure),
         next_at=None if every is None else now + timedelta(seconds=every),
         name=options.name,
+        has_exclusions=bool(options.exclude_keys),
     )
     options.to.mkdir(parents=True, exist_ok=True)
     write_status(options.to, status)
@@ -144,6 +145,13 @@ def _once(options: KeepOptions, every: float | None, *, quiet: bool) -> tuple[in
     assert done is not None
     _report(options, done, seconds, quiet=quiet)
     return 3 if done.partial_files else 0, status
+
+
+def _published(failure: RecollectError | OSError | None) -> str:
+    """What the status page says of a failure: without files and lines, which may be those of a takedown."""
+    if isinstance(failure, RecollectError):
+        return failure.what
+    return (failure.strerror or type(failure).__name__) if failure else ""
 
 
 def _report(options: KeepOptions, done: Update, seconds: float, *, quiet: bool) -> None:

@@ -31,7 +31,7 @@ def write_status(folder: Path, status: Status) -> None:
     (folder / "_").mkdir(parents=True, exist_ok=True)
     bodies = {f"_/{name}": asset(name) for name in _ASSETS}
     bodies[PAGE] = status_page(status).encode()
-    bodies[DATA] = json.dumps(status.as_dict(), indent=2).encode() + b"\n"
+    bodies[DATA] = json.dumps(status.as_dict(published=True), indent=2).encode() + b"\n"
     bodies[METRICS] = status.as_metrics().encode()
     for name, body in bodies.items():
         path = folder / name
@@ -74,7 +74,8 @@ def _about(status: Status, done: Update) -> list[Html]:
         else "nothing new to look up"
     )
     changes = f"{done.added_keys:,} added, {done.changed_keys:,} changed, {done.removed_keys:,} removed"
-    rows = [("Index files", f"{done.files:,}"), ("Verified", proof), ("Keys in the last change", changes)]
+    rows = [] if status.has_exclusions else [("Index files", f"{done.files:,}")]
+    rows += [("Verified", proof), ("Keys in the last change", changes)]
     if done.partial_files:
         rows.append(("Damaged index files", f"{done.partial_files:,}: what could be read is in the map"))
     parts = [card("What it holds", numbers, facts(rows))]

@@ -4,13 +4,13 @@ Hides: two formats, and finding the excluded lines of a sorted map without looki
 
     com,example)/private             this key
     com,example)/private/*           this key and all below it; com,example,* a host and all its subdomains
-    http://example.com/private       the same as its key
+    http://example.com/private       the same as its key; http://example.com/private/* as its wildcard
     com,example)/private - {"access": "exclude"}      a rule of pywb (.aclj): all keys that begin so; with ### this key
 
-Of pywb's rules `exclude` and `block` exclude, `allow` and `allow_ignore_embargo` let a part of an excluded range
-through; the longest decides. Rules for one `user` do not concern the public and are left out. Keys have no queries and
-no dates, so a rule for a query or a period excludes the whole key, and lets nothing through: rather too much is
-excluded than too little.
+Of pywb's rules `exclude` and `block` exclude, as does a rule without `access`; `allow` and `allow_ignore_embargo`
+include a part of an excluded range; the longest rule decides. Rules for one `user` do not concern the public and are
+left out. Keys have no queries and no dates, so a rule for a query or a period excludes the whole key, and includes
+nothing: more is excluded rather than less. For the same reason a line that cannot be read is an error.
 
 Nothing excluded can be inferred: its lines are removed before anything is counted, totals in the header are those of
 what is left, and no void is written in its place.
@@ -39,6 +39,8 @@ _DENY = ("exclude", "block")
 _ALLOW = ("allow", "allow_ignore_embargo")
 _DATES = ("before", "after", "newer", "older")
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://\(?")
+_COMMENT = re.compile(rb"\s#.*")
+_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +62,22 @@ class Exclusions:
     def __bool__(self) -> bool:
         return bool(self.exact or self.prefixes)
 
-    def denies(self, key: bytes) -> bool:
+    def excludes(self, key: bytes) -> bool:
         """Whether a key is excluded."""
-        if (said := self.exact.get(key)) is not None:
-            return said
+        if (rule := self.exact.get(key)) is not None:
+            return rule
         for length in range(len(key), -1, -1):
-            if (said := self.prefixes.get(key[:length])) is not None:
-                return said
+            if (rule := self.prefixes.get(key[:length])) is not None:
+                return rule
         return False
 
     def allowed(self, lookups: Iterable[LogEntry]) -> Iterable[LogEntry]:
         """The lookups of keys that are not excluded: a void for another one would point at it."""
-        return (entry for entry in lookups if not self._denies_uri(entry.uri))
+        return (entry for entry in lookups if not self._excludes_uri(entry.uri))
 
-    def _denies_uri(self, uri: str) -> bool:
+    def _excludes_uri(self, uri: str) -> bool:
         try:
-            return self.denies(_key_of(uri))
+            return self.excludes(_key_of(uri))
         except BadURI:
             return False
 
@@ -84,7 +86,7 @@ def read_exclusions(path: str | os.PathLike[str]) -> Exclusions:
     """The rules of a file; a line that cannot be read is an error, as it may be the takedown that matters."""
     body = Path(path).read_bytes()
     rules = Exclusions(digest=hashlib.sha256(body).hexdigest())
-    for number, raw in enumerate(body.splitlines(), 1):
+    for number, raw in enumerate(body.removeprefix(_BOM).splitlines(), 1):
         line = raw.strip()
         if not line or line.startswith(b"#"):
             continue
@@ -98,9 +100,13 @@ def read_exclusions(path: str | os.PathLike[str]) -> Exclusions:
 
 def _add(rules: Exclusions, line: bytes) -> None:
     start = line.find(b"{")
-    if start > 0:
-        _add_access_rule(rules, line[:start].split()[0], json.loads(line[start:]))
+    if start > 0 and line[:start].strip():
+        words = line[:start].split()
+        _add_access_rule(rules, words[0], json.loads(line[start:]))
         return
+    line = _COMMENT.sub(b"", line).strip()
+    if len(line.split()) > 1 or b"\0" in line:
+        raise ValueError("white space in a key; a comment begins with #")
     if line.endswith(b"*"):
         _add_wildcard(rules, line)
     else:
@@ -112,52 +118,59 @@ def _key_of(text: str) -> bytes:
 
 
 def _add_wildcard(rules: Exclusions, wildcard: bytes) -> None:
-    bare = _SCHEME.sub(b"", wildcard).lower()
+    bare = _SCHEME.sub(b"", wildcard)
     if bare == b"*":
         rules.prefixes[b""] = True
-    elif bare.endswith(b")/*"):
-        rules.prefixes[bare[:-1]] = True
-    elif bare.endswith(b"/*") and b")" in bare:
-        rules.prefixes[bare[:-1]] = True
-        rules.exact[uri_key(bare[:-2])] = True
     elif bare.endswith(b",*") and b")" not in bare and len(bare) > 2:
+        host = _normal_prefix(bare[:-2])
         for after in (b")", b",", b":"):
-            rules.prefixes[bare[:-2] + after] = True
+            rules.prefixes[host + after] = True
+    elif wildcard.endswith(b"/*"):
+        key = _key_of(wildcard[:-1].decode("utf-8", "surrogateescape"))
+        rules.exact[key] = True
+        rules.prefixes[key if key.endswith(b"/") else key + b"/"] = True
     else:
         raise ValueError("a wildcard ends with /* or ,* after a host or a path")
 
 
-def _add_access_rule(rules: Exclusions, key: bytes, said: object) -> None:
-    if not isinstance(said, dict) or said.get("access") not in (*_DENY, *_ALLOW):
+def _normal_prefix(prefix: bytes) -> bytes:
+    """The beginning of all normal keys whose SURTs begin so."""
+    more = b"x" if b")" in prefix else b"x)/"  # a key does not end with a slash, and has a host
+    return uri_key(prefix.removesuffix(b")") + b")/" + more if prefix.endswith(b")") else prefix + more)[: -len(more)]
+
+
+def _add_access_rule(rules: Exclusions, key: bytes, rule: object) -> None:
+    access = rule.get("access", "exclude") if isinstance(rule, dict) else None
+    if not isinstance(rule, dict) or access not in (*_DENY, *_ALLOW):
         raise ValueError(f"access is one of {', '.join((*_DENY, *_ALLOW))}")
-    deny = said["access"] in _DENY
-    narrowed = b"?" in key or any(said.get(name) for name in _DATES)
-    if said.get("user") or (narrowed and not deny):
+    deny = access in _DENY
+    narrowed = b"?" in key or any(rule.get(name) for name in _DATES)
+    if rule.get("user") or (narrowed and not deny):
         return
-    key = _SCHEME.sub(b"", key).lower()
     bare, query, _ = key.partition(b"?")
     if key == b"*,":
         _set(rules.prefixes, b"", deny)
     elif query or bare.endswith(_EXACT):
         _set(rules.exact, uri_key(bare.removesuffix(_EXACT)), deny)
     else:
-        _set(rules.prefixes, bare, deny)
-        if deny and bare.endswith(b"/") and not bare.endswith(b")/"):
-            _set(rules.exact, bare.rstrip(b"/"), deny)  # a key has no slash at its end
+        prefix = _normal_prefix(bare)
+        _set(rules.prefixes, prefix, deny)
+        if deny and prefix.endswith(b"/") and not prefix.endswith(b")/"):
+            _set(rules.exact, prefix.rstrip(b"/"), deny)  # a key has no slash at its end
 
 
 def _set(rules: dict[bytes, bool], key: bytes, deny: bool) -> None:
     rules[key] = deny or rules.get(key, False)
 
 
-def without(source: str | os.PathLike[str], target: str | os.PathLike[str], rules: Exclusions) -> Removed:
+def remove_excluded(source: str | os.PathLike[str], target: str | os.PathLike[str], rules: Exclusions) -> Removed:
     """Copy a sorted map without what is excluded, with totals of what is left and without names of its sources."""
     with open_plain(source) as plain:
-        dropped, removed = _dropped(plain, rules)
+        lines, removed = _excluded_lines(plain, rules)
         with atomic_output(target) as out:
             out.write(_header(plain, removed))
             at = plain.start
-            for start, end in dropped:
+            for start, end in lines:
                 out.write(plain.data[at:start])
                 at = end
             out.write(plain.data[at:])
@@ -172,7 +185,7 @@ def _header(plain: PlainMap, removed: Removed) -> bytes:
     return replace(plain.header, meta=meta).encode()
 
 
-def _dropped(plain: PlainMap, rules: Exclusions) -> tuple[list[tuple[int, int]], Removed]:
+def _excluded_lines(plain: PlainMap, rules: Exclusions) -> tuple[list[tuple[int, int]], Removed]:
     """Where the excluded lines are, in order, and what they held."""
     found: list[tuple[int, int]] = []
     keys = captures = 0
@@ -182,7 +195,7 @@ def _dropped(plain: PlainMap, rules: Exclusions) -> tuple[list[tuple[int, int]],
             stop = _line_end(plain, at, end)
             line = plain.data[at:stop].tobytes()
             key, _, rest = line.partition(b" ")
-            if rules.denies(key):
+            if rules.excludes(key):
                 found.append((at, stop))
                 keys += 1
                 captures += Frequency.parse(rest.split()[0]).uri_m.value or 0
@@ -191,17 +204,17 @@ def _dropped(plain: PlainMap, rules: Exclusions) -> tuple[list[tuple[int, int]],
 
 
 def _ranges(plain: PlainMap, rules: Exclusions) -> list[tuple[int, int]]:
-    """Stretches of the map that may hold excluded keys, in order and apart."""
+    """Ranges of the map that may hold excluded keys, in order and without overlap."""
     search = MapSearch(plain.data, plain.start)
     place: Callable[[bytes], int] = search.place
     size = len(plain.data)
-    stretches = [(place(key), place(key + b"!")) for key, deny in rules.exact.items() if deny]
+    ranges = [(place(key), place(key + b"!")) for key, deny in rules.exact.items() if deny]
     for prefix, deny in rules.prefixes.items():
         if deny:
             after = prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else b""
-            stretches.append((place(prefix), place(after)) if prefix else (plain.start, size))
+            ranges.append((place(prefix), place(after)) if prefix else (plain.start, size))
     joined: list[tuple[int, int]] = []
-    for start, end in sorted(stretch for stretch in stretches if stretch[0] < stretch[1]):
+    for start, end in sorted(range_ for range_ in ranges if range_[0] < range_[1]):
         if joined and start <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:

@@ -1,6 +1,8 @@
 """What an update is reported as, for programs: JSON, and the text format of Prometheus.
 
-Hides: names. Nothing in it counts or names what is excluded, as both are published.
+Hides: names. Both are published, so nothing in them counts or names what is excluded: where keys are excluded, how many
+index files there are and which changed is left out, as a new file that adds nothing to the map has only excluded
+captures. An error is published without the files and lines that it names.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from recollect.datetimes import format_iso
 from recollect.profiles.upkeep.update import Update
 
 _PREFIX = "recollect_keep_"
+_COUNTS_OF_FILES = ("files", "new_files", "changed_files", "removed_files", "problems", "ignored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +29,19 @@ class Status:
     error: str = ""
     next_at: datetime | None = None
     name: str = ""
+    has_exclusions: bool = False
 
     @property
     def ok(self) -> bool:
         return not self.error
 
-    def as_dict(self) -> dict[str, Any]:
-        """For status.json."""
+    def as_dict(self, *, published: bool = False) -> dict[str, Any]:
+        """For programs; `published` for status.json."""
         done = self.update.as_dict() if self.update else {}
+        done["problems"] = len(self.update.problems) if self.update else 0
+        done["ignored"] = len(self.update.ignored) if self.update else 0
+        if published and self.has_exclusions:
+            done = {name: value for name, value in done.items() if name not in _COUNTS_OF_FILES}
         return {
             "ok": self.ok,
             "name": self.name,
@@ -43,8 +51,6 @@ class Status:
             "error": self.error or None,
             "max_bytes": self.max_bytes,
             **done,
-            "problems": len(self.update.problems) if self.update else 0,
-            "ignored": len(self.update.ignored) if self.update else 0,
         }
 
     def as_metrics(self) -> str:
@@ -62,12 +68,14 @@ class Status:
                 ("index_files", "index files that the map is made of", done.files),
                 ("partial_files", "index files that could not be read completely", done.partial_files),
                 ("captures", "captures that the map covers", done.captures),
-                ("verified_captures", "lookups of the last proof, all found", done.verified),
+                ("verified_captures", "captures that the last verification looked up, all found", done.verified),
                 ("map_keys", "keys of the published map", done.keys),
                 ("map_bytes", "bytes of the published map as text", done.bytes),
                 ("map_max_bytes", "the budget of the map in bytes", self.max_bytes),
                 ("problems", "problems of the last update", len(done.problems)),
             ]
+        if self.has_exclusions:
+            rows = [row for row in rows if row[0] not in ("index_files", "problems")]
         return "".join(
             f"# HELP {_PREFIX}{name} {words}.\n# TYPE {_PREFIX}{name} gauge\n{_PREFIX}{name} {value}\n"
             for name, words, value in rows

@@ -37,7 +37,7 @@ from recollect.profiles.maps.publish import Published
 from recollect.profiles.statistics.verify import verify
 from recollect.profiles.upkeep import place
 from recollect.profiles.upkeep.changes import line_changes
-from recollect.profiles.upkeep.exclusion import Exclusions, read_exclusions, without
+from recollect.profiles.upkeep.exclusion import Exclusions, read_exclusions, remove_excluded
 from recollect.profiles.upkeep.indexfiles import (
     Change,
     Fingerprint,
@@ -326,7 +326,7 @@ class _Run:
         if not self._rules:
             return whole
         target = self._work(f"allowed-{whole.stem}.ukvs")
-        without(whole, target, self._rules)
+        remove_excluded(whole, target, self._rules)
         return target
 
     def _compact(self, source: Path, target: Path, limit: int) -> None:
