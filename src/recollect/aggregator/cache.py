@@ -30,6 +30,7 @@ _LARGE = 50_000  # bytes of a stored entry from which it is read in a thread
 _COMPRESS_FROM = 1000
 # Bytes of Python objects, measured roughly: per entry, per outcome with mementos, per `none`, per memento, per answer.
 _ENTRY, _HELD, _NONE, _PER_MEMENTO, _ANSWER = 700, 700, 170, 400, 2500
+_PER_MERGED = 220  # a row and its stem
 _FLUSH_SECONDS = 0.5
 _STORE_REST = 5.0
 _MOST_RENDERED = 4
@@ -164,6 +165,12 @@ class Cache:
         entry.rendered.clear()
         entry.rendered_size = 0
         self._grow(uri_r, entry, grown)
+
+    def remember_merged(self, uri_r: str, entry: Entry, outcomes: tuple[Outcome, ...], mementos: Mementos) -> None:
+        """Keep the mementos merged of these outcomes until the entry changes."""
+        before = len(entry.merged[1]) if entry.merged is not None else 0
+        entry.merged = outcomes, mementos
+        self._grow(uri_r, entry, (len(mementos) - before) * _PER_MERGED)
 
     def _grow(self, uri_r: str, entry: Entry, size: int) -> None:
         if self._entries.get(uri_r) is entry:

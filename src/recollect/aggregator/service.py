@@ -395,8 +395,8 @@ class Aggregator:
                 answer.__dict__["_mementos"] = mementos
                 return
         await asyncio.to_thread(lambda: answer.mementos)
-        if entry is not None and answer.cache == "hit":
-            entry.merged = answer.outcomes, answer.mementos
+        if self.cache is not None and entry is not None and answer.cache == "hit":
+            self.cache.remember_merged(answer.uri_r, entry, answer.outcomes, answer.mementos)
 
     async def _ask_the_unlikely(
         self, asking: _Asking, decisions: tuple[Decision, ...], kept: Mapping[str, Kept]

@@ -12,7 +12,7 @@ from recollect.aggregator.cache import MOST_STORED, Cache, Entry, Kept, Lifetime
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.aggregator.stores import FileStore, open_store
 from recollect.errors import ResourceError
-from recollect.formats.timemap import TimeMap
+from recollect.formats.timemap import TimeMap, merge
 
 LIFETIMES = Lifetimes(fresh=100, stale=50, negative=10)
 
@@ -44,6 +44,24 @@ def test_an_entry_survives_being_stored() -> None:
 )
 def test_damaged_entries_are_not_entries(data: bytes) -> None:
     assert _decode(data) is None
+
+
+def test_merged_mementos_count_until_the_entry_changes() -> None:
+    async def main() -> None:
+        cache = Cache(lifetimes=LIFETIMES, max_bytes=10**6)
+        entry = cache.update("http://x.example/", {"a#1": Kept(held(100), 0.0)})
+        alone = cache.bytes
+        mementos = merge([("a", held(100).timemap)])
+        for _ in range(2):
+            cache.remember_merged("http://x.example/", entry, (held(100),), mementos)
+            assert cache.bytes > alone + 100 * 100
+        twice = cache.bytes
+        cache.remember_merged("http://x.example/", entry, (held(100),), mementos)
+        assert cache.bytes == twice
+        cache.update("http://x.example/", {"a#1": Kept(held(100), 1.0)})
+        assert (cache.bytes, entry.merged) == (alone, None)
+
+    asyncio.run(main())
 
 
 def test_memory_is_bounded_and_the_least_used_goes_first() -> None:
