@@ -3,6 +3,7 @@
     make bench-accuracy                     real archives where ../shared/data is there, else generated ones
     make bench-accuracy ARGS=--generated    generated ones in any case
     make bench-accuracy ARGS=--sets         only hashed sets against lines in clear, and the time of lookups in both
+    make bench-accuracy ARGS=--forecast     only what maps made with logs of several sizes promise, against the truth
 
 For each archive the different lookups are split in halves by a fixed seed; logs are trained on one half, and every
 map is tested on the other. The truth is the uncompacted map. A held URI that any map misses ends the run with an error.
@@ -24,7 +25,7 @@ from pathlib import Path
 import mapdata
 from recollect.errors import BadURI
 from recollect.formats.containers import open_input
-from recollect.formats.logs import read_lookups
+from recollect.formats.logs import LogEntry, read_lookups
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import profile
@@ -35,6 +36,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 SEED = 2019
 HELD_SAMPLE = 100_000
 TIMED, TIMED_ALONE = 100_000, 8_000
+FORECAST_SHARES, SMALLEST_MAP = (0.01, 0.1), 1_500  # of the compressed map
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--generated", action="store_true", help="only generated archives")
     parser.add_argument("--sets", action="store_true", help="only hashed sets against lines in clear, by bytes")
+    parser.add_argument("--forecast", action="store_true", help="only forecasts of maps with a log, against the truth")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
         folder = Path(name)
@@ -176,6 +179,35 @@ def report_sets(archive: Archive, folder: Path) -> None:
             print(f"{name:<24}{small.stat().st_size:>10,}{right:>10.2%}{wrong:>10,}{seconds:>9.1f}", end="")
             print(f"{1 - done.expected_wrong:>10.2%}" if log else f"{'':>10}", flush=True)
         compare_lookups(both, archive.test)
+
+
+def report_forecasts(archive: Archive, room: Path) -> None:
+    """What maps made with a log promise of lookups like its own, and what is true of lookups that it has not seen."""
+    log = archive.train.read_text(errors="surrogateescape").splitlines()
+    with MementoMap.open(archive.full) as full:
+        truth = [found.answer == "yes" for found in full.lookup_many(archive.test)]
+    whole = room / "whole.ukvs.zst"
+    compact_by_budget(archive.full, whole, Budget(max_cost=1.0))
+    sizes = [max(SMALLEST_MAP, int(whole.stat().st_size * share)) for share in FORECAST_SHARES]
+    print(
+        f"\n{archive.name}: forecasts of right answers to {len(truth):,} lookups not in the log\n"
+        f"{'method':<8}{'bytes':>10}{'log':>10}{'truth':>10}{'forecast':>10}{'95% interval':>20}{'off by':>10}"
+    )
+    small = room / "small.ukvs.zst"
+    for size in dict.fromkeys(sizes):
+        for length in sorted({min(len(log), 1_000), min(len(log), 10_000), len(log)}):
+            for sets in (False, True):
+                entries = [LogEntry(uri, 1) for uri in log[:length]]
+                done = compact_by_budget(archive.full, small, Budget(max_bytes=size, sets=sets), lookups=entries)
+                right = 1 - check(archive, small, truth) / len(truth)
+                assert done.expected_wrong_interval is not None
+                low, high = (1 - wrong for wrong in reversed(done.expected_wrong_interval))
+                print(
+                    f"{'sets' if sets else 'clear':<8}{small.stat().st_size:>10,}{length:>10,}{right:>10.2%}"
+                    f"{1 - done.expected_wrong:>10.2%}{f'{low:.2%} - {high:.2%}':>20}"
+                    f"{(1 - done.expected_wrong - right) * 100:>+10.2f}{'' if low <= right <= high else ' outside'}",
+                    flush=True,
+                )
 
 
 def compare_lookups(maps: tuple[Path, Path], uris: list[str]) -> None:

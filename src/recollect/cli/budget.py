@@ -70,6 +70,9 @@ def summarise_budget(report: dict[str, Any]) -> None:
             f"expected by the built-in prior, not measured: {report['expected_wrong']:.2%} of lookups of absent URIs "
             "answered wrongly; --lookups LOG gives a measured forecast"
         )
+    if report["input_wildcards"]:
+        before = counted(report["input_wildcards"], "wildcard")
+        talk(f"note: the input has {before}; what is absent below them is unknown, so lookups there count as right")
     say_notes(report["notes"])
     if report["unusable_lookups"]:
         talk(f"ignored {counted(report['unusable_lookups'], 'lookup')} that are not web URIs")

@@ -115,3 +115,53 @@ def test_the_smallest_maps_miss_nothing_at_any_size(tmp_path: Path, count: int) 
             opened.close()
             assert small.stat().st_size <= size
             small.unlink()
+
+
+def test_wildcards_over_paths_of_addresses_have_the_right_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uris = [f"http://{octet}.2.3.4/x/{number}" for octet in (1, 10) for number in range(40)]
+    (tmp_path / "urls.txt").write_text("\n".join(uris) + "\n")
+    full, small = str(tmp_path / "full.ukvs"), tmp_path / "small.ukvs"
+    assert run(["profile", str(tmp_path / "urls.txt"), "-o", full, "-q"]) == 0
+    for sets in ([], ["--sets"]):
+        assert run(["compact", full, "-o", str(small), "--max-bytes", "700", *sets, "-q"]) == 0
+        assert ")/x/* 40/40" in small.read_text() or ")/* 40/40" in small.read_text()
+        assert run(["verify", str(small), str(tmp_path / "urls.txt")]) == 0
+        assert "WRONG" not in capsys.readouterr().err
+
+
+def test_a_budget_that_domains_do_not_fit_is_met_over_top_level_domains(tmp_path: Path) -> None:
+    hosts = sorted(f"{tld},h{number})/" for tld in ("com", "org") for number in range(900))
+    full, small = tmp_path / "full.ukvs", tmp_path / "small.ukvs.zst"
+    full.write_text("".join(f"{key} 1\n" for key in hosts))
+    fitted = []
+    for size in range(300, 6_000, 300):
+        assert run(["compact", str(full), "-o", str(small), "--sets", "--max-bytes", str(size), "-q"]) == 0, size
+        assert small.stat().st_size <= size
+        fitted.append(size)
+    assert len(fitted) == 19
+
+
+def test_a_map_compacted_again_says_what_its_forecast_leaves_out(
+    full: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small, again = full.with_name("small.ukvs"), full.with_name("again.ukvs")
+    assert run(["compact", str(full), "-o", str(small), "--sets", "--max-bytes", "4kB", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["input_wildcards"] == 0
+    assert run(["compact", str(small), "-o", str(again), "--sets", "--max-bytes", "3kB"]) == 0
+    assert "what is absent below them is unknown" in capsys.readouterr().err
+
+
+def test_a_tradeoff_with_a_log_shows_sets_over_top_level_domains(tmp_path: Path) -> None:
+    hosts = sorted(f"com,h{number * 7919 % 100_003})/" for number in range(3_000))
+    (tmp_path / "full.ukvs").write_text("".join(f"{key} 1\n" for key in hosts))
+    asked = hosts[::10] + [f"com,absent{number})/" for number in range(300)]
+    (tmp_path / "log.txt").write_text("\n".join(asked) + "\n")
+    target = tmp_path / "t.json"
+    log = str(tmp_path / "log.txt")
+    assert run(["tradeoff", str(tmp_path / "full.ukvs"), "--lookups", log, "-o", str(target)]) == 0
+    numbers = json.loads(target.read_text())
+    good = [point["bytes"] for point in numbers["sets"] if point["accuracy"] > 0.9]
+    in_clear = [point["bytes"] for point in numbers["budget"] if point["accuracy"] > 0.9]
+    assert min(good) < 0.7 * min(in_clear)

@@ -104,6 +104,11 @@ class Branches:
         return np.asarray((self.flags & kernels.OPEN) != 0)
 
     @property
+    def wildcards(self) -> int:
+        """How many wildcards the input has."""
+        return int(((self.flags & kernels.WILD) != 0).sum())
+
+    @property
     def is_path(self) -> NDArray[np.bool_]:
         """A node in paths, not in hosts."""
         return np.asarray(self.kind == walk.PATH)

@@ -95,6 +95,7 @@ class BudgetCompaction:
     rolled_up_by_log: bool
     sets: int = 0
     expected_wrong_interval: tuple[float, float] | None = None  # where `expected_wrong` is, with a log, at 95%
+    input_wildcards: int = 0  # of a map that was compacted before; what is absent below them is unknown
 
     @property
     def cost(self) -> float:
@@ -495,6 +496,7 @@ def outcome(case: Case, choice: Choice) -> BudgetCompaction:
         price=solution.price,
         expected_wrong=choice.expected_wrong,
         expected_wrong_interval=choice.interval,
+        input_wildcards=case.branches.wildcards,
         wrong_in_log=wrong,
         lookups=lookups,
         unusable_lookups=demand.unusable if demand is not None else 0,

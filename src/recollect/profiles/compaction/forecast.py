@@ -75,15 +75,16 @@ class Forecaster:
         self._total = tally.passing + 1.0
         kept = (seen - freed) / self._total[at]
         self._stop, self._onward, _, self._absent = np.split(kept, np.cumsum([count, count - 1, leaves]))
-        self._by_temper: dict[float, tuple[Floats, ...]] = {}
+        self._temper: tuple[float, tuple[Floats, ...]] | None = None  # the last one, as all take much memory
 
     def expected(self, smoothing: Smoothing) -> ExpectedLookups:
         """What can be lost at each branch and, after the branches, at each absence."""
         branches, at = self.demand.branches, self.demand.absence_at
-        if smoothing.temper not in self._by_temper:
+        if self._temper is None or self._temper[0] != smoothing.temper:
+            self._temper = None
             shares = shares_of(branches, smoothing.temper)
-            self._by_temper[smoothing.temper] = (*self._forecast(shares), *spread(branches, shares))
-        leave, own, absence, blind_leave, blind_own = self._by_temper[smoothing.temper]
+            self._temper = smoothing.temper, (*self._forecast(shares), *spread(branches, shares))
+        leave, own, absence, blind_leave, blind_own = self._temper[1]
         doubt, spill = smoothing.doubt, smoothing.spill
         leave = (1 - doubt) * (leave + spill * _sums(at, absence, len(branches))) + doubt * blind_leave
         leave[branches.is_open] = 0.0

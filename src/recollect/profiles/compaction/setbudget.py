@@ -46,7 +46,7 @@ MOST_BITS = 48_000 * 8  # in a set, so that lines stay below 64 kB
 NO_BYTES = 1e-9  # the share of a key that a byte counts for where a budget counts keys
 SOLVED = 1.014  # bits of a part for each of its equations
 ROUNDS = 60  # of the search for a price
-NEAR = 0.002  # of the wanted cost
+NEAR, FIRST_NEAR = 0.002, 0.03  # of the wanted cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,12 @@ class SetOptimiser:
         """Optima over the same tree for other lookups, with the same arrays to work in."""
         other = copy.copy(self)
         other.expected = expected
+        return other
+
+    def with_rolls(self, may_roll: NDArray[np.bool_]) -> SetOptimiser:
+        """Optima over the same tree with wildcards at other branches, with the same arrays to work in."""
+        other = copy.copy(self)
+        other._may_roll = np.ascontiguousarray(may_roll).view(np.uint8)
         return other
 
     def at_price(self, price: float) -> SetSolution:
@@ -270,7 +276,7 @@ def _members(branches: Branches, solution: SetSolution) -> tuple[Ints, Ints, Int
 def within_bytes_of_sets(
     limit: int,
     suffix: str,
-    choose_at: Callable[[float, float], SetSolution | None],
+    choose_at: Callable[[float, float, float], SetSolution | None],
     write: Callable[[SetSolution, Path], None],
 ) -> SetSolution | None:
     """The solution for a size on disk, which is known only when all is written: try, measure, correct."""
@@ -278,8 +284,9 @@ def within_bytes_of_sets(
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
         trial = Path(folder) / f"trial{suffix}"
         wanted, low, high, near = float(limit), 0.0, float("inf"), 0.0
-        for _ in range(7):
-            found = choose_at(wanted, near)
+        for number in range(7):
+            # The first draft only shows how large a map of its cost is.
+            found = choose_at(wanted, near, NEAR if number else FIRST_NEAR)
             if found is None:
                 low = wanted
                 if high == float("inf"):

@@ -251,13 +251,15 @@ def _with_sets(
     costs, uri_rs = case.costs("novel"), case.branches.uri_rs
     whole = max(1, int(costs.listed.sum()))
     plain = Optimiser(trials[0].expected, costs, case.may_roll(2))
-    top = 2 if plain.cheapest.cost <= _SPARED * whole else 1
+    # With a log, sets go over top-level domains where it shows that they pay, as in compaction.
+    top = 2 if case.demand is None and plain.cheapest.cost <= _SPARED * whole else 1
     absent = case.demand.absent if case.demand is not None else None
     curves, prices = [], np.empty(0)
     for trial in trials:
         optimiser = SetOptimiser(case.branches, trial.expected, costs, case.may_roll(top), unit="novel")
         if not len(prices):
-            prices = optimiser.prices_between(plain.cheapest.cost, whole * _LARGEST_WITH_SETS, sizes)
+            least = Optimiser(trial.expected, costs, case.may_roll(top), plain).cheapest.cost
+            prices = optimiser.prices_between(least, whole * _LARGEST_WITH_SETS, sizes)
         curve = []
         for price in prices.tolist():
             found = optimiser.at_price(price)

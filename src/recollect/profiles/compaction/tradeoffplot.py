@@ -135,7 +135,7 @@ def _about_sets(result: Tradeoff) -> str:
     if knee is None or knee.bytes is None:
         return ""
     best = max((one for one in result.sets if one.bytes and one.bytes <= knee.bytes), key=_accuracy, default=None)
-    if best is None:
+    if best is None or best.accuracy < knee.accuracy:
         return ""
     small, right = format_size(best.bytes), _percent(best.accuracy)
     return (

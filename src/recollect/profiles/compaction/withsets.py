@@ -44,7 +44,7 @@ from recollect.profiles.compaction.validation import Validation, validated
 from recollect.profiles.maps.plainmap import PlainMap
 
 _TOPS = {"": 2, "tlds": 1, "root": 0}
-_WORTH_TRYING = 0.9  # of the wrong answers expected otherwise, for wildcards over top-level domains to be validated
+_WORTH_TRYING = 0.9  # of wrong answers, or of the cost for an accuracy
 _STEPS = 40  # of the search for an accuracy
 _DRAFTS = (0.997, 0.98, 0.9, 0.7)  # shares of a budget of bytes for drafts, whose size is nearly that of the map
 
@@ -112,12 +112,12 @@ def _chosen(
 ) -> _SetChoice | None:
     """The best solution, with wildcards as far up as is asked for or as the budget needs; with a log, over top-level
     domains also if it shows that they pay."""
-    costs, smoothing = case.costs(unit), clear.fit.smoothing
-    expected = case.expected(smoothing)
+    smoothing = clear.fit.smoothing
+    first = SetOptimiser(case.branches, case.expected(smoothing), case.costs(unit), case.may_roll(2), unit=unit)
 
     def choice_with(rolled_up: str) -> _SetChoice | None:
         top = min(_TOPS[rolled_up], 1 if budget.rollup_tlds else 2)
-        optimiser = SetOptimiser(case.branches, expected, costs, case.may_roll(top), unit=unit)
+        optimiser = first.with_rolls(case.may_roll(top))
         solution = solve(optimiser)
         return None if solution is None else _SetChoice(solution, optimiser, clear.fit, rolled_up, None)
 
@@ -126,13 +126,24 @@ def _chosen(
     if found is None or case.demand is None:
         return found
     found = replace(found, validation=validation_of(case, found.optimiser, smoothing, found.solution))
-    if found.rolled_up or budget.rollup_tlds or budget.min_accuracy is not None:
+    if found.rolled_up or budget.rollup_tlds:
         return found
     rolled = choice_with("tlds")
-    if rolled is None or rolled.solution.loss > found.solution.loss * _WORTH_TRYING:
+    if rolled is None or not _worth_trying(rolled.solution, found.solution, budget):
         return found
     rolled = replace(rolled, validation=validation_of(case, rolled.optimiser, smoothing, rolled.solution))
-    return replace(rolled, fit=replace(rolled.fit, tlds=True)) if _beats(rolled, found) else found
+    if budget.min_accuracy is not None:
+        better = rolled.expected_wrong <= max(1 - budget.min_accuracy, found.expected_wrong)
+    else:
+        better = _beats(rolled, found)
+    return replace(rolled, fit=replace(rolled.fit, tlds=True)) if better else found
+
+
+def _worth_trying(rolled: SetSolution, other: SetSolution, budget: Budget) -> bool:
+    """Whether wildcards over top-level domains promise a better map, so that they are validated."""
+    if budget.min_accuracy is not None:
+        return rolled.cost < _WORTH_TRYING * other.cost
+    return rolled.loss < _WORTH_TRYING * other.loss
 
 
 def _beats(one: _SetChoice, other: _SetChoice) -> bool:
@@ -269,6 +280,7 @@ def _outcome(case: Case, choice: _SetChoice) -> BudgetCompaction:
         price=solution.price,
         expected_wrong=choice.expected_wrong,
         expected_wrong_interval=choice.validation.interval(choice.expected_wrong) if choice.validation else None,
+        input_wildcards=case.branches.wildcards,
         wrong_in_log=wrong,
         lookups=lookups,
         unusable_lookups=demand.unusable if demand is not None else 0,

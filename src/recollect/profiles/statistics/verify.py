@@ -358,7 +358,7 @@ def _totals(true: PlainMap, wildcards: list[bytes]) -> Iterator[tuple[int, int]]
             running = np.concatenate(([0], np.cumsum(counts)))
             np.add.at(sums[:, column], owner, running[high] - running[low])
         at = stop
-    addresses = [number for number, wildcard in enumerate(wildcards) if wildcard[:1].isdigit()]
+    addresses = [number for number, one in enumerate(wildcards) if one[:1].isdigit() and b")" not in one]
     if addresses:
         _count_below(true, {wildcards[number]: sums[number] for number in addresses})
     yield from ((int(m), int(r)) for m, r in sums)
