@@ -263,3 +263,39 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def test_logrotate_rotates_the_access_log(tmp_path: Path) -> None:
+    if (logrotate := shutil.which("logrotate", path=f"{os.environ.get('PATH', '')}:/usr/sbin")) is None:
+        pytest.skip("logrotate is not installed")
+    log = tmp_path / "access.jsonl"
+    log.write_text('{"status": 200}\n')
+    owner = f"create 0640 {log.owner()} {log.group()}"
+    text = (DEPLOY / "recollect.logrotate").read_text()
+    assert "create 0640 recollect adm" in text and "systemctl kill --signal=HUP recollect-serve.service" in text
+    text = text.replace("/var/log/recollect/", f"{tmp_path}/").replace("create 0640 recollect adm", owner)
+    text = text.replace("systemctl kill --signal=HUP recollect-serve.service", f"touch {tmp_path}/reopened; false")
+    (tmp_path / "conf").write_text(text)
+    (tmp_path / "conf").chmod(0o644)
+    command = [logrotate, "--force", "--verbose", "--state", str(tmp_path / "state"), str(tmp_path / "conf")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "error" not in done.stderr.lower(), done.stderr
+    assert (tmp_path / "access.jsonl.1").read_text() == '{"status": 200}\n'
+    assert log.read_text() == "" and (tmp_path / "reopened").exists()
+
+
+def test_tmpfiles_are_made(tmp_path: Path) -> None:
+    if shutil.which("systemd-tmpfiles") is None:
+        pytest.skip("systemd-tmpfiles is not installed")
+    if os.geteuid() != 0:
+        pytest.skip("only root gives folders to another user")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "passwd").write_text("root:x:0:0::/:/bin/sh\nrecollect:x:990:990::/:/bin/sh\n")
+    (tmp_path / "etc" / "group").write_text("root:x:0:\nadm:x:4:\nrecollect:x:990:\n")
+    command = ["systemd-tmpfiles", "--create", f"--root={tmp_path}", str(DEPLOY / "recollect.tmpfiles")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    public, logs = tmp_path / "srv" / "recollect" / "public", tmp_path / "var" / "log" / "recollect"
+    assert (public.stat().st_uid, public.stat().st_mode & 0o777) == (990, 0o755)
+    assert (logs.stat().st_uid, logs.stat().st_mode & 0o777) == (990, 0o750)
