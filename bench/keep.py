@@ -91,7 +91,7 @@ def time_phases() -> None:
     """One update in this process; what takes longest is replaced by itself and a clock."""
     started = time.perf_counter()
     from recollect.cli import main as _main  # noqa: F401 - counted as start
-    from recollect.profiles.upkeep import place, update
+    from recollect.profiles.upkeep import update
     from recollect.quantities import parse_size
     from recollect.web import upkeep as _upkeep  # noqa: F401
 
@@ -100,8 +100,7 @@ def time_phases() -> None:
         "find and compare index files": (update, "find_indexes"),
         "profile the new file": (update, "profile"),
         "patch the map": (update, "patch"),
-        "verify: look up all that is new": (update, "verify"),
-        "publish: check, compress, digests": (place, "publish"),
+        "verify, and write the published tree meanwhile": (update._Run, "_verified"),
     }
     for words, (module, name) in timed.items():
         setattr(module, name, clocked(getattr(module, name), words, took))
@@ -109,7 +108,7 @@ def time_phases() -> None:
     started = time.perf_counter()
     update.update(options, datetime.now(UTC))
     whole = time.perf_counter() - started
-    took["other: state, header, sweep"] = whole - sum(took[words] for words in timed)
+    took["other: links, state, removal of old files"] = whole - sum(took[words] for words in timed)
     print(json.dumps(took))
 
 
