@@ -189,8 +189,9 @@ def load(address: str, seconds: float, connections: int, *, uris: int = URIS, pa
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(LUA)
         script.flush()
+        length = f"-d{max(1, round(seconds))}s"  # wrk refuses 0 s
         done = subprocess.run(
-            ["wrk", "-t1", f"-c{connections}", f"-d{seconds:.0f}s", "--timeout", "10s", "-s", script.name, address],
+            ["wrk", "-t1", f"-c{connections}", length, "--timeout", "10s", "-s", script.name, address],
             env={**os.environ, "BENCH_STEP": "7919", "BENCH_URIS": str(uris), "BENCH_PATH": path},
             capture_output=True,
             text=True,
