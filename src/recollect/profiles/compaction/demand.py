@@ -131,6 +131,15 @@ class Demand:
         """All lookups of the log."""
         return self._tally(self.counts, self.also.counts)
 
+    def halves(self) -> tuple[LookupCounts, LookupCounts]:
+        """The log in two parts, each with half of the requests of every key; a single one goes to either of them by the
+        checksum of its key: the same on every machine, and as good as chance."""
+        rows, also = (
+            (counts + (sums >> np.uint64(7) & np.uint64(1)).astype(np.int64)) // 2
+            for sums, counts in ((self.sums, self.counts), (self.sums[self.also.row], self.also.counts))
+        )
+        return self._tally(rows, also), self._tally(self.counts - rows, self.also.counts - also)
+
     def parts(self, count: int) -> Iterator[tuple[LookupCounts, LookupCounts]]:
         """The log in N parts by chance: for each part all lookups but its own, and its own."""
         part = dealt(self.sums, self.counts, count)

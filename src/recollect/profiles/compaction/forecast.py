@@ -218,7 +218,7 @@ class CrossValidation:
 
     def __init__(self, demand: Demand) -> None:
         self._demand = demand
-        self._halves = [Forecaster(demand, tally) for tally, _ in demand.parts(2)]
+        self._halves = [Forecaster(demand, tally) for tally in demand.halves()]
 
     def judge(self, smoothing: Smoothing, solve: Callable[[ExpectedLookups], Solution]) -> Fit:
         """How a smoothing fares."""
