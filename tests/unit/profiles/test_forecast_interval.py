@@ -118,3 +118,36 @@ def test_the_command_prints_the_interval_and_says_what_a_prior_is(
     assert "built-in prior, not measured" in capsys.readouterr().err
     assert run([*compact, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["expected_wrong_interval"] is None
+
+
+def test_lookups_below_what_a_set_leaves_to_lines_of_its_own_may_be_answered_yes(tmp_path: Path) -> None:
+    """A branch that is in no set still lies below the wildcard of one, whose hashes decide by chance."""
+    from recollect.kernels import setbudget as kernels
+    from recollect.profiles.compaction.branches import branches_of
+    from recollect.profiles.compaction.setbudget import SetSolution
+    from recollect.profiles.compaction.withsets import chances_with_sets
+    from recollect.profiles.maps.plainmap import open_plain
+
+    keys = ["gov,cap,s1)/", "gov,cap,s2)/", "gov,h1)/a", "gov,h2)/a"]
+    (tmp_path / "map.ukvs").write_text("".join(f"{key} 1\n" for key in keys))
+    asked = {b"gov,cap,t)/": 1, b"gov,cap,s1)/": 1, b"gov,cap,t)/x/y": 1, b"org,x)/": 1}
+    with open_plain(tmp_path / "map.ukvs") as plain:
+        demand = demand_over(branches_of(plain), Asked(counts=asked))
+    names = [demand.branches.name(number) for number in range(len(demand.branches))]
+    count = len(names) + len(demand.absence_at)
+    none = np.zeros(count, np.uint8)
+    state, put, bits_out = none.copy(), none.copy(), none.copy()
+    gov = names.index(b"gov")
+    state[gov], put[gov], bits_out[gov] = kernels.ASKS_SET, kernels.PUT_ANCHOR, 3  # all else is in lines of its own
+    solution = SetSolution(1.0, 1.0, 0.0, state, put, none.copy(), bits_out, np.zeros(count, np.int32))
+    below = [1.0]  # levels below a gate that is found by chance
+    for _ in range(6):
+        below.append((1 + below[-1] * sum(0.5**bits for bits in (1, 2, 3, 4, 5, 6, 8))) / 8)
+    chances = chances_with_sets(demand, solution)
+    found = dict(zip(sorted(asked), chances.rows.tolist(), strict=True))
+    assert found[b"gov,cap,t)/"] == pytest.approx(below[2] / 8)
+    assert found[b"gov,cap,t)/x/y"] == pytest.approx(below[4] / 8)
+    assert found[b"gov,cap,s1)/"] == 0.0, "it is held"
+    assert found[b"org,x)/"] == 0.0, "no set is above it"
+    put[names.index(b"gov,cap")] = kernels.PUT_VOID
+    assert chances_with_sets(demand, solution).rows.sum() == 0.0, "a void is more specific"

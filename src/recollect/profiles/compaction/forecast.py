@@ -164,10 +164,11 @@ def _discounts(level: NDArray[np.int64], seen: NDArray[np.int64]) -> Floats:
 @dataclass(frozen=True, slots=True)
 class Chances:
     """The chance of a wrong answer for each row of a log, and for each lookup with two spellings that of the second if
-    the first has a right one; 0 or 1 in clear."""
+    the first has a right one; 0 or 1 in clear. Rows of one gate are answered by one hash."""
 
     rows: Floats
     also: Floats
+    gates: NDArray[np.int32]
 
     @classmethod
     def of(cls, demand: Demand, by_place: Floats, by_row: Floats | None = None) -> Chances:
@@ -180,7 +181,7 @@ class Chances:
             rows *= by_row
         # Of two spellings, neither of which is held, it is enough that the second is answered yes.
         first = demand.also.row
-        return cls(rows, gone[demand.place[first]] * (1 - rows[first]) * rows[demand.also.second])
+        return cls(rows, gone[demand.place[first]] * (1 - rows[first]) * rows[demand.also.second], demand.place)
 
     def wrong(self, tally: LookupCounts) -> float:
         """The wrong answers to these lookups."""

@@ -85,7 +85,7 @@ def validated(
 ) -> Validation:
     """Answer each part of a log by a map that `solve` makes of the forecast of all other parts."""
     wrong, stake = np.zeros(len(demand.counts)), np.zeros(len(demand.counts))
-    by_chance = np.zeros(len(demand.counts), np.bool_)
+    by_chance, gates = np.zeros(len(demand.counts), np.bool_), demand.place
     expected = 0.0
     for known, unseen in demand.parts(FOLDS):
         if not unseen.passing[0]:
@@ -97,16 +97,17 @@ def validated(
         wrong += answered
         stake += unseen.rows * (answered > 0)
         by_chance |= (chances.rows > 0) & (chances.rows < 1)
+        gates = chances.gates
         expected += solution.loss * float(unseen.passing[0])
-    variance = float((wrong**2).sum()) + _by_hashes(demand.place[by_chance], wrong[by_chance], stake[by_chance])
+    variance = float((wrong**2).sum()) + _by_hashes(gates[by_chance], wrong[by_chance], stake[by_chance])
     return Validation(float(wrong.sum()), expected, int(demand.counts.sum()), variance, cost)
 
 
-def _by_hashes(place: NDArray[np.int32], wrong: Floats, stake: Floats) -> float:
-    """The variance of wrong answers that single hashes decide: at each place all lookups or none. A place that was seen
-    c times stands for one that is asked for as often, whose square c (c - 1) estimates without bias."""
-    if not len(place):
+def _by_hashes(gate: NDArray[np.int32], wrong: Floats, stake: Floats) -> float:
+    """The variance of wrong answers that single hashes decide: below each gate all lookups or none. A gate that was
+    seen c times stands for one that is asked for as often, whose square c (c - 1) estimates without bias."""
+    if not len(gate):
         return 0.0
-    each, all_wrong = np.bincount(place, stake), np.bincount(place, wrong)
+    each, all_wrong = np.bincount(gate, stake), np.bincount(gate, wrong)
     chance = np.divide(all_wrong, each, out=np.zeros(len(each)), where=each > 0)
     return float((each * np.maximum(each - 1, 0) * chance * (1 - chance)).sum())

@@ -31,7 +31,7 @@ from recollect.profiles.compaction.budget import (
     set_header,
 )
 from recollect.profiles.compaction.demand import Demand, LookupCounts
-from recollect.profiles.compaction.forecast import Chances, Fit, Smoothing
+from recollect.profiles.compaction.forecast import Chances, Fit, Smoothing, perhaps_held
 from recollect.profiles.compaction.optimum import ExpectedLookups
 from recollect.profiles.compaction.setbudget import (
     SetOptimiser,
@@ -220,10 +220,41 @@ def chances_with_sets(demand: Demand, solution: SetSolution) -> Chances:
     above = np.where(absent, demand.absence_at[np.where(absent, place - len(demand.branches), 0)], 0)
     levels = demand.steps + (absent & ((solution.put[above] & kernels.PUT_MEMBER) != 0))
     by_row = np.where(inside[place], _below_gates(levels), 1.0)
-    return Chances.of(demand, chance, by_row)
+    chances = Chances.of(demand, chance, by_row)
+    through, levels, gates = _through_sets(demand, solution)
+    more = np.ldexp(1.0, -through.astype(int)) * _below_gates(levels)
+    gone = (demand.place >= len(demand.branches)) | ~np.append(perhaps_held(demand.branches), True)[
+        np.minimum(demand.place, len(demand.branches))
+    ]
+    rows = np.where((through > 0) & gone, more, chances.rows)
+    return Chances(rows, chances.also, gates)
 
 
-def _below_gates(levels: NDArray[np.int32]) -> NDArray[np.float64]:
+def _through_sets(
+    demand: Demand, solution: SetSolution
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    """For rows below a branch that a set leaves to lines of its own: the bits of the gate that the set does not have
+    for it, how many levels the row is below that, and the branch. Only by chance does the set answer yes there. Other
+    rows have 0 bits and their own place."""
+    up = np.concatenate((demand.branches.up, demand.absence_at))
+    bits, levels = np.zeros(len(demand.place), np.int64), demand.steps.astype(np.int64)
+    at, gate = demand.place.copy(), demand.place.copy()
+    active = np.flatnonzero(at >= 0)
+    while len(active):
+        here = at[active]
+        quiet = (solution.state[here] == kernels.SAYS_NO) & ((solution.put[here] & kernels.PUT_VOID) == 0)
+        active = active[quiet & (up[here] >= 0)]
+        above = up[at[active]]
+        found = solution.state[above] == kernels.ASKS_SET
+        bits[active[found]] = solution.bits_out[above[found]]
+        gate[active[found]] = at[active[found]]
+        active, above = active[~found], above[~found]
+        at[active] = above
+        levels[active] += 1
+    return bits, levels, gate
+
+
+def _below_gates(levels: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.float64]:
     """The chance of a yes N levels below a gate that is found by chance: a stop, or any number of bits, one in
     eight each."""
     table = np.ones(int(levels.max(initial=0)) + 1)
