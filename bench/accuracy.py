@@ -181,19 +181,19 @@ def report_sets(archive: Archive, folder: Path) -> None:
         compare_lookups(both, archive.test)
 
 
-def report_forecasts(archive: Archive, room: Path) -> None:
+def report_forecasts(archive: Archive, folder: Path) -> None:
     """What maps made with a log promise of lookups like its own, and what is true of lookups that it has not seen."""
     log = archive.train.read_text(errors="surrogateescape").splitlines()
     with MementoMap.open(archive.full) as full:
         truth = [found.answer == "yes" for found in full.lookup_many(archive.test)]
-    whole = room / "whole.ukvs.zst"
+    whole = folder / "whole.ukvs.zst"
     compact_by_budget(archive.full, whole, Budget(max_cost=1.0))
     sizes = [max(SMALLEST_MAP, int(whole.stat().st_size * share)) for share in FORECAST_SHARES]
     print(
         f"\n{archive.name}: forecasts of right answers to {len(truth):,} lookups not in the log\n"
         f"{'method':<8}{'bytes':>10}{'log':>10}{'truth':>10}{'forecast':>10}{'95% interval':>20}{'off by':>10}"
     )
-    small = room / "small.ukvs.zst"
+    small = folder / "small.ukvs.zst"
     for size in dict.fromkeys(sizes):
         for length in sorted({min(len(log), 1_000), min(len(log), 10_000), len(log)}):
             for sets in (False, True):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import brotli
 import zstandard
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.errors import BadURI, FormatError
@@ -54,6 +54,7 @@ def test_a_reference_resolves_to_an_address_or_nothing(reference: str) -> None:
     assert found is None or visit_key(found)
 
 
+@example(b"\x1f\x8b", "text/xml")
 @given(
     st.binary(max_size=400), st.sampled_from(["text/html", "text/css", "text/xml", "image/svg+xml", "text/javascript"])
 )

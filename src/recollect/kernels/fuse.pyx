@@ -160,7 +160,7 @@ def build_filter(
 ):
     """Fill `out`, which is zero, with the fingerprints of different keys; returns the seed, or None without one.
 
-    Places are `segments` of first slots and two more, each of `length` slots; `starts` has room for the order of
+    Places are `segments` of first slots and two more, each of `length` slots; `starts` has space for the order of
     keys: one number for each of some blocks, and one more.
     """
     cdef Py_ssize_t count = keys.shape[0], slots = (segments + 2) * length, tries = 0
@@ -171,7 +171,7 @@ def build_filter(
     if bits not in (8, 16) or length < 1 or length & (length - 1) or segments < 1 or starts.shape[0] < 2:
         raise ValueError("not the sizes of a filter")
     if count == 0 or out.shape[0] != slots * bits // 8:
-        raise ValueError("no keys, or no room for their fingerprints")
+        raise ValueError("no keys, or no space for their fingerprints")
     filter.length, filter.places = <uint64_t>length, <uint64_t>(segments * length)
     work.hashes = <uint64_t *>malloc(<size_t>count * sizeof(uint64_t))
     work.numbers = <unsigned char *>malloc(<size_t>count)

@@ -55,7 +55,7 @@ def write_patched(
     """Write text[start:] with its changes to `out`; returns the length, or -1 where a changed line is not a record.
 
     The lines at `changed` get `more` counts and the block that ends at their `block_ends`, if that is not empty; before
-    the lines at `places` a key of `keys` is added with its counts. `out` has room for all of that and 48 bytes a
+    the lines at `places` a key of `keys` is added with its counts. `out` has space for all of that and 48 bytes a
     change.
     """
     cdef Py_ssize_t at = start, stop = text.shape[0], to = 0, change = 0, addition = 0, block = 0

@@ -227,7 +227,7 @@ cdef class Rollup:
         return common == self._key.length or self._text[self.at + common] > self._text[self._key.at + common]
 
     cdef bint _ensure_capacity(self) noexcept nogil:
-        """Room for what one line, or the closing of one node, adds; False without memory."""
+        """Reserve space for what one line, or the closing of one node, adds; False without memory."""
         cdef void *bigger
         if self._known_capacity < self._walk.capacity:
             bigger = realloc(self._known, <size_t>self._walk.capacity * sizeof(Known))

@@ -524,23 +524,23 @@ cdef struct Workspace:  # for the bytes of one set, its directory included
     unsigned char *data
     Py_ssize_t *starts
     unsigned char *seeds
-    Py_ssize_t room
+    Py_ssize_t capacity
 
 
-cdef bint has_room(Workspace *work, Py_ssize_t length) noexcept nogil:
+cdef bint reserve(Workspace *work, Py_ssize_t length) noexcept nogil:
     """Allocate memory for a set of `length` bytes; False if there is none."""
-    cdef Py_ssize_t room
-    if length <= work.room:
+    cdef Py_ssize_t capacity
+    if length <= work.capacity:
         return True
-    room = 2 * length
+    capacity = 2 * length
     free(work.data)
     free(work.starts)
     free(work.seeds)
-    work.data = <unsigned char *>malloc(<size_t>(room + PADDING))
-    work.starts = <Py_ssize_t *>malloc(<size_t>(room // 2 + 1) * sizeof(Py_ssize_t))
-    work.seeds = <unsigned char *>malloc(<size_t>(room // 2 + 1))
-    work.room = room if work.data != NULL and work.starts != NULL and work.seeds != NULL else 0
-    return work.room > 0
+    work.data = <unsigned char *>malloc(<size_t>(capacity + PADDING))
+    work.starts = <Py_ssize_t *>malloc(<size_t>(capacity // 2 + 1) * sizeof(Py_ssize_t))
+    work.seeds = <unsigned char *>malloc(<size_t>(capacity // 2 + 1))
+    work.capacity = capacity if work.data != NULL and work.starts != NULL and work.seeds != NULL else 0
+    return work.capacity > 0
 
 
 cdef bint read_coded(Cursor *cursor, Workspace *work, Coded *coded) noexcept nogil:
@@ -555,7 +555,7 @@ cdef bint read_coded(Cursor *cursor, Workspace *work, Coded *coded) noexcept nog
     if not skip(cursor, b', "bits": "', 11):
         return False
     end = find_byte(cursor.text, c'"', cursor.at, cursor.stop)
-    if not has_room(work, end - cursor.at):
+    if not reserve(work, end - cursor.at):
         return False
     length = decode_base64(cursor.text + cursor.at, end - cursor.at, work.data)
     if length < 0:
@@ -617,7 +617,7 @@ def ask_lines(
     cdef bint decided
     if count == 0:
         return
-    work.data, work.starts, work.seeds, work.room = NULL, NULL, NULL, 0
+    work.data, work.starts, work.seeds, work.capacity = NULL, NULL, NULL, 0
     cursor.text = &text[0]
     with nogil:
         while first < count:
@@ -660,11 +660,11 @@ def members_below(
 ):
     """The names that a set has for sorted keys below an anchor: the gates on the way to each, then the key itself.
 
-    Returns their number, at most the room of the arrays, or -1 if that is not enough. A gate is left out where the key
+    Returns their number, at most the size of the arrays, or -1 if that is not enough. A gate is left out where the key
     before has it, too: keys below it follow each other, except for ports (`com,x)/`, `com,x-y)/`, `com,x:80)/`). A
     gate that is there twice only has the same equations twice.
     """
-    cdef Py_ssize_t i, row, count = 0, room = at.shape[0], common = 0, last = 0
+    cdef Py_ssize_t i, row, count = 0, capacity = at.shape[0], common = 0, last = 0
     cdef Way way
     cdef int kind
     way.name = 0
@@ -682,7 +682,7 @@ def members_below(
                     or (way.end == common and kind == 3 and ends_host_segment(keys[offsets[last] + common]))
                 ):
                     continue
-                if count == room:
+                if count == capacity:
                     count = -1
                     break
                 at[count], suffix[count] = offsets[row], <unsigned char>(kind if kind else way.exact)

@@ -236,7 +236,7 @@ cdef class TreeWalk:
         return bits
 
     cdef bint _ensure_capacity(self, Py_ssize_t length) noexcept nogil:
-        """Room for what a key of this length adds: at most as many nodes as bytes are opened or closed."""
+        """Reserve space for what a key of this length adds: at most as many nodes as bytes are opened or closed."""
         cdef Py_ssize_t capacity
         cdef void *bigger
         if not reserve(&self._walk, length + 4):

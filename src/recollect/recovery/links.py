@@ -39,11 +39,11 @@ MAX_TEXT = 20_000
 
 def read_document(content: bytes, uri: str, media_type: str, charset: str | None = None) -> Document | None:
     """Read a decoded payload; None for what holds no links (images, PDF, ...)."""
+    form = None
     if content.startswith(_GZIP) and (unpacked := _unpacked(content, uri, media_type)) is not None:
-        content, uri_inside, media_type = unpacked
-        form = document_form(media_type, uri_inside, content[:1024])
-    else:
-        form = document_form(media_type, uri, content[:1024])
+        content, uri_inside = unpacked
+        form = document_form("", uri_inside, content[:1024])
+    form = form or document_form(media_type, uri, content[:1024])
     if form is None:
         return None
     encoding = guessed_charset(content, charset)
@@ -56,13 +56,13 @@ _PACKED = re.compile(r"\.(?:xml|txt|rss|atom|html?)\.gz$", re.I)
 _MAX_UNPACKED = 64 * 1024 * 1024  # a sitemap has at most 50 MB (sitemaps.org)
 
 
-def _unpacked(content: bytes, uri: str, media_type: str) -> tuple[bytes, str, str] | None:
-    """A document that the site itself keeps in gzip (`sitemap.xml.gz`): content, name and type of what is inside."""
+def _unpacked(content: bytes, uri: str, media_type: str) -> tuple[bytes, str] | None:
+    """A document that the site itself keeps in gzip (`sitemap.xml.gz`): content and name of what is inside."""
     path = uri.partition("?")[0].partition("#")[0]
     if not _PACKED.search(path) and "xml" not in media_type and "sitemap" not in path.lower():
         return None
     try:
-        return decoded(content, "gzip", limit=_MAX_UNPACKED, cut=True), path.removesuffix(".gz"), ""
+        return decoded(content, "gzip", limit=_MAX_UNPACKED, cut=True), path.removesuffix(".gz")
     except FormatError:
         return None
 

@@ -96,7 +96,7 @@ class Batch:
 
 
 class Columns:
-    """Room for the columns of one batch, used again and again by one thread."""
+    """Buffers for the columns of one batch, reused by one thread."""
 
     def __init__(self, lines: int = BATCH_LINES) -> None:
         self.starts, self.run_of = np.empty(lines, np.int32), np.empty(lines, np.int32)

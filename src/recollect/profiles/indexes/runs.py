@@ -24,7 +24,7 @@ from recollect.kernels.records import DONE, FULL, Merger, whole_records
 
 Bytes = NDArray[np.uint8]
 PIECE = 4 << 20
-# Room for a run that is read back; 1,000 runs then take 256 MB.
+# Buffer of a run that is read back; 1,000 runs then take 256 MB.
 REFILL = 1 << 18
 # Number of runs merged at once; more are merged in rounds.
 FAN_IN = 512

@@ -319,10 +319,10 @@ def _with_members(text: _Text, new: _New, lines: _Lines, line: int, rows: Ints, 
 
 def _members(new: _New, rows: Ints, anchor: int) -> tuple[Ints, Ints, NDArray[np.uint8], int]:
     """The names of a set of new keys below an anchor, gates included, and their number."""
-    room = 4 * len(rows) + 16
+    capacity = 4 * len(rows) + 16
     while True:
-        at, lengths, suffixes = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.uint8)
+        at, lengths, suffixes = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.uint8)
         count = members_below(new.text, new.offsets, new.lengths, rows, anchor, at, lengths, suffixes)
         if count >= 0:
             return at[:count], lengths[:count], suffixes[:count], count
-        room *= 4
+        capacity *= 4
