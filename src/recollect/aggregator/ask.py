@@ -30,9 +30,8 @@ _ABSENT = frozenset((204, 404, 410))
 _STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
 _LARGE = 250_000  # bytes from which a body is read in a thread: a hostile one takes seconds
 _TIMEGATE_HOPS = 4
-_BAD_REQUEST = (
-    400  # pywb's TimeGate, where all captures redirect to the page itself (http to https): ask for the TimeMap
-)
+# pywb's TimeGate, where all captures redirect to the page itself (http to https): its TimeMap is asked.
+_BAD_REQUEST = 400
 _TIMEGATE_BODY = 64 * 1024  # bodies of TimeGates say nothing; this lets a usual one be read, and its connection kept
 ACCEPT = {"Accept": "application/link-format, application/json;q=0.8, */*;q=0.5"}
 

@@ -57,6 +57,10 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
         raise UsageError("no URI to look up", hint="recollect lookup MAP URI, or --from FILE")
     for path in paths:
         expect_map(path)
+        if Path(path).is_file() and not Path(path).stat().st_size:
+            raise UsageError(
+                "not a map", where=path, why="it is empty", hint="the archive holds nothing, or writing failed"
+            )
     at = _period(moment) if moment else None
     maps = {name: open_map(path) for name, path in _named(paths).items()}
     tally = AnswerCounts()

@@ -8,21 +8,25 @@ from pathlib import Path
 
 from recollect.errors import UsageError
 from recollect.formats.containers import open_input
+from recollect.formats.filters import is_filter
 
 HEAD, SAMPLE = 1 << 16, 40  # bytes and lines to look at
 
 
 def expect_map(path: str) -> None:
-    """Raise UsageError if a file is plainly an index; its times would be read as frequencies."""
+    """Raise UsageError if a file is an index, whose times would be read as frequencies, or certainly not a map, which
+    would answer no to everything."""
     if path == "-" or not Path(path).is_file():
         return
     with open_input(path, lambda _damage: None) as stream:
         head = stream.preview(HEAD, SAMPLE)
-    if b"!fields" in head:
+    if b"!fields" in head or b"!meta" in head:
         return
-    from recollect.formats.detect import INDEXES, Kind, kind_of_text
+    from recollect.formats.detect import INDEXES, Kind, kind_of_text, not_a_map
 
     kind, layout = kind_of_text(head)
     if kind in INDEXES or (kind is Kind.CDX and len(layout.letters) >= 9):
         hint = f"recollect profile {path} -o map.ukvs"
         raise UsageError(f"{kind} where a map is expected", where=path, hint=hint)
+    if head and (other := not_a_map(path)) and not is_filter(path):
+        raise UsageError("not a map", where=path, why=other, hint=f"recollect inspect {path}")

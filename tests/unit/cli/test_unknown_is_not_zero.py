@@ -148,3 +148,17 @@ def test_a_straight_climb_has_no_knee() -> None:
     assert knee_of(curve([0.22, 0.23, 0.30, 0.5, 1.0])) is None
     bent = curve([0.22, 0.5, 0.95, 0.98, 1.0])
     assert knee_of(bent) == bent[2]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"<html><p>404 not found</p></html>\n", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", bytes(range(256)) * 9]
+)
+def test_a_file_that_is_not_a_map_answers_nothing(world: Path, capsys: Capture, content: bytes) -> None:
+    Path("other").write_bytes(content)
+    for command in (["lookup", "other", "http://y.org/1"], ["merge", "bare.ukvs", "other", "-o", "both.ukvs"]):
+        if command[0] == "merge" and not content:
+            continue  # of an empty map
+        assert run(command) == 2
+        said = capsys.readouterr()
+        assert "not a map: other" in said.err and "no " not in said.out
+    assert not Path("both.ukvs").exists()
