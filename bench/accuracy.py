@@ -26,11 +26,11 @@ import mapdata
 from recollect.errors import BadURI
 from recollect.formats.containers import open_input
 from recollect.formats.logs import LogEntry, read_lookups
+from recollect.maps.bulk import bulk_lookup
+from recollect.maps.lookup import MementoMap, keys_of, open_for_many
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import profile
-from recollect.profiles.maps.bulk import bulk_lookup
-from recollect.profiles.maps.lookup import MementoMap, keys_of, open_for_many
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 SEED = 2019

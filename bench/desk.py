@@ -23,10 +23,10 @@ from typing import Any
 
 import aiohttp
 
-from recollect.service import people
-from recollect.service.database import open_database
-from recollect.service.jobs import parse_submission
-from recollect.service.settings import DeskSettings
+from recollect.desk import people
+from recollect.desk.database import open_database
+from recollect.desk.jobs import parse_submission
+from recollect.desk.settings import DeskSettings
 
 
 def main() -> None:

@@ -91,9 +91,9 @@ def time_phases() -> None:
     """One update in this process; what takes longest is replaced by itself and a clock."""
     started = time.perf_counter()
     from recollect.cli import main as _main  # noqa: F401 - counted as start
+    from recollect.profiles.upkeep import page as _upkeep  # noqa: F401
     from recollect.profiles.upkeep import update
     from recollect.quantities import parse_size
-    from recollect.web import upkeep as _upkeep  # noqa: F401
 
     took = {"start: interpreter and imports": time.perf_counter() - started + START_OF_PYTHON}
     timed = {

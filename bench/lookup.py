@@ -19,8 +19,8 @@ from statistics import median
 from mementomap.cli import lookup as reference
 
 import mapdata
-from recollect.profiles.maps.bulk import PIECE, bulk_lookup
-from recollect.profiles.maps.lookup import MementoMap
+from recollect.maps.bulk import PIECE, bulk_lookup
+from recollect.maps.lookup import MementoMap
 from shell import environment
 
 KEYS, LOOKUPS, LARGE, ROUNDS = 1_000_000, 100_000, 10_000_000, 5

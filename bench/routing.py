@@ -21,13 +21,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from recollect.aggregator.kinds import KindOf, language_of
-from recollect.aggregator.maps import Maps
 from recollect.aggregator.simulation import Logged, RoutingTotals, simulate
 from recollect.archives.registry import Archive
 from recollect.errors import BadURI
 from recollect.formats.containers import open_input
 from recollect.profiles.indexes.options import ProfileOptions
 from recollect.profiles.indexes.profile import profile
+from recollect.routing.maps import Maps
 from recollect.uris import key_of_uri
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "timemaps" / "mementos.cdxj.zst"

@@ -18,10 +18,10 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recollect.aggregator.routing import Candidate, Evidence, Source, route
 from recollect.errors import BadURI
 from recollect.formats.containers import open_input
-from recollect.profiles.maps.samples import Probe, sample_of, threshold
+from recollect.maps.samples import Probe, sample_of, threshold
+from recollect.routing.choice import Candidate, Evidence, Source, route
 from recollect.uris import key_of_uri
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "timemaps" / "mementos.cdxj.zst"

@@ -57,14 +57,14 @@ def main() -> None:
 
 def run(folder: Path, index: Path, master: str) -> bool:
     from recollect.datetimes import parse_any
+    from recollect.engines.spark.budget import compact_by_budget as budget_on_spark
+    from recollect.engines.spark.gathered import part_of
+    from recollect.engines.spark.profile import profile as profile_on_spark
+    from recollect.engines.spark.session import Cluster, session
+    from recollect.engines.spark.stats import stats as stats_on_spark
     from recollect.profiles.compaction.budget import Budget, compact_by_budget, opened
     from recollect.profiles.indexes.profile import profile
     from recollect.profiles.statistics.stats import stats
-    from recollect.spark.budget import compact_by_budget as budget_on_spark
-    from recollect.spark.gathered import part_of
-    from recollect.spark.profile import profile as profile_on_spark
-    from recollect.spark.session import Cluster, session
-    from recollect.spark.stats import stats as stats_on_spark
 
     options = {"updated_at": parse_any(UPDATED)}
     tenth = head_of(index, folder / "tenth.cdxj", index.stat().st_size // 10)

@@ -29,15 +29,15 @@ from recollect.archives.client import ArchiveClient
 from recollect.archives.live import LiveAnswer, LiveClient
 from recollect.archives.registry import load_archives
 from recollect.recovery.links import read_document
+from recollect.ui.look import Html, card, document, key, notice, table, tag
 from recollect.watch.board import board_of
 from recollect.watch.holdings import HostListings, archived
 from recollect.watch.look import resource_of
+from recollect.watch.pages.board import over_time
+from recollect.watch.pages.check import single_file
 from recollect.watch.records import Resource, counts_of
 from recollect.watch.states import ResourceState, held_by
 from recollect.watch.store import Store
-from recollect.web.look import Html, card, document, key, notice, table, tag
-from recollect.web.watch import single_file
-from recollect.web.watchboard import over_time
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from pywb_archive import Capture, pywb_archive

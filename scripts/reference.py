@@ -14,10 +14,10 @@ from pathlib import Path
 import click
 
 from recollect import errors
+from recollect.aggregator.http.openapi import description
 from recollect.cli.main import COMMANDS, cli
-from recollect.config import Settings
-from recollect.service.settings import DeskSettings
-from recollect.web.openapi import description
+from recollect.desk.settings import DeskSettings
+from recollect.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 _MADE = "<!-- Made by scripts/reference.py (make reference). Do not edit. -->\n\n"

@@ -16,7 +16,7 @@ from recollect.cli.main import cli
 needs.wheel("Spark")
 needs.program("Java")
 
-from recollect.spark.exchange import Sizes  # noqa: E402
+from recollect.engines.spark.exchange import Sizes  # noqa: E402
 
 # So small that some ten kilobytes are cut into several splits, blocks and ranges.
 SMALL = Sizes(split=30_000, smallest_split=30_000, block=1 << 12, range=25_000, smallest_range=25_000)

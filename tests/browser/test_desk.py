@@ -18,8 +18,8 @@ import pytest
 
 from desk_world import RunningDesk, running_desk, until
 from pywb_archive import Capture, pywb_archives
-from recollect.service.pictures import chromium, thumbnails
-from recollect.service.states import State
+from recollect.desk.pictures import chromium, thumbnails
+from recollect.desk.states import State
 from websites import website, write_warc
 
 pytestmark = pytest.mark.xdist_group("desk-browser")

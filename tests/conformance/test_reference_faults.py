@@ -15,8 +15,8 @@ import pytest
 
 from recollect.cli.main import run
 from recollect.formats.frequency import Frequency
+from recollect.maps.lookup import MementoMap
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
-from recollect.profiles.maps.lookup import MementoMap
 
 
 def write(path: Path, *lines: str) -> Path:

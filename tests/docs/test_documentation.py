@@ -20,10 +20,10 @@ import click
 import pytest
 
 from docs_world import docs_world, write_files
+from recollect.aggregator.http.endpoints import ENDPOINTS
 from recollect.cli.main import COMMANDS, cli
-from recollect.config import Settings
-from recollect.service.settings import DeskSettings
-from recollect.web.endpoints import ENDPOINTS
+from recollect.desk.settings import DeskSettings
+from recollect.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from recollect.spark.session import Cluster, session
+    from recollect.engines.spark.session import Cluster, session
 
     settings = {
         "spark.local.dir": str(tmp_path_factory.mktemp("spark")),

@@ -19,10 +19,10 @@ import pytest
 
 from engine_world import lines, write_indexes
 from recollect.formats.parts import part_names
+from recollect.maps.merge import MergeOptions, merge_maps
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.weights import compact_by_weights
 from recollect.profiles.indexes.profile import profile
-from recollect.profiles.maps.merge import MergeOptions, merge_maps
 from recollect.profiles.statistics.evaluate import evaluate
 from recollect.profiles.statistics.stats import stats
 from spark_cluster import SparkCluster, spark_cluster
@@ -33,7 +33,7 @@ UPDATED = datetime(2024, 1, 1, tzinfo=UTC)
 PROGRAM = """
 import contextlib, io, json, sys
 from recollect.cli.main import run
-from recollect.spark.session import Cluster, session
+from recollect.engines.spark.session import Cluster, session
 master, conf, commands, answers = sys.argv[1:]
 output = {}
 with session(Cluster(master, json.loads(conf))):

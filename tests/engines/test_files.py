@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-import recollect.spark.profile as spark_profile
+import recollect.engines.spark.profile as spark_profile
 from engine_world import SMALL, lines
+from recollect.engines.spark.compact import compact_by_weights as spark_compact
 from recollect.errors import RecollectError
 from recollect.formats.parts import is_parted, part_names
 from recollect.profiles.indexes.profile import profile
-from recollect.spark.compact import compact_by_weights as spark_compact
 
 pytestmark = pytest.mark.xdist_group("spark")
 

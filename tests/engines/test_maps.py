@@ -9,25 +9,25 @@ from typing import Any
 
 import pytest
 
-import recollect.spark.profile as spark_profile
+import recollect.engines.spark.profile as spark_profile
 from engine_world import SMALL, lines, said_by
+from recollect.engines.spark.budget import compact_by_budget as spark_budget
+from recollect.engines.spark.compact import compact_by_weights as spark_compact
+from recollect.engines.spark.merge import merge as spark_merge
+from recollect.engines.spark.stats import stats as spark_stats
 from recollect.errors import RecollectError, UsageError
 from recollect.formats.logs import LogEntry
 from recollect.formats.parts import part_names
 from recollect.formats.ukvs import Header, Writer
 from recollect.formats.ukvs.faults import validate
+from recollect.maps.lookup import open_map
+from recollect.maps.merge import MergeOptions, merge_maps
+from recollect.maps.publish import publish
+from recollect.maps.samples import Observed, records_of
 from recollect.profiles.compaction.budget import Budget, TooSmall, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import profile
-from recollect.profiles.maps.lookup import open_map
-from recollect.profiles.maps.merge import MergeOptions, merge_maps
-from recollect.profiles.maps.publish import publish
-from recollect.profiles.maps.samples import Observed, records_of
 from recollect.profiles.statistics.stats import stats
-from recollect.spark.budget import compact_by_budget as spark_budget
-from recollect.spark.compact import compact_by_weights as spark_compact
-from recollect.spark.merge import merge as spark_merge
-from recollect.spark.stats import stats as spark_stats
 
 # One process has the Spark that all share.
 pytestmark = pytest.mark.xdist_group("spark")
@@ -149,7 +149,7 @@ def test_compaction_with_sets_into_parts_and_what_it_refuses(
     assert joined == (tmp_path / "here.ukvs").read_bytes()
     with pytest.raises(TooSmall, match="no map"):
         spark_budget(maps[0], tmp_path / "no.ukvs", Budget(max_bytes=20, sets=True), sizes=SMALL)
-    monkeypatch.setattr("recollect.spark.setbudget.MOST_BRANCHES", 10)
+    monkeypatch.setattr("recollect.engines.spark.setbudget.MOST_BRANCHES", 10)
     with pytest.raises(UsageError, match="too large a map for hashed sets"):
         spark_budget(maps[0], tmp_path / "no.ukvs", budget, sizes=SMALL)
     assert not (tmp_path / "no.ukvs").exists()
@@ -159,7 +159,7 @@ def test_compaction_with_sets_into_parts_and_what_it_refuses(
 def test_a_map_too_large_for_one_task_meets_the_budget_and_is_nearly_as_good(
     spark: Any, maps: list[str], tmp_path: Path, limit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.spark.budget.MOST_BRANCHES", 10)
+    monkeypatch.setattr("recollect.engines.spark.budget.MOST_BRANCHES", 10)
     budget = Budget(**limit)
     here = compact_by_budget(maps[0], tmp_path / "here.ukvs", budget)
     there = spark_budget(maps[0], tmp_path / "there.ukvs", budget, sizes=SMALL)
@@ -222,7 +222,7 @@ def test_budgets_that_cannot_be_met_on_spark_are_refused_in_plain_words(
     assert not list(tmp_path.glob(".recollect-*"))
     (tmp_path / "unsorted.ukvs").write_text("com,b)/ 1/1\ncom,a)/ 1/1\ncom,a)/ 2/1\n")
     for most in (1000, -1):  # branches, so that the map is small enough for one task, and too large
-        monkeypatch.setattr("recollect.spark.budget.MOST_BRANCHES", most)
+        monkeypatch.setattr("recollect.engines.spark.budget.MOST_BRANCHES", most)
         with pytest.raises(RecollectError, match="not plain, sorted and unique") as raised:
             spark_budget(tmp_path / "unsorted.ukvs", tmp_path / "no.ukvs", Budget(max_keys=90), sizes=SMALL)
         assert "recollect merge" in raised.value.hint

@@ -16,18 +16,18 @@ from typing import Any, Literal
 import pyspark
 import pytest
 
-import recollect.spark.profile as spark_profile
+import recollect.engines.spark.profile as spark_profile
 from engine_world import NASTY, SMALL, as_cdx, lines, said_by
+from recollect.engines.spark import reading
+from recollect.engines.spark.evaluate import held_on_spark
+from recollect.engines.spark.exchange import Sizes
+from recollect.engines.spark.stats import stats as spark_stats
 from recollect.errors import FormatError, UsageError
 from recollect.formats.parts import part_names
 from recollect.profiles.indexes.profile import ProfileResult, profile
 from recollect.profiles.indexes.select import selection
 from recollect.profiles.statistics.evaluate import evaluate
 from recollect.profiles.statistics.stats import stats
-from recollect.spark import reading
-from recollect.spark.evaluate import held_on_spark
-from recollect.spark.exchange import Sizes
-from recollect.spark.stats import stats as spark_stats
 from recollect.uris import POLICIES
 
 # One process has the Spark that all share.

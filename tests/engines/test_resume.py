@@ -18,21 +18,21 @@ from typing import Any
 import pyspark
 import pytest
 
-import recollect.spark.budget as spark_budget
-import recollect.spark.compact as spark_compact
-import recollect.spark.merge as spark_merge
-import recollect.spark.profile as spark_profile
+import recollect.engines.spark.budget as spark_budget
+import recollect.engines.spark.compact as spark_compact
+import recollect.engines.spark.merge as spark_merge
+import recollect.engines.spark.profile as spark_profile
 from engine_world import SMALL, lines
+from recollect.engines.spark import reading
+from recollect.engines.spark.readplan import ReadPlan
+from recollect.engines.spark.resume import identity_of
 from recollect.errors import RecollectError
 from recollect.formats.parts import part_names
+from recollect.maps.merge import merge_maps
 from recollect.model import Problem
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import InputCounts, profile
-from recollect.profiles.maps.merge import merge_maps
-from recollect.spark import reading
-from recollect.spark.readplan import ReadPlan
-from recollect.spark.resume import identity_of
 
 # One process has the Spark that all share.
 pytestmark = pytest.mark.xdist_group("spark")
@@ -257,9 +257,9 @@ def test_merging_and_compacting_go_on_from_finished_parts(
 KILLED = """
 import sys, time
 from pathlib import Path
-import recollect.spark.profile as spark_profile
+import recollect.engines.spark.profile as spark_profile
 from engine_world import SMALL
-from recollect.spark.session import Cluster
+from recollect.engines.spark.session import Cluster
 
 class Slow(spark_profile.RangeTask):
     __slots__ = ()

@@ -29,7 +29,7 @@ from pywb_archive import Capture, PywbArchive, write_warc
 from recollect import asgi, wsgi
 from recollect.formats.timemap import parse_link_header, parse_timemap
 from recollect.formats.ukvs.header import MEDIA_TYPE
-from recollect.profiles.maps.publish import WELL_KNOWN
+from recollect.maps.publish import WELL_KNOWN
 from small_archives import serving
 
 LINK = '</.well-known/mementomap>; rel="mementomap"; type="application/ukvs"'

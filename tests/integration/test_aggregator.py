@@ -24,12 +24,12 @@ from recollect.aggregator.ask import Limits
 from recollect.aggregator.cache import Cache, Lifetimes
 from recollect.aggregator.explain import why
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
-from recollect.aggregator.routing import Evidence, Reason, Source
 from recollect.aggregator.service import Aggregator, CachePolicy, LookupRequest, LookupResult
 from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.datetimes import format_http_date, parse_timestamp
 from recollect.formats.timemap import Mementos, parse_timemap
+from recollect.routing.choice import Evidence, Reason, Source
 
 URI = "http://x.example/"
 Handler = Callable[[Request, asyncio.StreamWriter], Awaitable[None]]

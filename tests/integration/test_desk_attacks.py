@@ -282,10 +282,10 @@ def test_numbers_that_are_none_are_not_faults(desk: RunningDesk) -> None:
 
 
 def test_ten_thousand_jobs_are_listed_quickly_and_in_pages(tmp_path: Path) -> None:
-    from recollect.service import people
-    from recollect.service.database import open_database
-    from recollect.service.jobs import parse_submission
-    from recollect.service.settings import DeskSettings
+    from recollect.desk import people
+    from recollect.desk.database import open_database
+    from recollect.desk.jobs import parse_submission
+    from recollect.desk.settings import DeskSettings
 
     folder = tmp_path / "desk"
     folder.mkdir()

@@ -24,10 +24,10 @@ import pytest
 
 from desk_world import RunningDesk, running_desk, running_worker, until
 from pywb_archive import pywb_archive
-from recollect.service import people
-from recollect.service.database import open_database
-from recollect.service.jobs import parse_submission
-from recollect.service.settings import DeskSettings
+from recollect.desk import people
+from recollect.desk.database import open_database
+from recollect.desk.jobs import parse_submission
+from recollect.desk.settings import DeskSettings
 from websites import website, write_warc
 
 pytestmark = pytest.mark.xdist_group("desk-faults")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from desk_world import running_desk, until
-from recollect.service.outbox import Never, NotNow, SmtpTransport, compose
-from recollect.service.settings import DeskSettings
+from recollect.desk.outbox import Never, NotNow, SmtpTransport, compose
+from recollect.desk.settings import DeskSettings
 from smtp_server import answering
 
 SETTINGS = DeskSettings(from_address="desk@desk.example")

@@ -13,8 +13,8 @@ from recollect.archives.discovery import Discovery, Limits, discover
 from recollect.archives.registry import Archive
 from recollect.cli.main import run as command
 from recollect.formats.ukvs.reader import MapFile
-from recollect.profiles.maps.lookup import open_map
-from recollect.profiles.maps.publish import publish
+from recollect.maps.lookup import open_map
+from recollect.maps.publish import publish
 
 MAP = b'!fields {keys: ["surt"], values: ["frequency"]}\n!id {uri: "http://127.0.0.1/"}\ncom,a)/ 1\ncom,b)/* 5/2\n'
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.profiles.maps.lookup import open_map
+from recollect.maps.lookup import open_map
 
 ROOM = "100kB"
 

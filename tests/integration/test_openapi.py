@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from recollect.web.openapi import description
+from recollect.aggregator.http.openapi import description
 from small_archives import serving, small_archives
 
 PAGE = "http://example.com/"

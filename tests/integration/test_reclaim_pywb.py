@@ -14,7 +14,7 @@ import pytest
 from protected_sites import NOW, contents, protect, write_app, write_site
 from pywb_archive import Capture, pywb_archives
 from recollect.cli.main import run
-from recollect.recovery.reclaim import stored_pages
+from recollect.protection.reclaim import stored_pages
 
 pytestmark = pytest.mark.xdist_group("reclaim")  # two archives for all
 BASE = "http://lost.example/"

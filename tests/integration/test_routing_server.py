@@ -12,7 +12,7 @@ import pytest
 
 from recollect.cli.main import run
 from recollect.formats.ukvs import Header, Writer
-from recollect.profiles.maps.samples import Listed, Observed, records_of
+from recollect.maps.samples import Listed, Observed, records_of
 from small_archives import SmallArchives, serving, small_archives
 
 PAGE = "http://page.example/"

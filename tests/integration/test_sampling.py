@@ -17,7 +17,7 @@ import pytest
 
 from pywb_archive import Capture, PywbArchive, pywb_archive
 from recollect.cli import main
-from recollect.profiles.maps.lookup import open_map
+from recollect.maps.lookup import open_map
 
 TOPICS = ["harbour ships sailors", "kitchen bread ovens", "mountain snow trails", "library shelves readers"]
 PAGES = {

@@ -21,11 +21,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from pywb_archive import Capture, pywb_archive
-from recollect.aggregator.maps import Maps
 from recollect.archives.registry import load_archives
 from recollect.cli import main
 from recollect.formats.ukvs import Header
-from recollect.profiles.maps.lookup import open_map
+from recollect.maps.lookup import open_map
+from recollect.routing.maps import Maps
 from recollect.sampling.journal import NAME
 from recollect.uris import key_of_uri
 

@@ -14,6 +14,7 @@ from map_trees import above, deciding, holdings, keys, read_map, total, write_ma
 from recollect.errors import RecollectError
 from recollect.formats.frequency import Frequency
 from recollect.formats.logs import LogEntry
+from recollect.maps.plainmap import open_plain
 from recollect.profiles.compaction import branches as module
 from recollect.profiles.compaction.branches import branches_of
 from recollect.profiles.compaction.budget import Budget, Case, compact_by_budget
@@ -21,7 +22,6 @@ from recollect.profiles.compaction.demand import Asked, demand_over
 from recollect.profiles.compaction.forecast import Forecaster, Smoothing
 from recollect.profiles.compaction.optimum import Optimiser
 from recollect.profiles.compaction.prior import shares_of, spread
-from recollect.profiles.maps.plainmap import open_plain
 
 Records = dict[bytes, Frequency]
 

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.formats.logs import LogEntry
+from recollect.maps.lookup import MementoMap
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
-from recollect.profiles.maps.lookup import MementoMap
 
 HOSTS = ["com,x)", "com,x,y)", "com,x:80)", "com)", "4,3,2,1)", "localhost)", "org,z)"]
 PATHS = ["/", "/a", "/a-b", "/a/1", "/a/1/x", "/a//b", "/%2a"]

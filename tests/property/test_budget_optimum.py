@@ -8,12 +8,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from recollect.kernels.branches import LEAF
+from recollect.maps.plainmap import plain_of
 from recollect.profiles.compaction.branches import Branches, branches_of
 from recollect.profiles.compaction.budget import Case
 from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
 from recollect.profiles.compaction.optimum import ExpectedLookups, Optimiser, Solution
-from recollect.profiles.maps.plainmap import plain_of
 from recollect.uris import lookup_keys
 
 # Keys whose subtrees interrupt each other in byte order (`a`, `a-b`, `a/1`), ports and IP addresses among them.

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from map_trees import above, compacted, held_keys, holdings, read_map, write_map
 from recollect.formats.containers import atomic_output
 from recollect.formats.frequency import Frequency
+from recollect.maps.lookup import MementoMap
+from recollect.maps.merge import merge_maps
+from recollect.maps.plainmap import open_plain
 from recollect.profiles.compaction import weights as module
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
-from recollect.profiles.maps.lookup import MementoMap
-from recollect.profiles.maps.merge import merge_maps
-from recollect.profiles.maps.plainmap import open_plain
 
 weightings = st.builds(
     Weights,

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.service import people, queue
-from recollect.service.database import SqliteDatabase
-from recollect.service.jobs import parse_submission
-from recollect.service.queue import Lease, LeaseLost
-from recollect.service.settings import DeskSettings
-from recollect.service.states import BadTransition
+from recollect.desk import people, queue
+from recollect.desk.database import SqliteDatabase
+from recollect.desk.jobs import parse_submission
+from recollect.desk.queue import Lease, LeaseLost
+from recollect.desk.settings import DeskSettings
+from recollect.desk.states import BadTransition
 
 SETTINGS = DeskSettings(lease=10, max_crashes=3, per_site=10**6, per_address=10**6)
 STEPS = ("submit", "confirm", "claim", "beat", "pack", "deliver", "defer", "fail", "release", "cancel", "retry",

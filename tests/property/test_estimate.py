@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recollect.aggregator.explain import decision_json, words
 from recollect.aggregator.referer import with_page
-from recollect.aggregator.routing import (
+from recollect.routing.choice import (
     SECOND_CHANCE,
     UNHEARD,
     Answer,

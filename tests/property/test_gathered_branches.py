@@ -11,15 +11,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.engines.spark.gathered import asked_between, decided_for, gathered, part_of, spellings
+from recollect.engines.spark.maps import DOMAIN, borders_between
 from recollect.formats.logs import LogEntry
 from recollect.formats.ukvs import Header
+from recollect.maps.plainmap import open_plain
 from recollect.profiles.compaction.branches import branches_of
 from recollect.profiles.compaction.budget import Budget, Case, TooSmall, choose, key_limit
 from recollect.profiles.compaction.budgetlines import lines_of
 from recollect.profiles.compaction.demand import asked_in, demand_over
-from recollect.profiles.maps.plainmap import open_plain
-from recollect.spark.gathered import asked_between, decided_for, gathered, part_of, spellings
-from recollect.spark.maps import DOMAIN, borders_between
 
 HOSTS = ["com", "com:80", "com,x", "com,x,sub", "com,x,www", "com,x-y", "com,x:8080", "com-x,a", "com1,b", "org,a"]
 HOSTS += ["uk,co,bbc", "uk,gov", "4,3,2,1", "org,b", "org,b,www"]

@@ -15,9 +15,9 @@ from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header, Record, Writer
 from recollect.kernels.search import MapSearch
-from recollect.profiles.maps.bulk import bulk_lookup
-from recollect.profiles.maps.lookup import MementoMap
-from recollect.profiles.maps.maptext import BlockText, MappedText, PartedText, open_text
+from recollect.maps.bulk import bulk_lookup
+from recollect.maps.lookup import MementoMap
+from recollect.maps.maptext import BlockText, MappedText, PartedText, open_text
 from recollect.uris import ancestors
 
 HEADER = b'!context ["http://oduwsdl.github.io/contexts/ukvs"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n'

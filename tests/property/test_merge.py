@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recollect.formats.frequency import VOID, Count, Frequency
 from recollect.formats.ukvs import Header, Record, Writer, read
-from recollect.profiles.maps.merge import MergeOptions, merge_maps
+from recollect.maps.merge import MergeOptions, merge_maps
 from recollect.uris import ancestors, covers, lookup_keys
 
 # Neighbours by bytes that are not neighbours in the tree, addresses, ports, unusual segments.

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recollect.formats.ukvs import MapFile
-from recollect.profiles.maps import mapinputs, merge
-from recollect.profiles.maps.merge import MergeOptions, merge_maps
+from recollect.maps import mapinputs, merge
+from recollect.maps.merge import MergeOptions, merge_maps
 
 HEADER = b'!context ["c"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n!id {"uri": "http://x/"}\n!meta {}\n'
 KEYS = [

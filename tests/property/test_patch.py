@@ -11,8 +11,8 @@ from tests.property.test_merge import KEYS, allows, check, parts, totals, writte
 
 from recollect.formats.frequency import Count, Frequency, merge
 from recollect.formats.ukvs import read
+from recollect.maps.lookup import open_map
 from recollect.profiles.compaction.budget import Budget, TooSmall, compact_by_budget
-from recollect.profiles.maps.lookup import open_map
 from recollect.profiles.upkeep.patch import patch
 
 

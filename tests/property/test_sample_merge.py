@@ -13,9 +13,9 @@ from recollect.cli.main import run
 from recollect.errors import UsageError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header, MapFile, Record, Writer
-from recollect.profiles.maps.lookup import MementoMap
-from recollect.profiles.maps.merge import merge_maps
-from recollect.profiles.maps.samples import Listed, Observed, read_sample, records_of
+from recollect.maps.lookup import MementoMap
+from recollect.maps.merge import merge_maps
+from recollect.maps.samples import Listed, Observed, read_sample, records_of
 from recollect.uris import ancestors
 
 KEYS = [

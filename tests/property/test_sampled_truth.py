@@ -17,15 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.aggregator.archiveset import ArchiveSet
-from recollect.aggregator.maps import Maps
-from recollect.aggregator.routing import Reason, route
 from recollect.archives.http1 import Headers
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Request, Response
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header, MapFile, Record, Writer
-from recollect.profiles.maps.lookup import MementoMap
-from recollect.profiles.maps.merge import merge_maps
+from recollect.maps.lookup import MementoMap
+from recollect.maps.merge import merge_maps
+from recollect.routing.choice import Reason, route
+from recollect.routing.maps import Maps
 from recollect.sampling.journal import Journal, read_journal
 from recollect.sampling.prefixes import Prefix, prefix_of, sample_prefixes
 from recollect.sampling.uris import draw, sample_uris

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from recollect.formats.ukvs import Header, MapFile, Writer
 from recollect.formats.ukvs.faults import validate
-from recollect.profiles.maps.lookup import open_map
-from recollect.profiles.maps.samples import (
+from recollect.maps.lookup import open_map
+from recollect.maps.samples import (
     Listed,
     Observed,
     Probe,
@@ -23,7 +23,7 @@ from recollect.profiles.maps.samples import (
     sample_of,
     threshold,
 )
-from recollect.profiles.maps.samplescope import SAMPLE
+from recollect.maps.samplescope import SAMPLE
 from recollect.uris import covers
 
 HOSTS = [b"com,a", b"com,a,b", b"com,c", b"uk,co,d", b"uk,co,d,e", b"uk,co", b"localhost", b"4,3,2,1", b"com,a:8080"]

@@ -20,11 +20,11 @@ from recollect.formats.frequency import Frequency
 from recollect.kernels import setbudget
 from recollect.kernels.branches import HELD
 from recollect.kernels.sets import BITS, HashedSet, encode_set
+from recollect.maps import maptext
+from recollect.maps.lookup import MementoMap
+from recollect.maps.merge import MergeOptions, merge_maps
 from recollect.profiles.compaction.budget import Budget, TooSmall, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
-from recollect.profiles.maps import maptext
-from recollect.profiles.maps.lookup import MementoMap
-from recollect.profiles.maps.merge import MergeOptions, merge_maps
 
 budgets = st.sampled_from([250, 400, 700, 1200, 2500])
 

@@ -10,9 +10,9 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from recollect.engines.spark.maps import _ReadTask, _Split
 from recollect.formats.detect import Kind, Source
 from recollect.profiles.indexes.scan import ScanOptions, scan, scan_range
-from recollect.spark.maps import _ReadTask, _Split
 
 LENGTHS = st.sampled_from([1, 2, 20, 70, 300, 5000])
 LINES = st.lists(st.tuples(LENGTHS, st.sampled_from(["\n", "\r\n", "\n\n"])), min_size=1, max_size=12)

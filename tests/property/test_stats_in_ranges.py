@@ -9,6 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.engines.spark.maps import DOMAIN, borders_between
 from recollect.formats.detect import find_sources
 from recollect.profiles.indexes.profile import InputCounts
 from recollect.profiles.indexes.runs import RunStore
@@ -17,7 +18,6 @@ from recollect.profiles.indexes.select import Filter, Selection
 from recollect.profiles.statistics.statranges import RangeCounts, RangeSurts, joined
 from recollect.profiles.statistics.stats import stats, tables
 from recollect.profiles.statistics.statscan import CaptureCounts, CountingSink, read_all
-from recollect.spark.maps import DOMAIN, borders_between
 from recollect.uris import uri_key
 
 # Names whose domains, ports and neighbours bytes interleave.

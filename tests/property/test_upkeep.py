@@ -13,7 +13,7 @@ from tests.property.test_merge import KEYS, written
 
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import read
-from recollect.profiles.maps.lookup import open_map
+from recollect.maps.lookup import open_map
 from recollect.profiles.upkeep.exclusion import Exclusions, read_exclusions, remove_excluded
 from recollect.profiles.upkeep.update import KeepOptions, update
 from recollect.uris import covers

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recollect.service.database import Database, open_database
+from recollect.desk.database import Database, open_database
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from recollect.desk import people, queue
+from recollect.desk.backup import TABLES, restore_backup, write_backup
+from recollect.desk.database import hold_folder, open_database
+from recollect.desk.jobs import parse_submission
+from recollect.desk.settings import DeskSettings
+from recollect.desk.states import State
 from recollect.errors import FormatError, ResourceError, UsageError
-from recollect.service import people, queue
-from recollect.service.backup import TABLES, restore_backup, write_backup
-from recollect.service.database import hold_folder, open_database
-from recollect.service.jobs import parse_submission
-from recollect.service.settings import DeskSettings
-from recollect.service.states import State
 
 
 def settings_of(folder: Path, where: str) -> DeskSettings:

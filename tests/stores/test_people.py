@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from recollect.service import people, queue
-from recollect.service.database import Database
-from recollect.service.jobs import Refused, Submission, parse_submission
-from recollect.service.people import BadToken, Conflict, Purpose, Submitted, TooMany
-from recollect.service.queue import Lease
-from recollect.service.settings import DAY, DeskSettings
-from recollect.service.states import State
+from recollect.desk import people, queue
+from recollect.desk.database import Database
+from recollect.desk.jobs import Refused, Submission, parse_submission
+from recollect.desk.people import BadToken, Conflict, Purpose, Submitted, TooMany
+from recollect.desk.queue import Lease
+from recollect.desk.settings import DAY, DeskSettings
+from recollect.desk.states import State
 
 SETTINGS = DeskSettings()
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from recollect.service import people, queue
-from recollect.service.database import Database, migrate, open_database
-from recollect.service.jobs import Job, parse_submission
-from recollect.service.queue import Lease, LeaseLost
-from recollect.service.settings import DeskSettings
-from recollect.service.states import BadTransition, State
+from recollect.desk import people, queue
+from recollect.desk.database import Database, migrate, open_database
+from recollect.desk.jobs import Job, parse_submission
+from recollect.desk.queue import Lease, LeaseLost
+from recollect.desk.settings import DeskSettings
+from recollect.desk.states import BadTransition, State
 
 SETTINGS = DeskSettings(lease=60, max_crashes=3, per_site=10**6, per_address=10**6)
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from recollect.service import people, queue
-from recollect.service.database import Database, DatabaseUnavailable, SqliteDatabase, open_database
-from recollect.service.jobs import parse_submission
-from recollect.service.queue import Lease, LeaseLost
-from recollect.service.settings import DeskSettings
-from recollect.service.states import BadTransition, State
+from recollect.desk import people, queue
+from recollect.desk.database import Database, DatabaseUnavailable, SqliteDatabase, open_database
+from recollect.desk.jobs import parse_submission
+from recollect.desk.queue import Lease, LeaseLost
+from recollect.desk.settings import DeskSettings
+from recollect.desk.states import BadTransition, State
 
 SETTINGS = DeskSettings(per_site=10**6, per_address=10**6)
 
@@ -113,7 +113,7 @@ def test_a_full_disk_fails_one_transaction_and_not_the_next(tmp_path: Path) -> N
 
 
 def test_a_database_has_one_desk(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.service.database._CLAIM_SECONDS", 0.0)
+    monkeypatch.setattr("recollect.desk.database._CLAIM_SECONDS", 0.0)
     first, second = open_database(postgres_url), open_database(postgres_url)
     assert first.claim_for_desk() and first.claim_for_desk() and not second.claim_for_desk()
     first.close()

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from recollect.service import outbox, people, queue
-from recollect.service.database import Database
-from recollect.service.jobs import parse_submission
-from recollect.service.letters import renderer
-from recollect.service.outbox import FolderTransport, Never, NotNow, send_due
-from recollect.service.queue import Lease
-from recollect.service.settings import DAY, DeskSettings
-from recollect.service.upkeep import tick
+from recollect.desk import outbox, people, queue
+from recollect.desk.database import Database
+from recollect.desk.jobs import parse_submission
+from recollect.desk.letters import renderer
+from recollect.desk.outbox import FolderTransport, Never, NotNow, send_due
+from recollect.desk.queue import Lease
+from recollect.desk.settings import DAY, DeskSettings
+from recollect.desk.upkeep import tick
 
 SETTINGS = DeskSettings(from_address="desk@desk.example", operator_address="op@desk.example")
 RENDER = renderer(SETTINGS, "https://desk.example")

@@ -13,11 +13,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import Protocol
 
-from recollect.aggregator.maps import Maps
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
-from recollect.aggregator.routing import USUAL_PROBABILITY, Candidate, Evidence, Reason, Source, combined
 from recollect.archives.registry import Archive
 from recollect.model import Answer
+from recollect.routing.choice import USUAL_PROBABILITY, Candidate, Evidence, Reason, Source, combined
+from recollect.routing.maps import Maps
 
 
 class Learner(Protocol):

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
-from recollect.aggregator.routing import Decision, Reason, Source
 from recollect.quantities import format_duration
+from recollect.routing.choice import Decision, Reason, Source
 
 # Sources that decide by a key; without one the key is null.
 _BY_KEY = frozenset({Source.MAP, Source.VOIDS, Source.FILTER})

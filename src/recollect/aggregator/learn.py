@@ -54,10 +54,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.aggregator.outcomes import Outcome, OutcomeKind
-from recollect.aggregator.routing import Evidence, Reason, Source
 from recollect.errors import BadURI, FormatError
 from recollect.formats.containers import atomic_output
 from recollect.model import Answer
+from recollect.routing.choice import Evidence, Reason, Source
 from recollect.uris import key_of_uri
 
 SLOTS = 1 << 18

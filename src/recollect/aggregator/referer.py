@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recollect.aggregator.routing import Evidence, Reason, Source
 from recollect.model import Answer
+from recollect.routing.choice import Evidence, Reason, Source
 
 HELD = 8.0
 NOT_HELD = 0.25

@@ -24,7 +24,11 @@ from recollect.aggregator.cache import Cache, Entry, Kept, now
 from recollect.aggregator.gather import OnOutcome, around, gather_timegates, gather_timemaps, merged, negotiated
 from recollect.aggregator.outcomes import Failure, Outcome, OutcomeKind
 from recollect.aggregator.referer import page_holders, with_page
-from recollect.aggregator.routing import (
+from recollect.aggregator.switches import Switches
+from recollect.archives.client import ArchiveClient
+from recollect.archives.registry import Archive
+from recollect.formats.timemap import Memento, Mementos, Negotiated
+from recollect.routing.choice import (
     SECOND_CHANCE,
     UNHEARD,
     Decision,
@@ -33,10 +37,6 @@ from recollect.aggregator.routing import (
     Source,
     route,
 )
-from recollect.aggregator.switches import Switches
-from recollect.archives.client import ArchiveClient
-from recollect.archives.registry import Archive
-from recollect.formats.timemap import Memento, Mementos, Negotiated
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,14 +27,14 @@ from pathlib import Path
 
 from recollect.aggregator.kinds import KindOf, KindProfile, fold_of
 from recollect.aggregator.learn import TARGET_RECALL, WARM, Learned
-from recollect.aggregator.maps import Maps
 from recollect.aggregator.referer import with_page
-from recollect.aggregator.routing import SECOND_CHANCE, Candidate, Evidence, Source, combined, route
 from recollect.datetimes import parse_or_none
 from recollect.errors import FormatError
 from recollect.formats.containers import open_input
 from recollect.formats.logs import form_of, lines_with_entries
 from recollect.model import Answer, Problem, Progress, ProgressCallback
+from recollect.routing.choice import SECOND_CHANCE, Candidate, Evidence, Source, combined, route
+from recollect.routing.maps import Maps
 
 WAYS = ("broadcast", "maps", "learned", "both")
 

@@ -157,7 +157,7 @@ def filter_command(inputs: tuple[str, ...], output: str, **options: Any) -> int:
     A filter answers lookups like a map, without frequencies. It has no false negatives and few false positives.
     A reader can test a known URL, but cannot list the URLs.
     """
-    from recollect.profiles.maps.filters import make_filter
+    from recollect.maps.filters import make_filter
 
     if options["as_json"] and output == "-":
         raise UsageError("the filter and the JSON report cannot both go to stdout", hint="give -o FILE")

@@ -16,17 +16,17 @@ from recollect.errors import UsageError
 from recollect.model import Problem, ProgressCallback
 
 if TYPE_CHECKING:
+    from recollect.engines.spark.session import Cluster
     from recollect.formats.forms import Asked
     from recollect.formats.logs import LogEntry
+    from recollect.maps.merge import MergeOptions, MergeResult
     from recollect.profiles.compaction.budget import Budget, BudgetCompaction
     from recollect.profiles.compaction.weights import Compaction, Weights
     from recollect.profiles.indexes.options import ProfileOptions
     from recollect.profiles.indexes.profile import ProfileResult
     from recollect.profiles.indexes.select import Selection
-    from recollect.profiles.maps.merge import MergeOptions, MergeResult
     from recollect.profiles.statistics.evaluate import Holder
     from recollect.profiles.statistics.stats import Stats
-    from recollect.spark.session import Cluster
 
 # A function that click decorates; its arguments are the options of the command.
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -101,7 +101,7 @@ class Engine:
             from recollect.profiles.indexes.profile import profile
 
             return profile(inputs, output, options, progress=progress)
-        from recollect.spark import profile as spark
+        from recollect.engines.spark import profile as spark
 
         return spark.profile(inputs, output, options=options, progress=progress, cluster=self.cluster, parts=self.parts)
 
@@ -120,7 +120,7 @@ class Engine:
                 temp_dir=how.temp_dir,
                 progress=progress,
             )
-        from recollect.spark import stats as spark
+        from recollect.engines.spark import stats as spark
 
         if how.memory_limit or how.threads:
             raise UsageError(
@@ -146,10 +146,10 @@ class Engine:
         progress: ProgressCallback,
     ) -> MergeResult:
         if self.cluster is None:
-            from recollect.profiles.maps.merge import merge_maps
+            from recollect.maps.merge import merge_maps
 
             return merge_maps(maps, output, options, on_problem=on_problem, progress=progress)
-        from recollect.spark.merge import merge
+        from recollect.engines.spark.merge import merge
 
         return merge(
             maps, output, options, on_problem=on_problem, progress=progress, cluster=self.cluster, parts=self.parts
@@ -168,7 +168,7 @@ class Engine:
                 on_problem=job.on_problem,
                 progress=job.progress,
             )
-        from recollect.spark import compact as spark
+        from recollect.engines.spark import compact as spark
 
         return spark.compact_by_weights(
             job.source, job.target, weights, fit=fit, progress=job.progress, cluster=self.cluster, parts=self.parts
@@ -189,7 +189,7 @@ class Engine:
                 on_problem=job.on_problem,
                 progress=job.progress,
             )
-        from recollect.spark import budget as spark
+        from recollect.engines.spark import budget as spark
 
         return spark.compact_by_budget(
             job.source,
@@ -206,8 +206,8 @@ class Engine:
         this machine, such as a map under evaluation, is not on it."""
         if self.cluster is None:
             return None
-        from recollect.spark.evaluate import held_on_spark
-        from recollect.spark.files import is_url
+        from recollect.engines.spark.evaluate import held_on_spark
+        from recollect.engines.spark.files import is_url
 
         for name in filter(is_url, read_here):
             raise UsageError(
@@ -221,7 +221,7 @@ def taken_engine(options: dict[str, Any], output: str = "") -> Engine:
     engine, master, conf = options.pop("engine"), options.pop("master"), options.pop("conf")
     parts = options.pop("parts", False)
     if engine == "spark":
-        from recollect.spark.session import Cluster, parse_conf
+        from recollect.engines.spark.session import Cluster, parse_conf
 
         return Engine(Cluster(master or "", parse_conf(conf)), parts)
     for given, name in ((master, "--master"), (conf, "--conf"), (parts, "--parts")):

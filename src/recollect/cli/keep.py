@@ -108,9 +108,9 @@ def _check(options: KeepOptions) -> None:
 
 def _once(options: KeepOptions, every: float | None, *, quiet: bool) -> tuple[int, Status]:
     """One update and its status page; a failure is reported on both, and ends only a run that is not repeated."""
+    from recollect.profiles.upkeep.page import write_status
     from recollect.profiles.upkeep.status import Status
     from recollect.profiles.upkeep.update import update
-    from recollect.web.upkeep import write_status
 
     now = datetime.now(UTC)
     started = time.monotonic()

@@ -17,7 +17,7 @@ from recollect.model import Answer, Problem
 
 if TYPE_CHECKING:
     from recollect.formats.ukvs.periods import Period
-    from recollect.profiles.maps.lookup import Holdings, Lookup
+    from recollect.maps.lookup import Holdings, Lookup
 
 LOOKUP_EPILOG = """\b
 Examples:
@@ -50,7 +50,7 @@ Answers: yes, no, unknown (a map of voids without a key for the URI, or a freque
 def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, as_json: bool, quiet: bool) -> int:
     """Look up URIs in maps: the deciding key, its frequency, and the answer yes, no or unknown."""
     from recollect.formats.mapfiles import expect_map
-    from recollect.profiles.maps.lookup import open_map
+    from recollect.maps.lookup import open_map
 
     paths, uris = _sorted_out(arguments)
     if not uris and source is None:
@@ -84,7 +84,7 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
 
 
 def _period(moment: str) -> Period:
-    from recollect.profiles.maps.lookup import period_of
+    from recollect.maps.lookup import period_of
 
     try:
         return period_of(moment)
@@ -175,8 +175,8 @@ def _urls(source: str, tally: AnswerCounts) -> Iterator[str]:
 def _in_bulk(maps: dict[str, Holdings], source: str, tally: AnswerCounts) -> bool:
     """The fast path for one plain map: text to text. False if it does not apply."""
     from recollect.formats.containers import open_input, whole_lines
-    from recollect.profiles.maps.bulk import PIECE, bulk_lookup, can_answer
-    from recollect.profiles.maps.lookup import MementoMap
+    from recollect.maps.bulk import PIECE, bulk_lookup, can_answer
+    from recollect.maps.lookup import MementoMap
 
     (opened, *others) = maps.values()
     if others or not can_answer(opened):

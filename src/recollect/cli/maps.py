@@ -30,8 +30,8 @@ from recollect.model import Problem, ProgressCallback
 from recollect.quantities import counted
 
 if TYPE_CHECKING:
-    from recollect.profiles.maps.diff import Change
-    from recollect.profiles.maps.merge import MergeResult
+    from recollect.maps.diff import Change
+    from recollect.maps.merge import MergeResult
 
 VALIDATE_EPILOG = """\b
 Examples:
@@ -181,7 +181,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     """
     from recollect.datetimes import format_iso
     from recollect.formats.mapfiles import expect_map
-    from recollect.profiles.maps.merge import MergeOptions
+    from recollect.maps.merge import MergeOptions
 
     if as_json and output == "-":
         raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
@@ -270,7 +270,7 @@ def diff(old: str, new: str, limit: int, strict: bool, temp_dir: str | None, as_
     With --json each change is one line of JSON, all of them, and the last line is the summary.
     """
     from recollect.formats.mapfiles import expect_map
-    from recollect.profiles.maps.diff import diff_maps
+    from recollect.maps.diff import diff_maps
 
     for name in (old, new):
         expect_map(name)

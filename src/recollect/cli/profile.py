@@ -184,7 +184,7 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
 
 def _from_summaries(inputs: Sequence[str], output: str, updated_at: datetime, *, quiet: bool, as_json: bool) -> int:
     """A map by host from summaries of other tools, which have no captures to profile."""
-    from recollect.profiles.maps.foreign import map_of_summaries
+    from recollect.maps.foreign import map_of_summaries
 
     done = map_of_summaries(inputs, output, updated_at)
     if as_json:

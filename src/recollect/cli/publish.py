@@ -32,7 +32,7 @@ def publish(map_path: str, folder: str, base_uri: str, page_keys: int, as_json: 
     """Write MAP as static files for any web server: well-known file, gzip and zstd, pages, index."""
     from recollect.datetimes import format_iso
     from recollect.formats.mapfiles import expect_map
-    from recollect.profiles.maps.publish import publish as write
+    from recollect.maps.publish import publish as write
 
     expect_map(map_path)
     with progress_bar() as progress:

@@ -44,3 +44,10 @@ DURATION = _Parsed("duration", float, parse_duration)
 SHARE = _Parsed("share", float, parse_share)
 DATE = _Parsed("date", datetime, parse_asked)
 END_DATE = _Parsed("date", datetime, partial(parse_asked, end=True))
+
+archives_option = click.option(
+    "--archives",
+    "registry",
+    metavar="FILE|URL",
+    help="List of archives (MemGator's archives.json, or TOML or JSON).  [default: public archives]",
+)

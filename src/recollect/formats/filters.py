@@ -1,4 +1,4 @@
-"""How a filter file is known; what is in it is read by `profiles.maps.filters`."""
+"""How a filter file is known; what is in it is read by `maps.filters`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A line that one map alone has is copied as it stands, so it must be spelled as `ukvs.Writer` would spell it. Of a key
 that several lines have, those lines are added up if all hold something exactly or at least, and have no JSON block.
-Anything else is not decided here: `join` gives up on the whole text, and `profiles.maps.merge` reads it record by
+Anything else is not decided here: `join` gives up on the whole text, and `maps.merge` reads it record by
 record. Keys must rise from line to line of the result: if they do, no key was missed or parted, however the maps were
 sorted.
 """

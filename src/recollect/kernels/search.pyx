@@ -555,7 +555,7 @@ cdef inline bint _is_letter(unsigned char byte) noexcept nogil:
 
 
 cdef Py_ssize_t _plain_surt(Bytes text, Py_ssize_t length) noexcept nogil:
-    """Length of the key of a SURT that is plain as in `profiles.maps.lookup`, with a query or a slash after it or not;
+    """Length of the key of a SURT that is plain as in `maps.lookup`, with a query or a slash after it or not;
     else -1."""
     cdef Py_ssize_t i = 0, root
     cdef unsigned char byte

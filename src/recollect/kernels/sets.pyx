@@ -455,7 +455,7 @@ cdef class HashedSet:
                     found[row] = HELD
 
 
-# Asking the sets of many lines. Only blocks that are spelled as `profiles.maps.sets` spells them are read here.
+# Asking the sets of many lines. Only blocks that are spelled as `maps.sets` spells them are read here.
 
 
 cdef struct Cursor:
@@ -609,7 +609,7 @@ def ask_lines(
 ):
     """Ask the sets of the lines of wildcards: for each of `rows`, which are in the order of their `positions`.
 
-    `found` becomes HELD or ABSENT, or UNDECIDED where a block has to be read by `profiles.maps.sets`.
+    `found` becomes HELD or ABSENT, or UNDECIDED where a block has to be read by `maps.sets`.
     """
     cdef Py_ssize_t count = rows.shape[0], first = 0, last, i, at, key_end
     cdef Workspace work

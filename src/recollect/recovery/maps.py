@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from recollect.aggregator.maps import ArchiveMap, Maps
 from recollect.errors import RecollectError
 from recollect.formats.containers import open_input
 from recollect.recovery.scope import Scope
+from recollect.routing.maps import ArchiveMap, Maps
 from recollect.uris import key_of_uri
 
 _CHUNK = 1 << 20

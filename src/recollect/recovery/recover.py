@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.aggregator.maps import Maps
 from recollect.archives.client import ArchiveClient
 from recollect.archives.proxies import from_environment
 from recollect.archives.registry import Archive
@@ -32,6 +31,7 @@ from recollect.recovery.sources import Sources, worth_asking
 from recollect.recovery.store import Store, on_this_disk
 from recollect.recovery.survey import Survey, survey
 from recollect.recovery.verdicts import RETRIED, Reason, Stop
+from recollect.routing.maps import Maps
 
 if TYPE_CHECKING:
     from recollect.recovery.report import Report

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from recollect.aggregator.maps import Maps
 from recollect.archives.registry import Archive, Rate, choose, load_archives
 from recollect.errors import UsageError
 from recollect.recovery.maps import may_hold_site
 from recollect.recovery.options import Options
+from recollect.routing.maps import Maps
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 from recollect.errors import BadURI
 from recollect.formats.ukvs import Header, Record
-from recollect.profiles.maps.samples import (
+from recollect.maps.samples import (
     Listed,
     Observed,
     Probe,
@@ -28,7 +28,7 @@ from recollect.profiles.maps.samples import (
     sample_of,
     threshold,
 )
-from recollect.profiles.maps.samplescope import SAMPLE
+from recollect.maps.samplescope import SAMPLE
 from recollect.sampling.journal import Entry, Kind, Outcome
 from recollect.uris import key_of_uri
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from recollect.aggregator.maps import Maps
 from recollect.aggregator.simulation import Logged, read_log, simulate
 from recollect.archives.registry import Archive
 from recollect.cli.main import run
 from recollect.errors import FormatError
 from recollect.model import Problem
+from recollect.routing.maps import Maps
 
 HEAD = '!context ["https://git.io/mementomap"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n'
 IDS = ("national", "general")

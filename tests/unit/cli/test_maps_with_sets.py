@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect.cli.main import run
-from recollect.profiles.maps.lookup import open_map
+from recollect.maps.lookup import open_map
 
 KEYS = sorted(f"com,site{n % 7})/d{n % 11}/p{n}" for n in range(3000))
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from recollect.cli.main import cli
-from recollect.profiles.maps.lookup import open_map
+from recollect.maps.lookup import open_map
 
 INDEX = """\
  CDX N b a m s k r M S V g

@@ -13,10 +13,10 @@ import pytest
 
 from recollect.cli.main import run
 from recollect.formats.logs import LogEntry
+from recollect.maps.lookup import MementoMap
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.demand import Asked, dealt, demand_over
 from recollect.profiles.compaction.validation import Validation
-from recollect.profiles.maps.lookup import MementoMap
 
 LOGS = 30
 MISSED_AT_MOST = 5  # of 30 intervals of 95%: six or more miss once in 300 times
@@ -88,8 +88,8 @@ def test_requests_are_dealt_out_by_chance_and_none_is_lost() -> None:
 
 
 def test_levels_below_an_absent_node_are_counted(tmp_path: Path) -> None:
+    from recollect.maps.plainmap import open_plain
     from recollect.profiles.compaction.branches import branches_of
-    from recollect.profiles.maps.plainmap import open_plain
 
     (tmp_path / "map.ukvs").write_text("com,a)/x/1 1\ncom,a)/x/2 1\n")
     asked = {b"com,a)/x/3": 1, b"com,a)/y/1/2": 1, b"com,b)/": 1, b"com,b)/p/q": 1, b"com,a)/x/1": 1}
@@ -123,10 +123,10 @@ def test_the_command_prints_the_interval_and_says_what_a_prior_is(
 def test_lookups_below_what_a_set_leaves_to_lines_of_its_own_may_be_answered_yes(tmp_path: Path) -> None:
     """A branch that is in no set still lies below the wildcard of one, whose hashes decide by chance."""
     from recollect.kernels import setbudget as kernels
+    from recollect.maps.plainmap import open_plain
     from recollect.profiles.compaction.branches import branches_of
     from recollect.profiles.compaction.setbudget import SetSolution
     from recollect.profiles.compaction.withsets import chances_with_sets
-    from recollect.profiles.maps.plainmap import open_plain
 
     keys = ["gov,cap,s1)/", "gov,cap,s2)/", "gov,h1)/a", "gov,h2)/a"]
     (tmp_path / "map.ukvs").write_text("".join(f"{key} 1\n" for key in keys))

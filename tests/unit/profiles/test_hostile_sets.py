@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from recollect.cli.main import run
+from recollect.maps.bulk import bulk_lookup
+from recollect.maps.lookup import MementoMap
+from recollect.maps.merge import MergeOptions, merge_maps
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
-from recollect.profiles.maps.bulk import bulk_lookup
-from recollect.profiles.maps.lookup import MementoMap
-from recollect.profiles.maps.merge import MergeOptions, merge_maps
 
 GOOD = base64.b64encode(bytes([64, 0]) + bytes(8)).decode()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from recollect.formats.logs import LogEntry
+from recollect.maps.lookup import MementoMap
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
-from recollect.profiles.maps.lookup import MementoMap
 
 
 def _hosts(chance: random.Random, count: int) -> list[str]:

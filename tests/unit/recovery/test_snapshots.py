@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from recollect.cli.measure import measure as command
 from recollect.errors import UsageError
+from recollect.recovery.cli.measure import measure as command
 from recollect.recovery.restore import restore
 from recollect.recovery.snapshots import open_snapshot
 from recollect.recovery.warcs import write_wacz, write_warc

@@ -10,16 +10,16 @@ from xml.etree import ElementTree
 import pytest
 
 from recollect.archives.live import Failure, LiveAnswer
-from recollect.cli.watchrun import _resolver, registered_domain
-from recollect.cli.watchtools import refuse_private, shown, site_uri
 from recollect.errors import UsageError
 from recollect.watch.board import Board, Line
+from recollect.watch.cli.run import _resolver, registered_domain
+from recollect.watch.cli.tools import refuse_private, shown, site_uri
 from recollect.watch.network import is_offline
 from recollect.watch.notices import atom, letter_of
+from recollect.watch.pages.board import dashboard_page
 from recollect.watch.records import OnLoss, Pending, Site
 from recollect.watch.recoveries import recovery_folder
 from recollect.watch.states import Notice, ResourceState, SiteState, SiteStatus
-from recollect.web.watchboard import dashboard_page
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 

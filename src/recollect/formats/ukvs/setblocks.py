@@ -1,4 +1,4 @@
-"""The form of hashed sets in JSON blocks, for `validate` and for readers; `profiles.maps.sets` asks them."""
+"""The form of hashed sets in JSON blocks, for `validate` and for readers; `maps.sets` asks them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from recollect.errors import FormatError, NotSorted
 from recollect.kernels import branches as kernels
 from recollect.kernels import walk
 from recollect.kernels.lines import line_at
-from recollect.profiles.maps.plainmap import PlainMap
+from recollect.maps.plainmap import PlainMap
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]

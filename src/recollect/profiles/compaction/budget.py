@@ -27,6 +27,8 @@ from recollect.formats.containers import OnProblem, atomic_output
 from recollect.formats.logs import LogEntry
 from recollect.formats.ukvs import Header
 from recollect.kernels import budget as kernels
+from recollect.maps.plainmap import PlainMap, open_plain, tidied
+from recollect.maps.samplescope import refuse_sample
 from recollect.model import Progress, ProgressCallback
 from recollect.profiles.compaction import forecast
 from recollect.profiles.compaction.branches import Branches, branches_of
@@ -36,8 +38,6 @@ from recollect.profiles.compaction.forecast import Fit, Forecaster, Smoothing, c
 from recollect.profiles.compaction.optimum import FREE, Costs, ExpectedLookups, Optimiser, Solution
 from recollect.profiles.compaction.prior import shares_of, spread
 from recollect.profiles.compaction.validation import Validation, validated
-from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
-from recollect.profiles.maps.samplescope import refuse_sample
 
 COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
 BETWEEN = 12  # maps tried between two optima

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from recollect.formats.frequency import Frequency
 from recollect.kernels import budget as kernels
 from recollect.kernels.branches import ABSENT, JSON, LEAF, OWN, TOTAL, VOID
+from recollect.maps.jsonmerge import merged_block
+from recollect.maps.sets import items_of, with_sets, without_sets
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.optimum import Solution
-from recollect.profiles.maps.jsonmerge import merged_block
-from recollect.profiles.maps.sets import items_of, with_sets, without_sets
 
 PIECE = 1 << 22  # of output per step
 JOIN_AT = 64  # blocks are joined when this number is reached, to bound the number of blocks

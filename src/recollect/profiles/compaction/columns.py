@@ -23,12 +23,12 @@ from recollect.formats.containers import OnProblem
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header, Record, Writer, read
 from recollect.formats.ukvs.records import format_line, parse_line
-from recollect.profiles.linesort import LineSorter
-from recollect.profiles.maps.jsonmerge import merged_block
-from recollect.profiles.maps.lookup import whole_of
-from recollect.profiles.maps.maptext import MapText, open_text
-from recollect.profiles.maps.merge import MergeOptions, merge_maps
-from recollect.profiles.maps.sets import without_sets
+from recollect.maps.jsonmerge import merged_block
+from recollect.maps.linesort import LineSorter
+from recollect.maps.lookup import whole_of
+from recollect.maps.maptext import MapText, open_text
+from recollect.maps.merge import MergeOptions, merge_maps
+from recollect.maps.sets import without_sets
 from recollect.uris import ancestors, lookup_keys
 
 Result = TypeVar("Result")

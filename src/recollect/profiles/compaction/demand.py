@@ -27,9 +27,9 @@ from recollect.errors import BadURI
 from recollect.formats.logs import LogEntry
 from recollect.kernels import budget as kernels
 from recollect.kernels.branches import HELD, match
+from recollect.maps.lookup import keys_of
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
-from recollect.profiles.maps.lookup import keys_of
 from recollect.uris import is_surt, key_of_uri, uri_key
 
 Ints = NDArray[np.int64]

@@ -28,10 +28,10 @@ from recollect.kernels.branches import ABSENT, HELD, LEAF, OPEN, VOID, row_names
 from recollect.kernels.branches import JSON as WITH_BLOCK
 from recollect.kernels.budget import keep_rows
 from recollect.kernels.sets import BITS, PART_EQUATIONS, STOP, VALUE_BITS, encode_set
+from recollect.maps.sets import block_of
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.budgetlines import merged_lines, wildcard_lines
 from recollect.profiles.compaction.optimum import Costs, ExpectedLookups
-from recollect.profiles.maps.sets import block_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

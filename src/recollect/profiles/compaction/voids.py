@@ -33,10 +33,10 @@ from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header, Record, Writer
 from recollect.kernels import walk as kernels
+from recollect.maps.lookup import MementoMap, keys_of
+from recollect.maps.samplescope import refuse_sample
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
-from recollect.profiles.maps.lookup import MementoMap, keys_of
-from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.uris import ancestors
 
 Ints = NDArray[np.int64]

@@ -38,11 +38,11 @@ from recollect.formats.ukvs import Header
 from recollect.kernels import rollup as kernels
 from recollect.kernels import walk
 from recollect.kernels.lines import count_lines
+from recollect.maps.jsonmerge import merged_block
+from recollect.maps.plainmap import PlainMap, open_plain, tidied
+from recollect.maps.samplescope import refuse_sample
+from recollect.maps.sets import without_sets
 from recollect.model import Progress, ProgressCallback
-from recollect.profiles.maps.jsonmerge import merged_block
-from recollect.profiles.maps.plainmap import PlainMap, open_plain, tidied
-from recollect.profiles.maps.samplescope import refuse_sample
-from recollect.profiles.maps.sets import without_sets
 
 if TYPE_CHECKING:  # NumPy takes as long to import as all the rest of `recollect compact`; only fitting needs it
     from concurrent.futures import Future

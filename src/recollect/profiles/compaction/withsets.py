@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from recollect.formats.containers import atomic_output
 from recollect.kernels import setbudget as kernels
 from recollect.kernels.sets import BITS
+from recollect.maps.plainmap import PlainMap
 from recollect.profiles.compaction.budget import (
     COMPRESSED,
     SAME_COST,
@@ -41,7 +42,6 @@ from recollect.profiles.compaction.setbudget import (
     within_bytes_of_sets,
 )
 from recollect.profiles.compaction.validation import Validation, validated
-from recollect.profiles.maps.plainmap import PlainMap
 
 _TOPS = {"": 2, "tlds": 1, "root": 0}
 _WORTH_TRYING = 0.9  # of wrong answers, or of the cost for an accuracy

@@ -18,10 +18,10 @@ from recollect.errors import BadURI, UsageError
 from recollect.formats.containers import OnProblem
 from recollect.formats.frequency import Frequency, merge
 from recollect.formats.ukvs import Header, open_map
+from recollect.maps.linesort import LineSorter
 from recollect.model import Problem
 from recollect.profiles.indexes.policykeys import key_under
 from recollect.profiles.indexes.sinks import Spool, Totals
-from recollect.profiles.linesort import LineSorter
 from recollect.uris import parse_policy, policy_key, segments
 
 _QUERY_POLICIES = ("URIR", "DQry", "DIni")

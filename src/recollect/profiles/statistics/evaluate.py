@@ -38,10 +38,10 @@ from recollect.formats.forms import Asked
 from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.ukvs import open_map as open_records
 from recollect.kernels import search as kernels
+from recollect.maps.lookup import Holdings, MementoMap, keys_of, open_for_many
+from recollect.maps.maptext import MappedText
 from recollect.model import Answer, Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.profile import InputCounts
-from recollect.profiles.maps.lookup import Holdings, MementoMap, keys_of, open_for_many
-from recollect.profiles.maps.maptext import MappedText
 from recollect.uris import is_surt, surt, uri_key
 
 Z95 = 1.959963984540054

@@ -25,11 +25,11 @@ from recollect.formats.forms import Asked
 from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.ukvs import Record
 from recollect.formats.ukvs import open_map as open_records
+from recollect.maps.linesort import LineSorter
+from recollect.maps.lookup import Holdings, open_map
+from recollect.maps.samplescope import refuse_sample
 from recollect.model import Answer, Problem
 from recollect.profiles.indexes.profile import profile
-from recollect.profiles.linesort import LineSorter
-from recollect.profiles.maps.lookup import Holdings, open_map
-from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.uris import is_surt, policy_key, surt
 
 BUCKETS = (

@@ -26,6 +26,7 @@ from recollect.formats.detect import Kind, Source, find_sources, on_disk
 from recollect.formats.forms import Asked
 from recollect.formats.ukvs import open_map
 from recollect.kernels import statistics as kernels
+from recollect.maps.samplescope import refuse_sample
 from recollect.model import ProgressCallback
 from recollect.profiles.compaction.fit import fit_heaps, fit_power_law
 from recollect.profiles.indexes.options import quarter_of_memory
@@ -33,7 +34,6 @@ from recollect.profiles.indexes.profile import InputCounts
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions
 from recollect.profiles.indexes.select import Filter, Selection
-from recollect.profiles.maps.samplescope import refuse_sample
 from recollect.profiles.statistics.distribution import Distribution, distribution_of
 from recollect.profiles.statistics.statscan import (
     CaptureCounts,

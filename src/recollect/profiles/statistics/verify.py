@@ -36,6 +36,10 @@ from recollect.kernels.join import compare_counts
 from recollect.kernels.lines import line_at
 from recollect.kernels.search import NO, YES, MapSearch, answers_at, plain_surts
 from recollect.kernels.surts import OTHER_SURT, SAME_SURT, compare_urls
+from recollect.maps.lookup import Holdings, MementoMap, open_for_many
+from recollect.maps.maptext import MappedText
+from recollect.maps.plainmap import PlainMap, open_plain
+from recollect.maps.samplescope import is_sample
 from recollect.model import Answer, Problem, Progress, ProgressCallback
 from recollect.profiles.compaction.keytable import table_of
 from recollect.profiles.indexes.batch import Batch
@@ -43,10 +47,6 @@ from recollect.profiles.indexes.inspection import differs
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.indexes.scan import ScanOptions, scan
 from recollect.profiles.indexes.select import Filter, Selection
-from recollect.profiles.maps.lookup import Holdings, MementoMap, open_for_many
-from recollect.profiles.maps.maptext import MappedText
-from recollect.profiles.maps.plainmap import PlainMap, open_plain
-from recollect.profiles.maps.samplescope import is_sample
 from recollect.uris import ancestors, is_surt
 
 MAX_EXAMPLES = 100

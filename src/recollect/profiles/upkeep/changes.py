@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from recollect.kernels.search import MapSearch
-from recollect.profiles.maps.plainmap import PlainMap, open_plain
+from recollect.maps.plainmap import PlainMap, open_plain
 
 WINDOW = 1 << 24  # bytes
 

@@ -31,7 +31,7 @@ from recollect.formats.containers import atomic_output
 from recollect.formats.frequency import Frequency
 from recollect.formats.logs import LogEntry
 from recollect.kernels.search import MapSearch
-from recollect.profiles.maps.plainmap import PlainMap, open_plain
+from recollect.maps.plainmap import PlainMap, open_plain
 from recollect.uris import is_surt, key_of_uri, uri_key
 
 _EXACT = b"###"

@@ -32,10 +32,10 @@ from recollect.kernels.lines import AT_LEAST, count_lines, lines_at
 from recollect.kernels.patching import write_patched
 from recollect.kernels.search import MapSearch
 from recollect.kernels.sets import BITS, VALUE_BITS, encode_set, members_below
+from recollect.maps.maptext import MappedText
+from recollect.maps.plainmap import PlainMap, open_plain
+from recollect.maps.sets import anchor_of, bits_below, with_another_set
 from recollect.profiles.compaction.keytable import KeyTable, table_of
-from recollect.profiles.maps.maptext import MappedText
-from recollect.profiles.maps.plainmap import PlainMap, open_plain
-from recollect.profiles.maps.sets import anchor_of, bits_below, with_another_set
 
 LONGEST_LINE = 80_000  # bytes of a line with sets, see docs/ukvs.md
 _ITEM = 56  # bytes of a set in a line besides its members, about

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recollect.errors import UsageError
-from recollect.profiles.maps.publish import FOLDER, WELL_KNOWN, Published, publish
+from recollect.maps.publish import FOLDER, WELL_KNOWN, Published, publish
 
 TREES = ".mementomap"
 CURRENT = "current"

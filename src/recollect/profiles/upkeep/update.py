@@ -30,10 +30,10 @@ from recollect.datetimes import format_iso
 from recollect.errors import FormatError, RecollectError, ResourceError
 from recollect.formats.containers import atomic_output
 from recollect.formats.detect import Source
+from recollect.maps.plainmap import open_plain
+from recollect.maps.publish import Published
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.profile import profile
-from recollect.profiles.maps.plainmap import open_plain
-from recollect.profiles.maps.publish import Published
 from recollect.profiles.statistics.verify import verify
 from recollect.profiles.upkeep import place
 from recollect.profiles.upkeep.changes import line_changes
@@ -309,7 +309,7 @@ class _Run:
         paths = [self._data / name for name in names]
         if len(paths) == 1:
             return paths[0]
-        from recollect.profiles.maps.merge import MergeOptions, merge_maps
+        from recollect.maps.merge import MergeOptions, merge_maps
 
         level = 0
         while len(paths) > 1:

@@ -9,8 +9,8 @@ import pytest
 from map_trees import read_map
 from recollect.errors import RecollectError, UsageError
 from recollect.formats.logs import LogEntry
+from recollect.maps.lookup import MementoMap
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
-from recollect.profiles.maps.lookup import MementoMap
 
 SITE = "".join(f"com,site)/dir{d}/page{p} 2/1\n" for d in range(4) for p in range(10, 20))
 

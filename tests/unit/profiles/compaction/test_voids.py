@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from map_trees import held_keys, holdings, keys, write_map
 from recollect.errors import UsageError
 from recollect.formats.frequency import Frequency
+from recollect.maps.lookup import MementoMap
+from recollect.maps.merge import merge_maps
 from recollect.profiles.compaction.voids import VoidsResult, make_voids
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
-from recollect.profiles.maps.lookup import MementoMap
-from recollect.profiles.maps.merge import merge_maps
 
 
 def line(uri: str, status: int) -> str:

@@ -8,10 +8,10 @@ import pytest
 
 from recollect.errors import FormatError, UsageError
 from recollect.formats.containers import atomic_output, open_input
+from recollect.maps.plainmap import open_plain
 from recollect.model import Problem, Progress
 from recollect.profiles.compaction import weights as module
 from recollect.profiles.compaction.weights import Weights, compact_by_weights, fit_weights
-from recollect.profiles.maps.plainmap import open_plain
 
 
 def write(path: Path, *lines: str) -> Path:

@@ -21,10 +21,10 @@ import zstandard
 import recollect
 from recollect.errors import FormatError, RecollectError, ResourceError, UsageError
 from recollect.formats.ukvs import open_map
+from recollect.maps.lookup import open_map as open_holdings
 from recollect.model import Progress
 from recollect.profiles.indexes.profile import ProfileResult, profile
 from recollect.profiles.indexes.scan import ScanOptions, scan
-from recollect.profiles.maps.lookup import open_map as open_holdings
 from recollect.profiles.statistics.stats import stats
 from recollect.uris import POLICIES
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from recollect.errors import UsageError
+from recollect.maps.filters import make_filter
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
-from recollect.profiles.maps.filters import make_filter
 from recollect.profiles.statistics.evaluate import evaluate, judge, wilson
 
 

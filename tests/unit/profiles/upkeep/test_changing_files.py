@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recollect.profiles.maps.lookup import open_map
+from recollect.maps.lookup import open_map
 from recollect.profiles.upkeep import update as module
 from recollect.profiles.upkeep.update import KeepOptions, Update, Way, update
 

@@ -1,0 +1,1 @@
+"""The commands of the aggregator: `serve`, `route`, `replay`, `timemap`, `memento`, `archives`, `doctor`."""

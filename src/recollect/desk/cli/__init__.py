@@ -1,0 +1,1 @@
+"""The commands of the desk: `desk`, `worker`, `jobs`."""

@@ -1,0 +1,241 @@
+"""The API of people: submit, status, events, cancel, files. The contract is in docs/desk.md.
+
+Hides: how a request becomes calls of the service. Every address of a job needs its token, or the operator's.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+
+from recollect.desk import people, queue
+from recollect.desk.delivery import DOWNLOADS, MEDIA_TYPES, REPORT, WACZ
+from recollect.desk.http.context import (
+    BadRequest,
+    Desk,
+    Gone,
+    authorized,
+    desk_of,
+    has_role,
+    json_body,
+    json_reply,
+    network_of,
+)
+from recollect.desk.http.hub import MAX_WATCHERS
+from recollect.desk.jobs import Job, Submission, parse_submission
+from recollect.desk.letters import status_url
+from recollect.desk.states import DELIVERED, FINAL, State
+from recollect.desk.surveyor import known, listing_key
+from recollect.errors import RecollectError
+
+_HEARTBEAT = 5.0
+_PICKED_UP = frozenset(("result.zip", "result.tar.gz", WACZ))
+# What is inside a report came from archives: it is shown without script, without our origin, without any request.
+_FOREIGN = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+
+
+async def submit(request: web.Request) -> web.Response:
+    """POST /api/jobs"""
+    desk = desk_of(request)
+    fields = await json_body(request)
+    source = fields.pop("source", None)
+    asked = parse_submission(fields, [archive.id for archive in desk.usual_archives()])
+    operator = await has_role(request, "operator")
+    key = request.headers.get("Idempotency-Key", "").strip('"')[:200]
+    one = await take(desk, asked, network_of(request), key=key, operator=operator, source=source)
+    job = await desk.run(queue.get, one.job)
+    person = await desk.run(people.by_token, one.token, people.Purpose.STATUS)
+    answer = {
+        "id": one.job,
+        "state": people.shown_state(job, person).value,
+        "status_url": status_url(desk.base_url, one.job, one.token),
+        "token": one.token,
+    }
+    return json_reply(answer, 201, {"Location": f"{desk.base_url}/api/jobs/{one.job}"})
+
+
+async def take(
+    desk: Desk, asked: Submission, network: str, *, key: str = "", operator: str = "", source: str | None = None
+) -> people.Submitted:
+    """Take a submission, with the estimate of its survey if there was one."""
+    now = desk.now()
+    if source is not None and not isinstance(source, str):
+        raise BadRequest("`source` is the id of a job")
+    listed = await desk.run(known, listing_key(asked.options()), now, desk.settings.listings_for)
+    seconds = listed.found.get("estimate", {}).get("seconds") if listed is not None else None
+    one = await desk.run(
+        people.submit,
+        asked,
+        now,
+        desk.settings,
+        network=network,
+        key=key,
+        confirmed_by=f"operator {operator}" if operator else "",
+        source=source,
+        estimate=seconds,
+    )
+    desk.changed(one.job)
+    return one
+
+
+def full_view(desk: Desk, c: Any, job: Job, person: people.Recipient | None, token: str) -> dict[str, Any]:
+    """What a recipient sees of a job, with the addresses of its files."""
+    view = people.view(c, job, person, desk.now())
+    view["status_url"] = status_url(desk.base_url, job.id, token) if token else None
+    if State(view["state"]) in DELIVERED:
+        view["result"] = result_urls(desk, job, token)
+    return view
+
+
+def result_urls(desk: Desk, job: Job, token: str) -> dict[str, Any]:
+    files: Mapping[str, Mapping[str, Any]] = job.result.get("files", {})
+    query = f"?token={token}" if token else ""
+    names = {"zip": "result.zip", "tar.gz": "result.tar.gz", "wacz": WACZ, "report": REPORT}
+    urls: dict[str, Any] = {
+        kind: f"{desk.base_url}/api/jobs/{job.id}/{name}{query}" for kind, name in names.items() if name in files
+    }
+    urls["files"] = {name: files[name] for name in names.values() if name in files}
+    return urls
+
+
+async def show(request: web.Request) -> web.Response:
+    """GET /api/jobs/ID"""
+    desk = desk_of(request)
+    job, person = await authorized(request)
+    token = request.query.get("token", "")
+    return json_reply(await desk.transact(lambda c: full_view(desk, c, job, person, token)))
+
+
+async def events(request: web.Request) -> web.StreamResponse:
+    """GET /api/jobs/ID/events: the same as the status, as server-sent events, whenever it changes."""
+    desk = desk_of(request)
+    job, person = await authorized(request)
+    if desk.hub.watchers >= MAX_WATCHERS:
+        raise people.TooMany("too many people watch", hint="load the page again now and then")
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
+    await response.prepare(request)
+    desk.hub.watchers += 1
+    identifier, recipient = job.id, person.id if person is not None else ""
+    last = b""
+    try:
+        await response.write(b"retry: 5000\n\n")
+        while not desk.stopping.is_set():
+            seen = desk.hub.version(identifier)
+            if recipient:
+                person = await desk.run(_again, recipient)
+            kind = _kind(person)
+            message = await desk.hub.message(identifier, kind, partial(_message, desk, identifier, person))
+            if message != last:
+                await response.write(b"event: status\ndata: " + message + b"\n\n")
+                last = message
+            if json.loads(message)["state"] in FINAL | DELIVERED:
+                break
+            if not await desk.hub.wait(identifier, seen, _HEARTBEAT):
+                await response.write(b": still here\n\n")
+    except (ConnectionError, RecollectError):
+        pass  # the head is sent already: the browser connects again automatically, and gets the error then
+    finally:
+        desk.hub.watchers -= 1
+    return response
+
+
+def _kind(person: people.Recipient | None) -> str:
+    """Recipients of one kind see the same of a job."""
+    if person is None:
+        return "operator"
+    return "left" if person.left_at is not None else "pending" if person.confirmed_at is None else "confirmed"
+
+
+def _again(c: Any, recipient: str) -> people.Recipient | None:
+    rows = c.rows("SELECT * FROM recipient WHERE id = ?", recipient)
+    return people.recipient_of(rows[0]) if rows else None
+
+
+async def _message(desk: Desk, job: str, person: people.Recipient | None) -> bytes:
+    view = await desk.transact(lambda c: full_view(desk, c, queue.get(c, job), person, ""))
+    for name in ("updated", "status_url", "result"):
+        view.pop(name, None)
+    return json.dumps(view).encode()
+
+
+async def cancel(request: web.Request) -> web.Response:
+    """POST /api/jobs/ID/cancel: the recipient leaves; the last one, or the operator, ends the job."""
+    desk = desk_of(request)
+    job, person = await authorized(request)
+    if person is None:
+        await desk.run(queue.cancel, job.id, desk.now(), "operator")
+    else:
+        await desk.run(people.leave, person, desk.now())
+    desk.changed(job.id)
+    after = await desk.run(queue.get, job.id)
+    state = State.CANCELLED if person is not None else after.state
+    return json_reply({"id": job.id, "state": state.value})
+
+
+async def tell_more(request: web.Request) -> web.Response:
+    """POST /api/jobs/ID/tell {"more": true}: a mail if a later listing has a real gain."""
+    desk = desk_of(request)
+    job, person = await authorized(request)
+    wanted = bool((await json_body(request)).get("more", True))
+    if person is not None:
+        await desk.run(people.tell_more, person, wanted)
+    return json_reply({"id": job.id, "tell_more": wanted})
+
+
+async def download(request: web.Request) -> web.StreamResponse:
+    """GET /api/jobs/ID/result.zip and the others: one file, with ranges and its checksum."""
+    desk = desk_of(request)
+    name = request.match_info["file"]
+    job, person = await authorized(request)
+    picture = name.startswith("thumb-") and name in job.result.get("files", {})
+    if name not in DOWNLOADS and not picture:
+        raise queue.UnknownJob("no such file", where=name[:80])
+    if people.shown_state(job, person) not in DELIVERED:
+        if job.state == State.EXPIRED:
+            raise Gone("the files of this job were removed", hint="ask for the site again")
+        raise queue.UnknownJob("there is nothing to download yet", where=job.id)
+    path = desk.results(job.id) / name
+    known_file = job.result.get("files", {}).get(name)
+    if known_file is None or not path.is_file():
+        raise queue.UnknownJob("this job has no such file", where=name)
+    if name in _PICKED_UP and request.method == "GET" and person is not None:
+        await desk.run(people.pick_up, person, desk.now())
+        desk.changed(job.id)
+    return _file(path, name, known_file["sha256"], job)
+
+
+def _file(path: Any, name: str, sha256: str, job: Job) -> web.FileResponse:
+    from recollect.desk.jobs import host_of
+
+    digest = base64.b64encode(bytes.fromhex(sha256)).decode()
+    headers = {
+        "Content-Type": MEDIA_TYPES.get(name, "image/png"),
+        "Content-Security-Policy": _FOREIGN,
+        "X-Content-Type-Options": "nosniff",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "private, no-store",
+        "Referrer-Policy": "no-referrer",
+        "Repr-Digest": f"sha-256=:{digest}:",
+        "X-Checksum-Sha256": sha256,
+    }
+    if name in _PICKED_UP:
+        host = "".join(ch if (ch.isalnum() and ch.isascii()) or ch in ".-" else "-" for ch in host_of(job.uri))
+        headers["Content-Disposition"] = f'attachment; filename="{host}{name.removeprefix("result")}"'
+    return web.FileResponse(path, headers=headers)
+
+
+ROUTES = [
+    web.post("/api/jobs", submit),
+    web.get("/api/jobs/{job}", show),
+    web.get("/api/jobs/{job}/events", events),
+    web.post("/api/jobs/{job}/cancel", cancel),
+    web.post("/api/jobs/{job}/tell", tell_more),
+    web.get("/api/jobs/{job}/{file:result\\..+|report\\.html|thumb-\\d+\\.png}", download),
+]

@@ -1,0 +1,462 @@
+"""A worker: takes jobs from a desk over HTTP, one at a time, and recovers each in a subprocess.
+
+Hides: the protocol with the desk, the subprocess, and everything that can go wrong between the two. Invariants:
+- a subprocess runs only while the lease holds: refused, or without contact for the length of the lease, the whole
+  process group is killed;
+- every permit is asked of the desk; without contact none is given;
+- what was fetched is kept in the work folder until the desk has the result, so a job that comes back goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from recollect.desk.delivery import STATE, read_state, write_state
+from recollect.errors import RecollectError
+from recollect.recovery.store import FOLDER
+
+log = logging.getLogger("recollect.worker")
+
+_CLAIM_SECONDS = 25.0
+_PAUSE = 1.0
+_NEWS = 1.0
+_FORGOTTEN = 30 * 86_400.0
+_MAX_PAUSE = 15.0
+_MAX_LINE = 4 * 1024 * 1024
+_LOG_LINES = 20
+
+
+class Lost(RecollectError):
+    """The job is not ours any more."""
+
+
+class NotAllowed(RecollectError):
+    """The desk does not know this worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """The desk, the folder to work in, and the name of the worker."""
+
+    desk: str
+    token: str
+    work: Path
+    name: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
+    egress: str = ""
+    once: bool = False
+
+
+class DeskClient:
+    """The desk over HTTP, as a worker sees it."""
+
+    def __init__(self, session: aiohttp.ClientSession, options: WorkerOptions) -> None:
+        self._session = session
+        self._base = options.desk.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {options.token}"}
+        self._me = {"worker": options.name, "egress": options.egress, "host": socket.gethostname()}
+
+    async def post(self, path: str, timeout: float = 30.0, **fields: Any) -> dict[str, Any] | None:
+        """The answer; None for 204. Raises Lost for 409 and 410, NotAllowed for 401 and 403."""
+        async with self._session.post(
+            f"{self._base}/api/worker{path}",
+            json={**self._me, **fields},
+            headers=self._headers,
+            timeout=aiohttp.ClientTimeout(total=timeout),
+        ) as response:
+            await _check(response)
+            return None if response.status == 204 else await response.json()
+
+    async def upload(self, job: str, fence: int, path: Path, sha256: str) -> None:
+        with path.open("rb") as file:
+            async with self._session.put(
+                f"{self._base}/api/worker/jobs/{job}/files/{path.name}",
+                params={"fence": str(fence), "worker": self._me["worker"]},
+                data=file,
+                headers={**self._headers, "X-Checksum-Sha256": sha256},
+                timeout=aiohttp.ClientTimeout(total=None, sock_read=300),
+            ) as response:
+                await _check(response)
+
+    async def download(self, path: str, target: Path) -> bool:
+        async with self._session.get(
+            f"{self._base}/api/worker{path}", headers=self._headers, timeout=aiohttp.ClientTimeout(total=None)
+        ) as response:
+            if response.status == 404:
+                return False
+            await _check(response)
+            with target.open("wb") as file:
+                async for piece in response.content.iter_chunked(1 << 20):
+                    file.write(piece)
+            return True
+
+
+async def _check(response: aiohttp.ClientResponse) -> None:
+    if response.status in (409, 410):
+        raise Lost("the desk refuses", why=await _why(response))
+    if response.status in (401, 403):
+        raise NotAllowed("the desk does not accept the token", where=str(response.url.origin()))
+    if response.status >= 300:
+        raise aiohttp.ClientError(f"status {response.status}: {await _why(response)}")
+
+
+async def _why(response: aiohttp.ClientResponse) -> str:
+    try:
+        answer = await response.json()
+        return str(answer["error"]["message"])[:300]
+    except Exception:  # whatever else an intermediary may say
+        return f"status {response.status}"
+
+
+_TROUBLE = (aiohttp.ClientError, TimeoutError, ConnectionError, OSError)
+
+
+class Worker:
+    """Runs until stopped."""
+
+    def __init__(self, options: WorkerOptions) -> None:
+        self.options = options
+        self.stopping = asyncio.Event()
+        self._work: Work | None = None
+
+    def stop(self) -> None:
+        """End soon: the job goes back to the desk."""
+        self.stopping.set()
+        if self._work is not None:
+            self._work.ask_to_stop()
+
+    async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        self.options.work.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(_sweep, self.options.work)
+        connector = aiohttp.TCPConnector(limit=200)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            desk = DeskClient(session, self.options)
+            pause = _PAUSE
+            connected = False
+            while not self.stopping.is_set():
+                try:
+                    job = await self._claim(desk, _CLAIM_SECONDS if connected else 0.0)
+                    if not connected:
+                        on_ready()
+                        connected = True
+                    pause = _PAUSE
+                except (Lost, *_TROUBLE) as error:
+                    log.warning("no job from the desk: %s", error or type(error).__name__)
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self.stopping.wait(), pause)
+                    pause = min(pause * 2, _MAX_PAUSE)
+                    continue
+                if job is not None:
+                    self._work = Work(desk, self.options, job)
+                    if self.stopping.is_set():
+                        self._work.ask_to_stop()
+                    try:
+                        await self._work.run()
+                    except (RecollectError, *_TROUBLE) as error:
+                        log.warning("job %s: %s", job["id"], error or type(error).__name__)
+                    self._work = None
+                if self.options.once and job is not None:
+                    return
+
+    async def _claim(self, desk: DeskClient, patience: float) -> dict[str, Any] | None:
+        """The next job; the desk keeps the request for as long as we are patient."""
+        claim = asyncio.ensure_future(desk.post("/claim", timeout=patience + 15, patience=patience))
+        stop = asyncio.ensure_future(self.stopping.wait())
+        await asyncio.wait({claim, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not claim.done():
+            claim.cancel()
+            with contextlib.suppress(asyncio.CancelledError, *_TROUBLE):
+                return await claim
+            return None
+        return await claim
+
+
+class Work:
+    """One claimed job."""
+
+    def __init__(self, desk: DeskClient, options: WorkerOptions, job: Mapping[str, Any]) -> None:
+        self._desk = desk
+        self._options = options
+        self._job = job
+        self.id: str = job["id"]
+        self.fence: int = job["fence"]
+        self._status: dict[str, Any] = {}
+        self._share: float | None = None
+        self._survey: dict[str, Any] | None = None
+        self._log: list[str] = []
+        self._finished: list[str] = []
+        self._contact = time.monotonic()
+        self._process: Process | None = None
+        self._stopping = False
+        self._done: dict[str, Any] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lost: RecollectError | None = None
+        self._news = asyncio.Event()
+        self._reconsider = False  # what was fetched was fetched for another date
+
+    def ask_to_stop(self) -> None:
+        self._stopping = True
+        self._say({"stop": True})
+
+    async def _post(self, step: str, **fields: Any) -> dict[str, Any] | None:
+        """A step of this job; repeated through trouble for as long as the lease holds."""
+        pause = 0.2
+        while True:
+            try:
+                answer = await self._desk.post(f"/jobs/{self.id}/{step}", fence=self.fence, **fields)
+            except _TROUBLE:
+                if time.monotonic() - self._contact > self._job["lease"]:
+                    raise Lost("no contact to the desk", where=self.id) from None
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 5.0)
+            else:
+                self._contact = time.monotonic()
+                return answer
+
+    async def run(self) -> None:
+        async with self._folder() as folder:
+            beat = asyncio.ensure_future(self._beat())
+            try:
+                if not (folder / FOLDER).exists():
+                    await self._fetch_state(folder)
+                await self._recover(folder)
+                await self._finish(folder, self._done or {"outcome": "failed", "reason": self._last_words()})
+            except (Lost, NotAllowed) as error:
+                log.info("job %s: %s", self.id, error)
+            finally:
+                beat.cancel()
+                for task in self._tasks:
+                    task.cancel()
+                self._kill()
+
+    @contextlib.asynccontextmanager
+    async def _folder(self) -> AsyncIterator[Path]:
+        """The job's own folder, or a new one while a worker that lost the job still uses it."""
+        folder = self._options.work / self.id
+        lock = _locked(folder)
+        if lock is None:
+            folder = self._options.work / f"{self.id}.{self.fence}"
+            shutil.rmtree(folder, ignore_errors=True)
+            lock = _locked(folder)
+        try:
+            yield folder / "site"
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+    async def _fetch_state(self, folder: Path) -> None:
+        for path in self._job.get("states", ()):
+            target = folder.with_name(STATE)
+            if await self._desk.download(path, target):
+                await asyncio.to_thread(read_state, target, folder)
+                target.unlink()
+                self._reconsider = path == self._job.get("source")
+                return
+
+    async def _beat(self) -> None:
+        while True:
+            # Changes are reported at once, but at most once a second; without changes, every heartbeat.
+            await asyncio.sleep(min(_NEWS, self._job["heartbeat"]))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), max(0.0, self._job["heartbeat"] - _NEWS))
+            self._news.clear()
+            try:
+                await self._post(
+                    "beat", status=self._status, progress=self._share, log="".join(self._log), survey=self._survey
+                )
+                self._log.clear()
+            except (Lost, NotAllowed) as error:
+                # Cancelled, paused, or taken over: the subprocess must not go on.
+                self._lost = error
+                self._kill()
+                return
+
+    # The subprocess ------------------------------------------------------------------------------------------
+
+    async def _recover(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        process = self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "recollect.desk.child",
+            stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True, limit=_MAX_LINE,
+        )  # fmt: skip
+        assignment = {name: self._job[name] for name in ("archives", "options", "limits")}
+        self._say({**assignment, "folder": str(folder.resolve()), "reconsider": self._reconsider})
+        if self._stopping:
+            self._say({"stop": True})
+        assert process.stdout is not None and process.stderr is not None
+        words = asyncio.ensure_future(self._listen_to_errors(process))
+        async for text in process.stdout:
+            self._heard(json.loads(text))
+        await process.wait()
+        await words
+        if self._lost is not None:
+            raise self._lost
+
+    async def _listen_to_errors(self, process: Process) -> None:
+        assert process.stderr is not None
+        async for text in process.stderr:
+            self._log.append(text.decode("utf-8", "replace")[:2000])
+
+    def _last_words(self) -> str:
+        return ("".join(self._log[-_LOG_LINES:]).strip()[-800:]) or "the recovery ended without a result"
+
+    def _heard(self, message: dict[str, Any]) -> None:
+        kind = message.pop("type")
+        if kind == "permit":
+            self._spawn(self._permit(message))
+        elif kind == "finished":
+            self._finished.append(message["archive"])
+            if len(self._finished) == 1:
+                self._spawn(self._report_finished())
+        elif kind == "paused":
+            self._spawn(self._report_pause(message))
+        elif kind == "status":
+            self._share = message.pop("progress", None)
+            self._status = {**message, "waiting_for": self._status.get("waiting_for", [])}
+            self._news.set()
+        elif kind == "survey":
+            self._survey = message
+        elif kind == "packing":
+            self._status = {**self._status, "stage": "packing"}
+            self._spawn(self._report_packing())
+        elif kind == "done":
+            self._done = message
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _permit(self, asked: dict[str, Any]) -> None:
+        """Bring a permit, as soon as the desk gives one; without contact there is none."""
+        number, archive = asked["permit"], asked["archive"]
+        while True:
+            try:
+                answer = await self._desk.post(
+                    f"/jobs/{self.id}/permit", timeout=90, fence=self.fence, archive=archive, kind=asked["kind"]
+                )
+                self._contact = time.monotonic()
+                break
+            except _TROUBLE:
+                await asyncio.sleep(1.0)
+            except (Lost, NotAllowed) as error:
+                self._lost = error
+                self._kill()
+                return
+        answer = answer or {}
+        waiting = [one for one in self._status.get("waiting_for", []) if one["archive"] != archive]
+        if not answer.get("granted") and answer.get("seconds", 0.0) > 0:
+            waiting.append({"archive": archive, "until": answer["until"], "reason": answer.get("reason", "")})
+        self._status = {**self._status, "waiting_for": waiting}
+        self._say({**answer, "permit": number})
+
+    async def _report_finished(self) -> None:
+        """Report requests that are over: at once, and together with those that end meanwhile."""
+        while self._finished:
+            counts = Counter(self._finished)
+            with contextlib.suppress(Lost, NotAllowed):
+                await self._post("finished", archives=counts)
+            del self._finished[: counts.total()]
+
+    async def _report_pause(self, message: dict[str, Any]) -> None:
+        with contextlib.suppress(Lost, NotAllowed):
+            await self._post("paused", **message)
+
+    async def _report_packing(self) -> None:
+        with contextlib.suppress(Lost, NotAllowed):
+            await self._post("pack")
+
+    def _say(self, message: Mapping[str, Any]) -> None:
+        process = self._process
+        if process is not None and process.stdin is not None and process.returncode is None:
+            with contextlib.suppress(ConnectionError, RuntimeError):
+                process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    def _kill(self) -> None:
+        process = self._process
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    # The end ------------------------------------------------------------------------------------------
+
+    async def _finish(self, folder: Path, done: dict[str, Any]) -> None:
+        outcome = done["outcome"]
+        if self._status:
+            await self._post("beat", status=self._status, progress=self._share, survey=self._survey)
+        if outcome == "recovered":
+            await self._post("pack")
+            for one in done["files"]:
+                await self._upload(folder.with_name("site.out") / one["name"], one["sha256"])
+            await self._post("deliver", summary=done["summary"], files=done["files"])
+        elif outcome == "nothing":
+            await self._post("nothing", summary=done["summary"])
+        elif outcome == "waiting":
+            await self._keep_state(folder)
+            await self._post("wait", seconds=done["seconds"], reason=done["reason"])
+        elif outcome == "stopped":
+            await self._keep_state(folder)
+            await self._post("release")
+        else:
+            await self._post("fail", reason=str(done.get("reason") or "no archive answered"), silent=done.get("silent"))
+            return
+        shutil.rmtree(folder.parent, ignore_errors=True)
+
+    async def _keep_state(self, folder: Path) -> None:
+        if (folder / FOLDER).exists():
+            packed = await asyncio.to_thread(write_state, folder, folder.with_name(STATE))
+            await self._upload(folder.with_name(STATE), packed.sha256)
+            folder.with_name(STATE).unlink()
+
+    async def _upload(self, path: Path, sha256: str) -> None:
+        pause = 0.2
+        while True:
+            try:
+                await self._desk.upload(self.id, self.fence, path, sha256)
+                self._contact = time.monotonic()
+                return
+            except _TROUBLE as error:
+                if time.monotonic() - self._contact > self._job["lease"]:
+                    raise Lost("no contact to the desk", where=self.id, why=str(error)) from error
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 5.0)
+
+
+def _sweep(work: Path) -> None:
+    """Remove folders of jobs that never came back here."""
+    for folder in work.iterdir():
+        if folder.is_dir() and folder.stat().st_mtime < time.time() - _FORGOTTEN:
+            lock = _locked(folder)
+            if lock is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """A lock on a folder that goes with the process; None when another process has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle

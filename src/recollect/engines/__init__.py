@@ -1,0 +1,1 @@
+"""Where an operation runs: on this machine, or on Spark."""

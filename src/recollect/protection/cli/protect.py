@@ -1,0 +1,360 @@
+"""`recollect protect plan|keygen|apply|verify|remove`: a server's files, carried by its pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_json, json_option, progress_bar, talk
+from recollect.cli.types import DURATION, SIZE, archives_option
+from recollect.errors import UsageError
+from recollect.formats.outputs import refuse_inputs
+from recollect.model import Progress
+from recollect.quantities import counted, parse_share
+
+if TYPE_CHECKING:
+    from recollect.protection.age import Lock
+    from recollect.protection.pack import Packing
+    from recollect.protection.sealing import Options
+
+EPILOG = """\b
+Examples:
+  recollect protect plan site/ --files app/ --files dump.sql       cost and probability of restoring
+  recollect protect keygen -o site.key                             once; keep a copy of both files elsewhere
+  recollect protect apply site/ --files app/ --key site.key        put the blocks into the pages
+  recollect protect verify site/
+  recollect reclaim http://site.example/ -o app/                   after a loss
+
+\b
+Archives keep pages, but not the programs and data that made them. These commands put the files, coded, into
+the pages. A sufficient part of the pages restores all files. See docs/protect.md.
+"""
+PLAN_EPILOG = """\b
+Examples:
+  recollect protect plan site/ --files app/ --files dump.sql
+  recollect protect plan site/ --files code=app/ --files data=dump.sql --growth 16KB
+  recollect protect plan site/ --files app/ --coverage http://site.example/ --plot odds.svg
+"""
+KEYGEN_EPILOG = """\b
+Examples:
+  recollect protect keygen -o site.key        writes site.key (secret) and site.pub (for --trust)
+"""
+APPLY_EPILOG = """\b
+Examples:
+  recollect protect apply site/ --files app/ --files dump.sql --key site.key
+  recollect protect apply site/ --files code=app/ --files data=dump.sql --key site.key -o public/
+  recollect protect apply site/ --files app/ --key site.key --recipient age1... --need 30%
+  recollect protect apply paths.txt --files app/ --key site.key -o site.blocks      for the middleware
+
+\b
+A folder with a slash at its end (app/) gives its contents, without (app) the folder itself. Files in different
+classes (code=, data=) are coded separately, so that a change of one leaves the blocks of the other unchanged.
+Run it again after every change: unchanged files keep their blocks.
+Exit code: 0 done, 1 failed, 2 wrong usage, 3 some pages cannot carry blocks.
+"""
+VERIFY_EPILOG = """\b
+Examples:
+  recollect protect verify site/
+  recollect protect verify site/ --trust site.pub --json
+
+\b
+Exit code: 0 everything can be restored, 3 something is missing, outdated or refused, 1 no blocks, 2 wrong usage.
+"""
+REMOVE_EPILOG = """\b
+Examples:
+  recollect protect remove site/        the pages as they were, byte for byte
+"""
+
+_SITE = click.Path(exists=True, file_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group(epilog=EPILOG)
+def protect() -> None:
+    """Put a server's files into its pages as coded blocks, before the site is lost."""
+
+
+def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    decorators = [
+        click.option(
+            "--files",
+            "sources",
+            multiple=True,
+            required=True,
+            metavar="[CLASS=]PATH",
+            help="A file or folder to protect; repeatable. CLASS names what changes together (code, data).",
+        ),
+        click.option(
+            "--growth", type=SIZE, metavar="SIZE", help="Largest growth of a page; vault pages are added if needed."
+        ),
+        click.option(
+            "--recipient", "recipients", multiple=True, metavar="AGE1…", help="Encrypt for this age recipient."
+        ),
+        click.option("--passphrase-file", type=_FILE, help="Encrypt with the passphrase in this file."),
+        click.option(
+            "--compression",
+            type=click.Choice(["xz", "zstd"]),
+            default="xz",
+            show_default=True,
+            help="xz is smaller, zstd quicker to unpack.",
+        ),
+        click.option(
+            "--level", type=click.IntRange(0, 22), metavar="N", help="Compression level.  [default: 6, zstd 19]"
+        ),
+        click.option(
+            "--code",
+            type=click.Choice(["raptorq", "gf256"]),
+            help="Erasure code.  [default: raptorq if it is installed]",
+        ),
+        click.option("--exclude", multiple=True, metavar="PATTERN", help="Pages without blocks ('drafts/*')."),
+    ]
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+@protect.command(epilog=PLAN_EPILOG)
+@click.argument("site", type=_SITE)
+@_packing_options
+@click.option("--coverage", metavar="URL", help="Ask archives how many pages of this site they captured.")
+@archives_option
+@click.option("--use", metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia).")
+@click.option(
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Plot the probability into this SVG file."
+)
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@json_option
+def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_json: bool, **given: Any) -> int:
+    """Show the cost of protection and the probability of restoring the files; writes nothing."""
+    from recollect.protection import keys, odds
+    from recollect.protection.cli import tables as protecttalk
+    from recollect.protection.sealing import spread
+    from recollect.protection.site import fit_pages, sizes_now
+
+    refuse_inputs(plot, [site, *_paths(given["sources"])])
+    packings = _gathered(given)
+    options = _options(keys.new_key(), given, need=None)
+    pages, _ = fit_pages(site, given["exclude"])
+    found = None
+    with progress_bar(quiet=quiet or as_json) as progress:
+        sizes = sizes_now(packings, options, progress)
+        if coverage is not None:
+            from recollect.recovery.coverage import site_coverage
+
+            def on_page(archive: str, captures: int) -> None:
+                progress(Progress(f"asking {archive}", captures, None, "captures"))
+
+            found = site_coverage(_archives(given), coverage, pages, datetime.now(UTC), on_page)
+    share = spread(sizes, len(pages), options.need, given["growth"])
+    seen = odds.Coverage(found.pages, found.captured) if found is not None else None
+    need = share.need
+    if seen is not None and not share.vault:
+        safe = odds.need_for_coverage(len(pages), seen)
+        need = safe if given["growth"] is None else max(safe, share.need)
+    table = odds.choices(sizes, share.pages, seen, [need] if need else [])
+    secret = [] if not options.lock.is_open else protecttalk.find_secrets(packings)
+    if plot is not None:
+        protecttalk.write_plot(plot, share.pages, need or share.need, seen)
+    result = protecttalk.Plan(packings, sizes, len(pages), share.vault, need, seen, found, table, secret)
+    if as_json:
+        emit_json(protecttalk.plan_json(result))
+    else:
+        protecttalk.show_plan(result)
+    return 0
+
+
+@protect.command(epilog=KEYGEN_EPILOG)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The secret file.")
+@json_option
+def keygen(output: Path, as_json: bool) -> int:
+    """Make a signing key: a secret file, and a public one beside it."""
+    from recollect.protection import keys
+
+    key = keys.new_key()
+    public = keys.write_pair(key, output)
+    if as_json:
+        emit_json({"secret": str(output), "public": str(public), "fingerprint": keys.fingerprint(key.public)})
+        return 0
+    talk(f"secret key: {output} (readable by you only)")
+    talk(f"public key: {public}, fingerprint {keys.fingerprint(key.public)}")
+    talk("keep copies of both away from this server: only the public key distinguishes your blocks from forged ones")
+    return 0
+
+
+@protect.command(epilog=APPLY_EPILOG)
+@click.argument("site", type=click.Path(exists=True, path_type=Path))
+@_packing_options
+@click.option("--key", "key_file", type=_FILE, required=True, help="The secret key that signs (protect keygen).")
+@click.option(
+    "--need",
+    metavar="N|N%",
+    help="How many pages, or what share, are enough to restore all files.  [default: 40%, or by --growth]",
+)
+@click.option(
+    "--rotate",
+    type=DURATION,
+    metavar="PERIOD",
+    help="Use new block numbers each period (90d), so that later captures add blocks.",
+)
+@click.option(
+    "--carrier",
+    type=click.Choice(["script", "comment"]),
+    default="script",
+    show_default=True,
+    help="Element that carries blocks; minifiers drop comments.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a copy here instead.  [default: in place]")
+@click.option("--quiet", "-q", is_flag=True, help="Only errors and warnings.")
+@json_option
+def apply(site: Path, key_file: Path, output: Path | None, quiet: bool, as_json: bool, **given: Any) -> int:
+    """Put the files, coded, into the pages of SITE: a folder, or a list of paths of a dynamic site."""
+    from recollect.protection import bundle, keys
+    from recollect.protection.cli import tables as protecttalk
+    from recollect.protection.site import apply as apply_blocks
+
+    packings = _gathered(given, output)
+    key = keys.read_secret(key_file)
+    options = _options(key, given, need=_need(given["need"]) if given["need"] else None)
+    if options.lock.is_open:
+        _refuse_key(packings, key_file)
+        protecttalk.warn_of_secrets(protecttalk.find_secrets(packings))
+    with progress_bar(quiet=quiet or as_json) as progress:
+        if site.is_dir():
+            done = apply_blocks(site, packings, options, out=output, progress=progress)
+        elif output is None:
+            raise UsageError("missing -o FILE", hint=f"recollect protect apply {site} … -o site.blocks")
+        else:
+            refuse_inputs(output, [site, key_file, *filter(Path.is_file, _paths(given["sources"]))])
+            done = bundle.write(output, bundle.read_paths(site), packings, options, progress=progress)
+    if as_json:
+        emit_json(protecttalk.applied_json(done))
+    elif not quiet:
+        protecttalk.show_applied(done, output or site)
+    return 3 if done.unfit else 0
+
+
+@protect.command(epilog=VERIFY_EPILOG)
+@click.argument("site", type=_SITE)
+@click.option("--trust", metavar="PUB", multiple=True, help="Only blocks signed by this key (site.pub).")
+@json_option
+def verify(site: Path, trust: tuple[str, ...], as_json: bool) -> int:
+    """Read every page of SITE and restore everything in memory, as reclaim would."""
+    from recollect.protection import keys
+    from recollect.protection.cli import tables as protecttalk
+    from recollect.protection.site import verify as verify_site
+
+    found = verify_site(site, [keys.read_public(one) for one in trust])
+    if as_json:
+        emit_json(protecttalk.checked_json(found))
+    else:
+        protecttalk.show_checked(found)
+    if not found.standings:
+        return 1
+    return 0 if found.is_sound else 3
+
+
+@protect.command(epilog=REMOVE_EPILOG)
+@click.argument("site", type=_SITE)
+@json_option
+def remove(site: Path, as_json: bool) -> int:
+    """Take all blocks out of the pages of SITE, and delete its vault pages."""
+    from recollect.protection.site import remove as remove_blocks
+
+    changed, vault = remove_blocks(site)
+    if as_json:
+        emit_json({"pages": changed, "vault_pages": vault})
+    else:
+        talk(f"{counted(changed, 'page')} are as they were; {vault:,} vault pages deleted")
+    return 0
+
+
+# From flags to values ------------------------------------------------------------------------------------------------
+
+
+def _paths(sources: tuple[str, ...]) -> list[Path]:
+    """The paths of `--files`, without their classes."""
+    return [Path(text) for source in sources for text in {source, source.split("=", 1)[-1]}]
+
+
+def _gathered(given: dict[str, Any], output: Path | None = None) -> list[Packing]:
+    from recollect.protection.pack import gather
+
+    packings = gather(given["sources"], leave_out=output)
+    for packing in packings:
+        for name, why in packing.skipped:
+            talk(f"not packed: {name}: {why}")
+    return packings
+
+
+def _options(key: Any, given: dict[str, Any], need: int | float | None) -> Options:
+    from recollect.protection.code import Code, best_code
+    from recollect.protection.markup import Style
+    from recollect.protection.pack import Compression
+    from recollect.protection.sealing import Options
+
+    compression = Compression(given["compression"])
+    if compression is Compression.XZ and (given["level"] or 0) > 9:
+        raise UsageError("no such level of xz", where=str(given["level"]), hint="0 to 9")
+    return Options(
+        key=key,
+        now=datetime.now(UTC),
+        lock=_lock(given),
+        need=need,
+        growth=given["growth"],
+        code=Code(given["code"]) if given["code"] else best_code(),
+        compression=compression,
+        level=given["level"],
+        style=Style(given.get("carrier", "script")),
+        rotate=given.get("rotate"),
+        exclude=tuple(given["exclude"]),
+    )
+
+
+def _lock(given: dict[str, Any]) -> Lock:
+    from recollect.protection.age import Lock
+
+    if given["recipients"] and given["passphrase_file"]:
+        raise UsageError("either recipients or a passphrase", hint="age does not mix the two")
+    passphrase = read_passphrase(given["passphrase_file"]) if given["passphrase_file"] else None
+    return Lock(tuple(given["recipients"]), passphrase)
+
+
+def read_passphrase(path: Path) -> str:
+    """The first line of a file."""
+    try:
+        text = path.read_text(encoding="utf-8").split("\n", 1)[0].rstrip("\r")
+    except UnicodeDecodeError as error:
+        raise UsageError("no passphrase", where=str(path), why="its text is not UTF-8") from error
+    if not text:
+        raise UsageError("no passphrase", where=str(path), why="its first line is empty")
+    return text
+
+
+def _need(text: str) -> int | float:
+    if re.fullmatch(r"[1-9]\d*", text):
+        return int(text)
+    share = parse_share(text)
+    if share > 0.9:
+        raise UsageError("too large a share", where=text, why="some pages are never captured", hint="90% at most")
+    return share
+
+
+def _archives(given: dict[str, Any]) -> list[Any]:
+    from recollect.archives.registry import choose, load_archives
+
+    return list(choose(load_archives(given["registry"]), given["use"] or ""))
+
+
+def _refuse_key(packings: list[Packing], key_file: Path) -> None:
+    own = key_file.resolve()
+    for packing in packings:
+        for member in packing.files:
+            if member.path.resolve() == own:
+                raise UsageError(
+                    "the signing key is among the files", where=member.name, hint="move it elsewhere, or encrypt"
+                )

@@ -1,0 +1,1 @@
+"""The commands of recovery: `recover`, `survey`, `measure`, `review`, `preview`."""

@@ -1,0 +1,1 @@
+"""What every page and command shows: style, components, static files."""

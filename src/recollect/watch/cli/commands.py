@@ -1,0 +1,322 @@
+"""`recollect watch`: look at live sites, notice when one is lost, get it back."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
+from recollect.cli.logs import log_option
+from recollect.cli.types import DATE
+from recollect.datetimes import format_iso
+from recollect.errors import UsageError
+from recollect.quantities import counted
+from recollect.watch.cli.pages import COMMANDS
+from recollect.watch.cli.tools import data_option, example, open_store, percent, refuse_private, shown, site_uri
+
+if TYPE_CHECKING:
+    from recollect.watch.board import Line
+    from recollect.watch.check import Check
+    from recollect.watch.run import Round
+
+EPILOG = """\b
+Examples:
+  recollect watch check http://site.example/              what would come back if it were lost today
+  recollect watch add http://site.example/ --data watch/
+  recollect watch run --data watch/                       visit every day, until Ctrl-C
+  recollect watch run --once --data watch/                once, for cron
+  recollect watch status --data watch/ --fail-on lost
+  recollect watch dashboard --data watch/ -o page.html
+"""
+
+
+@click.group(epilog=EPILOG)
+def watch() -> None:
+    """Watch live sites, report when one is in danger or lost, and recover it."""
+
+
+for _command in COMMANDS:
+    watch.add_command(_command)
+
+
+archives_option = click.option(
+    "--archives", type=click.Path(exists=True, dir_okay=False), help="List of archives.  [default: the public ones]"
+)
+private_option = click.option("--allow-private", is_flag=True, help="Allow sites on private and loopback addresses.")
+
+
+@watch.command("check", epilog=example("check http://site.example/", "check http://site.example/ --sample 200 --json"))
+@click.argument("uri")
+@click.option("--sample", default=50, show_default=True, type=click.IntRange(min=1), help="Resources to look at.")
+@archives_option
+@private_option
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report as a page.")
+@json_option
+def check_command(
+    uri: str, sample: int, archives: str | None, allow_private: bool, output: str | None, as_json: bool
+) -> int:
+    """Estimate what share of the live site URI could be recovered if it were lost today."""
+    from recollect.formats.outputs import refuse_inputs
+    from recollect.watch.cli.run import check_site
+
+    refuse_inputs(output, [archives] if archives else [])
+    site = site_uri(uri)
+    refuse_private(site, allow_private)
+    with progress_bar() as progress:
+        report = asyncio.run(check_site(site, sample, archives, allow_private, progress))
+    if output is not None:
+        from recollect.formats.containers import atomic_output
+        from recollect.watch.pages.check import check_page
+
+        with atomic_output(output) as out:
+            out.write(check_page(report).encode())
+        talk(f"{output}: the report as a page")
+    if as_json:
+        emit_json(report.to_json())
+    else:
+        _show_check(report)
+    return 3 if report.failed_archives else 0
+
+
+@watch.command("add", epilog=example("add http://site.example/ --data watch/ --email me@example.org"))
+@click.argument("uri")
+@data_option
+@click.option("--sample", default=50, show_default=True, type=click.IntRange(min=1), help="Resources to look at.")
+@click.option(
+    "--on-loss",
+    type=click.Choice(["recover", "notify"]),
+    default="recover",
+    show_default=True,
+    help="What to do when the site is lost.",
+)
+@archives_option
+@private_option
+@click.option("--email", default="", help="Address for notices.")
+@click.option("--webhook", default="", help="Address that notices are posted to, as JSON.")
+@click.option("--now", type=DATE, hidden=True, help="Simulated current time.")
+def add_command(
+    uri: str,
+    folder: str,
+    sample: int,
+    on_loss: str,
+    archives: str | None,
+    allow_private: bool,
+    email: str,
+    webhook: str,
+    now: datetime | None,
+) -> int:
+    """Watch the site URI."""
+    from recollect.watch.records import OnLoss, Site
+    from recollect.watch.store import Store
+
+    site = site_uri(uri)
+    refuse_private(site, allow_private)
+    if webhook:
+        refuse_private(site_uri(webhook), allow_private)
+    at = now or datetime.now(UTC)
+    listed = str(Path(archives).resolve()) if archives else ""
+    with Store(folder) as store, store.transaction():
+        if store.site(site) is not None:
+            raise UsageError("this site is watched already", where=site, hint="recollect watch status --data DIR")
+        store.put_site(Site(site, at, at, sample, OnLoss(on_loss), listed, allow_private, email, webhook))
+    talk(f"{site} is watched; next: recollect watch run --data {folder}")
+    return 0
+
+
+@watch.command("remove", epilog=example("remove http://site.example/ --data watch/"))
+@click.argument("uri")
+@data_option
+def remove_command(uri: str, folder: str) -> int:
+    """Stop watching the site URI. Deletes its observations, keeps its recoveries."""
+    with open_store(folder) as store:
+        if not store.remove(site_uri(uri)):
+            raise UsageError("this site is not watched", where=uri, hint="recollect watch status --data DIR")
+    return 0
+
+
+@watch.command(
+    "run",
+    epilog=example(
+        "run --data watch/",
+        "run --once --data watch/   # from cron",
+        "run --canary http://example.com/ --data watch/",
+        "run --data watch/ --smtp mail.example.org:25 --from-address watch@example.org",
+        "run --data watch/ --rdap https://rdap.example/ --desk https://desk.example.org",
+    ),
+)
+@data_option
+@click.option("--once", is_flag=True, help="Visit what is due, then end.")
+@click.option("--now", type=DATE, help="Simulated current time; implies --once.")
+@click.option("--canary", "canaries", multiple=True, metavar="URL", help="A site that always answers; may be repeated.")
+@click.option("--smtp", default="", metavar="HOST:PORT", help="Mail server; without one, mails are files in outbox/.")
+@click.option("--from-address", default="", help="Sender of the mails.")
+@click.option("--desk", metavar="URL", help="Recover lost sites by jobs at this desk instead of here.")
+@click.option("--desk-token-file", type=click.Path(exists=True, dir_okay=False), help="File with the desk's token.")
+@click.option("--rdap", default="", metavar="URL", help="RDAP server to ask for changes of registration.")
+@click.option(
+    "--resolver", default="", metavar="HOST[:PORT]", help="DNS server to ask for name servers.  [default: the system's]"
+)
+@click.option("--save", metavar="URL", help="Endpoint of an archive that is asked to save vulnerable resources.")
+@click.option("--save-key-file", type=click.Path(exists=True, dir_okay=False), help="File with its key:secret.")
+@click.option(
+    "--allow-private",
+    "own_services",
+    is_flag=True,
+    help="Allow canaries, RDAP servers and save endpoints on private addresses.",
+)
+@log_option
+@json_option
+def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **given: Any) -> int:
+    """Visit the watched sites that are due."""
+    from recollect.watch.cli.run import Asked, run_once, run_until_stopped
+
+    asked = Asked(**given)
+    with open_store(folder) as store, store.alone():
+        if once or now is not None:
+            with progress_bar() as progress:
+                done = asyncio.run(run_once(store, asked, now or datetime.now(UTC), progress))
+            _show_round(done, as_json)
+            return 3 if done.failures else 0
+        talk(f"{counted(len(store.sites()), 'site')} watched; Ctrl-C ends")
+        asyncio.run(run_until_stopped(store, asked, lambda done: _show_round(done, as_json)))
+    return 0
+
+
+@watch.command("status", epilog=example("status --data watch/", "status --data watch/ --json --fail-on lost"))
+@data_option
+@click.option(
+    "--fail-on",
+    type=click.Choice(["suspect", "lost", "taken-over", "moved"]),
+    multiple=True,
+    help="Exit with 1 if a site is in this state; lost includes taken-over.",
+)
+@json_option
+def status_command(folder: str, fail_on: tuple[str, ...], as_json: bool) -> int:
+    """Show the state of every watched site."""
+    from recollect.watch.board import lines_of
+
+    with open_store(folder, read_only=True) as store:
+        lines = lines_of(store)
+    if as_json:
+        emit_json([line.to_json() for line in lines])
+    else:
+        headers = ["site", "state", "since", "last visit", "recoverable", "of", "recovery", ""]
+        emit_table(headers, [_site_row(line) for line in lines], right=[4, 5])
+    states = {line.site.status.state.value for line in lines}
+    wanted = {*fail_on, *(("taken-over",) if "lost" in fail_on else ())}
+    return 1 if states & wanted else 0
+
+
+@watch.command(
+    "history",
+    epilog=example(
+        "history --data watch/",
+        "history http://site.example/ --data watch/ --json",
+        "history http://site.example/ --resources --data watch/",
+    ),
+)
+@click.argument("uri", required=False)
+@data_option
+@click.option("--resources", is_flag=True, help="List every observation of the resources of the site URI instead.")
+@json_option
+def history_command(uri: str | None, folder: str, resources: bool, as_json: bool) -> int:
+    """List every visit of a site, or of all."""
+    if resources and uri is None:
+        raise UsageError("missing URI", where="--resources", hint="recollect watch history URI --resources --data DIR")
+    with open_store(folder, read_only=True) as store:
+        site = site_uri(uri) if uri else ""
+        if site and store.site(site) is None:
+            raise UsageError("this site is not watched", where=site, hint="recollect watch status --data DIR")
+        if resources:
+            rows: list[dict[str, Any]] = [
+                {"at": format_iso(o.at), "uri": o.uri, "status": o.status or None}
+                | {"live": o.live.value, "held": o.held.value, "alike": o.fresh}
+                for o in store.observations(site)
+            ]
+        else:
+            rows = [
+                {"at": format_iso(v.at), "site": v.site, "seen": v.seen.value, "state": v.state.value, "why": v.why}
+                for v in store.visits(site)
+            ]
+    if as_json:
+        emit_json(rows)
+    else:
+        names = "at uri status live held alike" if resources else "at site seen state why"
+        emit_table(names.split(), [["" if cell is None else shown(cell) for cell in row.values()] for row in rows])
+    return 0
+
+
+# --- what people see
+
+
+def _show_check(report: Check) -> None:
+    whole = report.whole
+    talk(
+        f"If {report.site} were lost today, {percent(whole.share)} of its "
+        f"{counted(whole.total, 'resource')} would come back."
+    )
+    rows = [
+        (
+            group.name,
+            f"{group.total:,}",
+            f"{group.held:,}",
+            f"{group.fresh:,}",
+            f"{group.unknown:,}",
+            percent(group.share),
+        )
+        for group in (*report.groups, whole)
+    ]
+    emit_table(["type", "live", "held", "fresh", "unknown", "comes back"], rows, right=[1, 2, 3, 4, 5])
+    if report.vulnerable:
+        talk(f"\nheld by no archive ({len(report.vulnerable):,}):")
+        for one in report.vulnerable[:20]:
+            talk(f"  {shown(one.resource.uri)}")
+        if len(report.vulnerable) > 20:
+            talk(f"  and {len(report.vulnerable) - 20:,} more (--json lists all)")
+    if report.disallowed:
+        talk(f"\nnot looked at: robots.txt disallows {counted(report.disallowed, 'address', 'addresses')}")
+    if report.failed_archives:
+        talk("\narchives that did not answer: " + ", ".join(f"{a} ({n:,})" for a, n in report.failed_archives.items()))
+
+
+def _show_round(done: Round, as_json: bool) -> None:
+    from recollect.watch.states import VisitResult
+
+    rows = [(uri, visit.seen.value, status.state.value, visit.why) for uri, visit, status in done.visited]
+    if as_json:
+        names = ("site", "seen", "state", "why")
+        emit_json(
+            {"visited": [dict(zip(names, row, strict=True)) for row in rows]}
+            | {"recovered": list(done.recovered), "failures": list(done.failures)}
+            | {"notices": done.notices, "saves": done.saves}
+        )
+        return
+    if rows:
+        emit_table(["site", "seen", "state", "why"], [[shown(cell) for cell in row] for row in rows])
+    else:
+        talk("no site is due")
+    for uri in done.recovered:
+        talk(f"recovered: {uri}")
+    for failure in done.failures:
+        talk(f"failed: {shown(failure)}")
+    if any(visit.seen is VisitResult.OFFLINE for _, visit, _ in done.visited):
+        talk("no site answered: probably a failure of the local network (--canary URL makes this certain)")
+
+
+def _site_row(line: Line) -> tuple[str, ...]:
+    from recollect.watch.records import RecoveryState
+
+    site = line.site
+    since = f"{site.status.since:%Y-%m-%d}" if site.status.since else ""
+    visited = f"{site.last_visit:%Y-%m-%d %H:%M}" if site.last_visit else "never"
+    total = f"{sum(line.counts.values()):,}"
+    recovery = line.recovery
+    state = "" if recovery is None or recovery.state is RecoveryState.DONE else recovery.state.value
+    folder = site.recovery or (recovery.folder if recovery is not None else "")
+    unseen = f", not seen since {line.unseen_since:%Y-%m-%d}" if line.unseen_since else ""
+    believed = site.status.state.value + unseen
+    return site.uri, believed, since, visited, percent(line.recoverable), total, folder, state

@@ -1,0 +1,237 @@
+"""What `watch check` and `watch run` do: the tools of a round, rounds until they are stopped, recoveries.
+
+A recovery may take hours. A run that goes on recovers beside its rounds; Ctrl-C stops it, and what it has stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect.cli.console import talk
+from recollect.errors import UsageError
+from recollect.watch.cli.tools import secret_of
+
+if TYPE_CHECKING:
+    from recollect.archives.client import ArchiveClient
+    from recollect.archives.names import NameServer
+    from recollect.archives.registry import Archive
+    from recollect.model import ProgressCallback
+    from recollect.watch.check import Check
+    from recollect.watch.records import Recovering, Site
+    from recollect.watch.recoveries import Progressed, Recoverer
+    from recollect.watch.run import Round, Tools
+    from recollect.watch.store import Store
+
+_POLL = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of `watch run`."""
+
+    canaries: tuple[str, ...] = ()
+    smtp: str = ""
+    from_address: str = ""
+    desk: str | None = None
+    desk_token_file: str | None = None
+    rdap: str = ""
+    resolver: str = ""
+    save: str | None = None
+    save_key_file: str | None = None
+    own_services: bool = False
+
+
+async def run_once(store: Store, asked: Asked, now: datetime, progress: ProgressCallback) -> Round:
+    """One round, with its recoveries."""
+    from recollect.archives.client import ArchiveClient
+    from recollect.watch.holdings import ARCHIVE_TIMEOUT
+    from recollect.watch.run import run_round
+
+    async with ArchiveClient(timeout=ARCHIVE_TIMEOUT) as client:
+        return await run_round(store, make_tools(client, store, asked, progress), now)
+
+
+async def run_until_stopped(store: Store, asked: Asked, show: Callable[[Round], None]) -> None:
+    """A round a minute; lost sites are recovered beside them."""
+    from recollect.archives.client import ArchiveClient
+    from recollect.watch.holdings import ARCHIVE_TIMEOUT
+    from recollect.watch.recoveries import run_recoveries
+    from recollect.watch.run import run_round
+
+    async with ArchiveClient(timeout=ARCHIVE_TIMEOUT) as client:
+        tools = make_tools(client, store, asked, lambda _: None)
+        assert tools.recoverer is not None
+        recovering: asyncio.Task[tuple[tuple[str, ...], tuple[str, ...]]] | None = None
+        try:
+            while True:
+                done = await run_round(store, tools, datetime.now(UTC), recoveries=False)
+                if done.visited or done.failures:
+                    show(done)
+                if recovering is not None and recovering.done():
+                    for uri in recovering.result()[0]:
+                        talk(f"recovered: {uri}")
+                    for failure in recovering.result()[1]:
+                        talk(f"failed: {failure}")
+                    recovering = None
+                if recovering is None:
+                    recovering = asyncio.create_task(run_recoveries(store, tools.recoverer, datetime.now(UTC)))
+                await asyncio.sleep(_POLL)
+        finally:
+            if recovering is not None:
+                recovering.cancel()
+                await asyncio.gather(recovering, return_exceptions=True)
+
+
+def make_tools(client: ArchiveClient, store: Store, asked: Asked, progress: ProgressCallback) -> Tools:
+    """What a round works with."""
+    from recollect.archives.client import USER_AGENT
+    from recollect.archives.live import LiveClient, refusal
+    from recollect.watch.cli.mail import DeskJobs, OutboxMailer
+    from recollect.watch.run import Tools
+    from recollect.watch.saving import SaveEndpoint
+
+    if asked.smtp and not asked.from_address:
+        raise UsageError("mails need a sender", where="--smtp", hint="--from-address watch@example.org")
+    given = (("--rdap", asked.rdap), ("--save", asked.save), ("--desk", asked.desk))
+    for option, url in (*given, *(("--canary", canary) for canary in asked.canaries)):
+        why = refusal(url, allow_private=True) if url else ""
+        if why:
+            raise UsageError("not an allowed address", where=f"{option} {url}", why=why)
+    recoverer: Recoverer = LocalRecoveries(store.folder)
+    if asked.desk is not None:
+        recoverer = DeskJobs(asked.desk, secret_of(asked.desk_token_file), store.folder)
+    return Tools(
+        live=lambda allowed: LiveClient(user_agent=USER_AGENT, allow_private=allowed),
+        archives=_archives(),
+        client=client,
+        canaries=asked.canaries,
+        recoverer=recoverer,
+        mailer=OutboxMailer(store.folder, asked.smtp, asked.from_address),
+        rdap=asked.rdap,
+        resolver=_resolver(asked.resolver),
+        domain=registered_domain,
+        save=SaveEndpoint(asked.save, secret_of(asked.save_key_file)) if asked.save else None,
+        own_services=asked.own_services,
+        progress=progress,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRecoveries:
+    """Recovers lost sites in this process."""
+
+    folder: Path
+
+    async def start(self, site: Site, folder: str) -> Progressed:
+        """Recover a site as it was just before it was lost; stops when the run is stopped."""
+        from recollect.recovery.choose import DatePreference
+        from recollect.recovery.options import Options
+        from recollect.recovery.progress import Watch
+        from recollect.recovery.recover import recover
+        from recollect.recovery.scope import Scope
+        from recollect.recovery.sources import Sources
+        from recollect.watch.records import RecoveryState
+        from recollect.watch.recoveries import Progressed
+
+        stopped = threading.Event()
+        options = Options(Scope((site.uri,)), DatePreference(end=site.status.since))
+        place = self.folder / folder
+        place.parent.mkdir(parents=True, exist_ok=True)
+
+        def work() -> int:
+            sources = Sources(registry=site.archives)
+            done = recover(site.uri, place, archives=sources, options=options, watch=Watch(stop=stopped.is_set))
+            return len(done.report.resources) if done.report is not None else 0
+
+        try:
+            count = await asyncio.to_thread(work)
+        finally:
+            stopped.set()
+        state = RecoveryState.DONE if count else RecoveryState.NOTHING_FOUND
+        return Progressed(state, detail=f"{count} resources")
+
+    async def follow(self, recovery: Recovering) -> Progressed:
+        """A job of a desk that is no longer configured."""
+        raise UsageError("this job is at a desk", where=recovery.folder, hint="--desk URL")
+
+
+def _resolver(text: str) -> NameServer | None:
+    from recollect.archives.names import NameServer, system_resolver
+
+    if not text:
+        return system_resolver()
+    host, colon, port = text.rpartition(":")
+    if colon and ":" not in host.strip("[]"):
+        if not port.isdigit() or not 0 < int(port) < 65536:
+            raise UsageError("not a DNS server", where=f"--resolver {text}", hint="like 192.0.2.53 or 192.0.2.53:5353")
+        return NameServer(host, int(port))
+    if text.startswith("[") and port.isdigit() and host.endswith("]"):
+        return NameServer(host.strip("[]"), int(port))
+    return NameServer(text.strip("[]"))
+
+
+def registered_domain(uri: str) -> str:
+    """The domain that a registry knows; empty for an address or a name below no public suffix."""
+    from recollect.watch.registration import host_of
+
+    host = host_of(uri)
+    if not host or ":" in host or host.replace(".", "").isdigit():
+        return ""
+    return _suffixes().privatesuffix(host) or ""
+
+
+@cache
+def _suffixes():  # type: ignore[no-untyped-def]  # the package has no types
+    from publicsuffixlist import PublicSuffixList
+
+    return PublicSuffixList()
+
+
+def _archives() -> Callable[[str], tuple[Archive, ...]]:
+    from recollect.archives.registry import load_archives
+
+    return cache(lambda path: load_archives(path or None))
+
+
+async def check_site(
+    uri: str, sample: int, archives: str | None, allow_private: bool, progress: ProgressCallback
+) -> Check:
+    """Look once at a live site, and at what archives hold of it."""
+    from recollect.archives.client import USER_AGENT, ArchiveClient
+    from recollect.archives.live import Failure, LiveClient
+    from recollect.archives.registry import load_archives
+    from recollect.watch.check import check_of
+    from recollect.watch.holdings import ARCHIVE_TIMEOUT
+    from recollect.watch.identity import Portrait
+    from recollect.watch.look import Look
+    from recollect.watch.states import VisitResult
+    from recollect.watch.visit import judge_visit
+
+    at = datetime.now(UTC)
+    asked = [archive for archive in load_archives(archives) if not archive.ignore]
+    async with (
+        LiveClient(user_agent=USER_AGENT, allow_private=allow_private) as live,
+        ArchiveClient(timeout=ARCHIVE_TIMEOUT) as client,
+    ):
+        front = await live.get(uri)
+        if front.failure is not None:
+            private = front.failure is Failure.REFUSED
+            hint = "--allow-private" if private else "recollect survey shows what archives have"
+            raise UsageError("the site does not answer", where=uri, why=front.why, hint=hint)
+        visit = judge_visit(front, Portrait())
+        if visit.seen in (VisitResult.FAILED, VisitResult.BLOCKED):
+            hint = "recollect survey shows what archives have"
+            raise UsageError("the site shows no content of its own", where=uri, why=visit.why, hint=hint)
+        if visit.seen is not VisitResult.OWN:
+            talk(f"note: {visit.why}; this may not be the site's own content")
+        look = Look(live, client, asked, uri, sample, progress=progress, archive_seconds=inf)
+        looked = [one async for one in look.resources(front, {}, at)]
+    return check_of(uri, at, looked, disallowed=len(look.disallowed))

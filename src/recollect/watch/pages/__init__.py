@@ -1,0 +1,1 @@
+"""The pages of the watch: the check of a site, the dashboard."""
