@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option
-from recollect.cli.types import SIZE
+from recollect.cli.types import SIZE, contact_option
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ MAPS/<id>.ukvs.zst, where `recollect serve --maps MAPS` finds it.
 @click.option(
     "--archives", "registry", type=click.Path(exists=True, dir_okay=False), help="List of archives to take ids from."
 )
+@contact_option
 @click.option(
     "--maps", "folder", default="maps", show_default=True, type=click.Path(file_okay=False), help="Folder for the maps."
 )
@@ -61,10 +62,10 @@ def discover(
 
 
 async def _discover(archives: list[Archive], folder: Path, limits: Limits, any_id: bool) -> list[Discovery]:
-    from recollect.archives.client import ArchiveClient
     from recollect.archives.discovery import discover as find
+    from recollect.archives.opening import ClientOptions, open_client
 
-    async with ArchiveClient(timeout=24 * 3600) as client:
+    async with open_client(ClientOptions(timeout=24 * 3600)) as client:
         jobs = (find(client, archive, folder, limits=limits, any_id=any_id) for archive in archives)
         return list(await asyncio.gather(*jobs))
 

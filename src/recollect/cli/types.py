@@ -5,6 +5,7 @@ A value that cannot be read is a usage error that names the option.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -50,4 +51,22 @@ archives_option = click.option(
     "registry",
     metavar="FILE|URL",
     help="List of archives (MemGator's archives.json, or TOML or JSON).  [default: public archives]",
+)
+
+
+def _name_operator(_context: click.Context, _option: click.Parameter, contact: str | None) -> None:
+    """Let every client of this process, and of those it starts, name the operator."""
+    if contact:
+        from recollect.archives.opening import CONTACT_VARIABLE, operator_agent
+
+        operator_agent(contact=contact)  # refuses what a header cannot hold
+        os.environ[CONTACT_VARIABLE] = contact
+
+
+contact_option = click.option(
+    "--contact",
+    expose_value=False,
+    callback=_name_operator,
+    metavar="ADDRESS",
+    help="Your mail or web address, for the archives (User-Agent).  [default: RECOLLECT_CONTACT]",
 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.archives.client import ArchiveClient
-from recollect.archives.proxies import from_environment
+from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
 from recollect.archives.replay import Wanted, fetch
 from recollect.datetimes import format_timestamp
@@ -90,7 +90,7 @@ def search_archives(
         raise UsageError("not a URL", where=uri, hint="recollect reclaim http://lost.example/ -o app/") from error
 
     async def run(store: Store) -> Searched:
-        async with ArchiveClient(concurrency=_AT_ONCE, timeout=TIMEOUT, proxies=from_environment) as client:
+        async with open_client(ClientOptions(concurrency=_AT_ONCE, timeout=TIMEOUT)) as client:
             return await _Search(store, client, archives, Options(scope), collector, until, on_step).run()
 
     with Store.create(folder) as store:

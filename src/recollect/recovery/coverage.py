@@ -13,8 +13,7 @@ from statistics import median
 from typing import Any
 from urllib.parse import quote, urljoin
 
-from recollect.archives.client import ArchiveClient
-from recollect.archives.proxies import from_environment
+from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
 from recollect.errors import ArchiveError, BadURI, UsageError
 from recollect.recovery.canonical import visit_key
@@ -67,7 +66,7 @@ def site_coverage(
 
     async def ask(store: Store) -> SiteCoverage:
         journal = Journal(store)
-        async with ArchiveClient(timeout=_TIMEOUT, proxies=from_environment) as client:
+        async with open_client(ClientOptions(timeout=_TIMEOUT)) as client:
             lister = Lister(Meter(client, journal, quotas_of(archives, {})), journal, options.rules, on_page)
             polite = [evenly(archive) for archive in archives]
             await asyncio.gather(

@@ -18,8 +18,7 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urljoin
 
-from recollect.archives.client import ArchiveClient
-from recollect.archives.proxies import from_environment
+from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Permits
 from recollect.datetimes import format_timestamp, parse_timestamp
@@ -93,8 +92,8 @@ class Crawl:
 
     async def run(self) -> Finished:
         """Recover until there is nothing left to do, or until asked to stop."""
-        async with ArchiveClient(
-            concurrency=_DEFAULT_CONCURRENCY, timeout=TIMEOUT, proxies=from_environment, permits=self._permits
+        async with open_client(
+            ClientOptions(concurrency=_DEFAULT_CONCURRENCY, timeout=TIMEOUT), permits=self._permits
         ) as client:
             self._client = client
             quotas = quotas_of(self.archives, self.options.quotas)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from recollect.archives.client import ArchiveClient
+from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Request
 from recollect.errors import ArchiveError, UsageError
@@ -46,7 +47,7 @@ async def _crawl(start: str) -> list[Found]:
     origin = urlsplit(start).netloc
     seen = {visit_key(start)}
     found: list[Found] = []
-    async with ArchiveClient(concurrency=_AT_ONCE) as client:
+    async with open_client(ClientOptions(concurrency=_AT_ONCE)) as client:
         frontier = [start]
         while frontier:
             batch, frontier = frontier[:_AT_ONCE], frontier[_AT_ONCE:]

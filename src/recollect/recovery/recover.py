@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.archives.client import ArchiveClient
-from recollect.archives.proxies import from_environment
+from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Permits
 from recollect.datetimes import format_timestamp
@@ -168,7 +167,7 @@ def survey_site(
     async def ask(store: Store, opened: Maps) -> Survey:
         asked, skipped = worth_asking(known, wanted, opened)
         journal = Journal(store)
-        async with ArchiveClient(timeout=TIMEOUT, proxies=from_environment, permits=run.permits) as client:
+        async with open_client(ClientOptions(timeout=TIMEOUT), permits=run.permits) as client:
             meter = Meter(client, journal, quotas_of(asked, wanted.quotas), patience=run.patience)
             lister = Lister(meter, journal, wanted.rules, on_page)
             polite = [evenly(archive) for archive in asked]

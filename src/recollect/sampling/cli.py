@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, numbered_lines, progress_bar, talk
-from recollect.cli.types import SHARE
+from recollect.cli.types import SHARE, contact_option
 from recollect.errors import BadURI, UsageError
 from recollect.quantities import counted
 
@@ -47,6 +47,7 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.argument("archive"),
         click.option("--archives", type=click.Path(exists=True, dir_okay=False), help="List of archives with ARCHIVE."),
         click.option("--output", "-o", "run", required=True, metavar="RUN", help="Folder of the run's journal."),
+        contact_option,
         json_option,
     ):
         command = option(command)
@@ -231,7 +232,7 @@ def map_command(run: str, output: str, target_recall: float, as_json: bool) -> i
 
 
 def _run(name: str, registry: str | None, run: str, as_json: bool, job: _Job) -> int:
-    from recollect.archives.client import ArchiveClient
+    from recollect.archives.opening import open_client
     from recollect.archives.registry import load_archives
     from recollect.sampling.journal import Journal
     from recollect.sampling.worth import worth_of
@@ -242,7 +243,7 @@ def _run(name: str, registry: str | None, run: str, as_json: bool, job: _Job) ->
     archive = known[name]
 
     async def asked(journal: Journal, progress: ProgressCallback) -> ProbeCounts:
-        async with ArchiveClient() as client:
+        async with open_client() as client:
             return await job(client, archive, journal, progress)
 
     with Journal(run, name) as journal, progress_bar() as progress:

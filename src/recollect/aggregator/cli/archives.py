@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
-from recollect.cli.types import archives_option
+from recollect.cli.types import archives_option, contact_option
 from recollect.errors import UsageError
 from recollect.model import Progress
 
@@ -96,6 +96,7 @@ def _described(archive: Archive) -> dict[str, Any]:
 @archives.command("check", epilog=CHECK_EPILOG)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @archives_option
+@contact_option
 @click.option("--uri", default="http://example.com/", show_default=True, help="URI to look up.")
 @click.option(
     "--timeout",
@@ -128,7 +129,7 @@ def check(ids: tuple[str, ...], registry: str | None, uri: str, timeout: float, 
 
 async def _check(chosen: tuple[Archive, ...], uri: str, timeout: float, progress: ProgressCallback) -> list[Outcome]:
     from recollect.aggregator.gather import gather_timemaps
-    from recollect.archives.client import ArchiveClient
+    from recollect.archives.opening import ClientOptions, open_client
 
     done = 0
 
@@ -138,7 +139,7 @@ async def _check(chosen: tuple[Archive, ...], uri: str, timeout: float, progress
         progress(Progress("asking", done, len(chosen), "archives"))
 
     progress(Progress("asking", 0, len(chosen), "archives"))
-    async with ArchiveClient(timeout=timeout) as client:
+    async with open_client(ClientOptions(timeout=timeout)) as client:
         deadline = asyncio.get_running_loop().time() + timeout
         return await gather_timemaps(client, chosen, uri, deadline=deadline, on_outcome=on_outcome)
 

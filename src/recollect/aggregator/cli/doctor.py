@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
+from recollect.cli.types import contact_option
 from recollect.errors import RecollectError
 from recollect.quantities import counted, format_size
 
@@ -69,6 +70,7 @@ class Finding:
 @click.option("--public", metavar="DIR", help="Folder of a published map.  [default: that of the settings]")
 @click.option("--data", multiple=True, metavar="DIR", help="Other folders that must be writable. Repeatable.")
 @click.option("--ask", is_flag=True, help="Ask each archive for one page.")
+@contact_option
 @json_option
 def doctor(**options: Any) -> int:
     """Check settings, permissions, ports, archives, maps, disk and clock; suggest what to do."""
@@ -308,10 +310,10 @@ def _clock() -> Finding:
 def _asked(archives: tuple[Archive, ...]) -> Iterator[Finding]:
     from recollect.aggregator.explain import outcome_words
     from recollect.aggregator.gather import gather_timemaps
-    from recollect.archives.client import ArchiveClient
+    from recollect.archives.opening import ClientOptions, open_client
 
     async def ask() -> Any:
-        async with ArchiveClient(timeout=30.0) as client:
+        async with open_client(ClientOptions(timeout=30.0)) as client:
             deadline = asyncio.get_running_loop().time() + 30.0
             return await gather_timemaps(client, archives, "http://example.com/", deadline=deadline)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from recollect.cli.console import emit_table, progress_bar, talk
-from recollect.cli.types import DATE, END_DATE, archives_option
+from recollect.cli.types import DATE, END_DATE, archives_option, contact_option
 from recollect.datetimes import format_http_date
 from recollect.errors import ArchiveError, UsageError
 from recollect.formats.outputs import refuse_inputs
@@ -85,6 +85,7 @@ class Options:
 def _common(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         archives_option,
+        contact_option,
         click.option(
             "--maps",
             type=click.Path(exists=True, file_okay=False),
@@ -280,10 +281,10 @@ class _Question:
     async def _run(self, job: Callable[[_Asking], Awaitable[_T]], progress: ProgressCallback) -> _T:
         from recollect.aggregator.archiveset import ArchiveSet
         from recollect.aggregator.service import Aggregator, LookupRequest
-        from recollect.archives.client import ArchiveClient
+        from recollect.archives.opening import ClientOptions, open_client
 
         options = self.options
-        async with ArchiveClient(timeout=options.timeout) as client:
+        async with open_client(ClientOptions(timeout=options.timeout)) as client:
             archive_set = ArchiveSet(self.archives, self._maps())
             aggregator = Aggregator(client, archive_set, deadline=options.timeout, top_k=options.top_k)
             total = sum(decision.ask for decision in aggregator.route(self.uri, self.chosen))

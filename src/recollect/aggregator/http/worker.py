@@ -37,7 +37,7 @@ from recollect.aggregator.learn import open_learned as load_learned
 from recollect.aggregator.service import Aggregator, LookupResult
 from recollect.aggregator.stores import open_store
 from recollect.aggregator.switches import Switches
-from recollect.archives.client import USER_AGENT, ArchiveClient
+from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import is_web_address, load_archives
 from recollect.errors import RecollectError
 from recollect.routing.maps import Maps, stamp_of
@@ -131,14 +131,17 @@ class Worker:
     async def _context(self, stack: contextlib.AsyncExitStack) -> Context:
         settings = self._settings
         client = await stack.enter_async_context(
-            ArchiveClient(
-                user_agent=_user_agent(settings),
-                concurrency=settings.concurrency,
-                in_flight=settings.in_flight,
-                patience=settings.patience,
-                timeout=settings.deadline,
-                connect_timeout=settings.connect_timeout,
-                backs_off=False,
+            open_client(
+                ClientOptions(
+                    user_agent=settings.user_agent,
+                    contact=settings.contact,
+                    concurrency=settings.concurrency,
+                    in_flight=settings.in_flight,
+                    patience=settings.patience,
+                    timeout=settings.deadline,
+                    connect_timeout=settings.connect_timeout,
+                    backs_off=False,
+                )
             )
         )
         metrics = Metrics(self._number)
@@ -358,11 +361,6 @@ def _learned_file(state: str) -> Path:
 
 def _learned_ids(archive_set: ArchiveSet) -> tuple[str, ...]:
     return tuple(archive.id for archive in archive_set.archives)
-
-
-def _user_agent(settings: Settings) -> str:
-    agent = settings.user_agent or USER_AGENT
-    return f"{agent} <{settings.contact}>" if settings.contact else agent
 
 
 def _cache(settings: Settings) -> Cache | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
-from recollect.cli.types import END_DATE, SIZE, archives_option
+from recollect.cli.types import END_DATE, SIZE, archives_option, contact_option
 from recollect.datetimes import format_timestamp
 from recollect.errors import RecollectError, UsageError
 from recollect.model import Problem, Progress
@@ -62,6 +62,7 @@ _HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.[a-z]{2,}(:\d+)?/", re.IGNORECASE)
     "--max-size", type=SIZE, default="4GB", show_default=True, metavar="SIZE", help="Size limit of the unpacked files."
 )
 @archives_option
+@contact_option
 @click.option("--use", metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia).")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors.")
 @json_option

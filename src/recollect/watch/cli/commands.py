@@ -11,7 +11,7 @@ import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
 from recollect.cli.logs import log_option
-from recollect.cli.types import DATE
+from recollect.cli.types import DATE, contact_option
 from recollect.datetimes import format_iso
 from recollect.errors import UsageError
 from recollect.quantities import counted
@@ -53,6 +53,7 @@ private_option = click.option("--allow-private", is_flag=True, help="Allow sites
 @click.argument("uri")
 @click.option("--sample", default=50, show_default=True, type=click.IntRange(min=1), help="Resources to look at.")
 @archives_option
+@contact_option
 @private_option
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report as a page.")
 @json_option
@@ -94,6 +95,7 @@ def check_command(
     help="What to do when the site is lost.",
 )
 @archives_option
+@contact_option
 @private_option
 @click.option("--email", default="", help="Address for notices.")
 @click.option("--webhook", default="", help="Address that notices are posted to, as JSON.")
@@ -150,6 +152,7 @@ def remove_command(uri: str, folder: str) -> int:
 )
 @data_option
 @click.option("--once", is_flag=True, help="Visit what is due, then end.")
+@contact_option
 @click.option("--now", type=DATE, help="Simulated current time; implies --once.")
 @click.option("--canary", "canaries", multiple=True, metavar="URL", help="A site that always answers; may be repeated.")
 @click.option("--smtp", default="", metavar="HOST:PORT", help="Mail server; without one, mails are files in outbox/.")

@@ -114,12 +114,12 @@ class DeskJobs:
 
     async def _ask(self, path: str, content: bytes | None, fields: dict[str, str]) -> dict[str, Any]:
         """The JSON that the desk answers; the operator chose the desk, so it may be on a private address."""
-        from recollect.archives.client import USER_AGENT
         from recollect.archives.live import LiveClient
+        from recollect.archives.opening import operator_agent
 
         url = self.address.rstrip("/") + path
         headers = fields | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
-        async with LiveClient(user_agent=USER_AGENT, allow_private=True) as client:
+        async with LiveClient(user_agent=operator_agent(), allow_private=True) as client:
             answer = await (client.get(url, headers) if content is None else client.post(url, content, headers))
         where = self.address.rstrip("/") + path.partition("?")[0]
         if answer.failure is not None:

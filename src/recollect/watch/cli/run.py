@@ -51,22 +51,22 @@ class Asked:
 
 async def run_once(store: Store, asked: Asked, now: datetime, progress: ProgressCallback) -> Round:
     """One round, with its recoveries."""
-    from recollect.archives.client import ArchiveClient
+    from recollect.archives.opening import ClientOptions, open_client
     from recollect.watch.holdings import ARCHIVE_TIMEOUT
     from recollect.watch.run import run_round
 
-    async with ArchiveClient(timeout=ARCHIVE_TIMEOUT) as client:
+    async with open_client(ClientOptions(timeout=ARCHIVE_TIMEOUT)) as client:
         return await run_round(store, make_tools(client, store, asked, progress), now)
 
 
 async def run_until_stopped(store: Store, asked: Asked, show: Callable[[Round], None]) -> None:
     """A round a minute; lost sites are recovered beside them."""
-    from recollect.archives.client import ArchiveClient
+    from recollect.archives.opening import ClientOptions, open_client
     from recollect.watch.holdings import ARCHIVE_TIMEOUT
     from recollect.watch.recoveries import run_recoveries
     from recollect.watch.run import run_round
 
-    async with ArchiveClient(timeout=ARCHIVE_TIMEOUT) as client:
+    async with open_client(ClientOptions(timeout=ARCHIVE_TIMEOUT)) as client:
         tools = make_tools(client, store, asked, lambda _: None)
         assert tools.recoverer is not None
         recovering: asyncio.Task[tuple[tuple[str, ...], tuple[str, ...]]] | None = None
@@ -92,8 +92,8 @@ async def run_until_stopped(store: Store, asked: Asked, show: Callable[[Round], 
 
 def make_tools(client: ArchiveClient, store: Store, asked: Asked, progress: ProgressCallback) -> Tools:
     """What a round works with."""
-    from recollect.archives.client import USER_AGENT
     from recollect.archives.live import LiveClient, refusal
+    from recollect.archives.opening import operator_agent
     from recollect.watch.cli.mail import DeskJobs, OutboxMailer
     from recollect.watch.run import Tools
     from recollect.watch.saving import SaveEndpoint
@@ -109,7 +109,7 @@ def make_tools(client: ArchiveClient, store: Store, asked: Asked, progress: Prog
     if asked.desk is not None:
         recoverer = DeskJobs(asked.desk, secret_of(asked.desk_token_file), store.folder)
     return Tools(
-        live=lambda allowed: LiveClient(user_agent=USER_AGENT, allow_private=allowed),
+        live=lambda allowed: LiveClient(user_agent=operator_agent(), allow_private=allowed),
         archives=_archives(),
         client=client,
         canaries=asked.canaries,
@@ -205,8 +205,8 @@ async def check_site(
     uri: str, sample: int, archives: str | None, allow_private: bool, progress: ProgressCallback
 ) -> Check:
     """Look once at a live site, and at what archives hold of it."""
-    from recollect.archives.client import USER_AGENT, ArchiveClient
     from recollect.archives.live import Failure, LiveClient
+    from recollect.archives.opening import ClientOptions, open_client, operator_agent
     from recollect.archives.registry import load_archives
     from recollect.watch.check import check_of
     from recollect.watch.holdings import ARCHIVE_TIMEOUT
@@ -218,8 +218,8 @@ async def check_site(
     at = datetime.now(UTC)
     asked = [archive for archive in load_archives(archives) if not archive.ignore]
     async with (
-        LiveClient(user_agent=USER_AGENT, allow_private=allow_private) as live,
-        ArchiveClient(timeout=ARCHIVE_TIMEOUT) as client,
+        LiveClient(user_agent=operator_agent(), allow_private=allow_private) as live,
+        open_client(ClientOptions(timeout=ARCHIVE_TIMEOUT)) as client,
     ):
         front = await live.get(uri)
         if front.failure is not None:
