@@ -19,6 +19,7 @@ _MOST_NAME = 255
 _MOST_RECORDS = 256
 _HEADER = struct.Struct(">6H")
 _RECURSE, _RESPONSE, _CUT, _CODE = 0x0100, 0x8000, 0x0200, 0x000F
+_NO_ERROR, _NO_SUCH_NAME = 0, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,21 @@ async def ask_name_servers(server: NameServer, domain: str, timeout: float = TIM
         return read_answer(content, domain, number)
     except (BadDnsAnswer, OSError, TimeoutError, EOFError, UnicodeError):
         return ()
+
+
+async def gives_answers(server: NameServer, domain: str, timeout: float = TIMEOUT) -> bool:
+    """Whether a DNS server can say for certain that a name nobody asked for before exists or not (RFC 2308). A resolver
+    that does not reach the servers of the domain answers with an error, or not at all; its cache has no such name.
+    """
+    number = secrets.randbelow(1 << 16)
+    try:
+        question = make_question(f"recollect-{secrets.token_hex(6)}.{domain}", number)
+        async with asyncio.timeout(timeout):
+            content = await _over_udp(server, question)
+        echoed, flags, *_ = _HEADER.unpack_from(content)
+    except (BadDnsAnswer, OSError, TimeoutError, UnicodeError, struct.error):
+        return False
+    return echoed == number and bool(flags & _RESPONSE) and flags & _CODE in (_NO_ERROR, _NO_SUCH_NAME)
 
 
 def make_question(domain: str, number: int) -> bytes:

@@ -30,6 +30,8 @@ class Line:
     recovery: Recovering | None = None
     """The recovery of its last loss."""
     saves: Mapping[SaveState, int] = field(default_factory=dict)
+    offline_since: datetime | None = None
+    """Since when visits say nothing, because nothing at all answers."""
 
     @property
     def recoverable(self) -> float | None:
@@ -54,6 +56,7 @@ class Line:
             "last_visit": _iso(site.last_visit),
             "next_visit": _iso(site.next_visit),
             "last_own": _iso(site.status.last_own),
+            "offline_since": _iso(self.offline_since),
             "moved_to": site.moved_to or None,
             "recoverable": share_of(self.counts),
             "resources": {state.value: self.counts[state] for state in ResourceState},
@@ -101,10 +104,11 @@ def share_of(counts: Counts) -> float | None:
 def lines_of(store: Store) -> tuple[Line, ...]:
     """Every site of a store."""
     found = []
+    offline = store.offline_since()
     for site in store.sites():
         saves = Counter(one.state for one in store.saves(site.uri).values())
         last = next(iter(store.recoveries(site.uri)), None)
-        found.append(Line(site, counts_of(store.resources(site.uri)), last, saves))
+        found.append(Line(site, counts_of(store.resources(site.uri)), last, saves, offline.get(site.uri)))
     return tuple(found)
 
 

@@ -62,6 +62,7 @@ _WORDS = {
     Notice.REMINDER: "{site} is still {state}",
     Notice.RECOVERED: "{site} is recovered",
     Notice.NOT_RECOVERED: "{site} could not be recovered",
+    Notice.OFFLINE: "{site} cannot be watched: nothing answers",
 }
 
 

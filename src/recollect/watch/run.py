@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from recollect.archives.live import LiveAnswer, LiveClient
-from recollect.archives.names import NameServer, ask_name_servers
+from recollect.archives.names import NameServer, ask_name_servers, gives_answers
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Transport
 from recollect.errors import RecollectError
 from recollect.model import ProgressCallback
 from recollect.watch.holdings import HostListings, Looked, archived
 from recollect.watch.look import MOST_ARCHIVE_SECONDS, Look, impossible_address, is_stale
-from recollect.watch.network import is_offline
+from recollect.watch.network import Witnesses, is_offline
 from recollect.watch.notices import Mailer, deliver
 from recollect.watch.records import Observation, Past, Resource, Site, counts_of
 from recollect.watch.recoveries import Recoverer, run_recoveries
@@ -48,6 +48,8 @@ from recollect.watch.visit import Visit, judge_visit
 VISITS_AT_ONCE = 16
 """Sites that are looked at in parallel; each still gets one request a second."""
 REMIND_EVERY = timedelta(days=30)
+REPORT_OFFLINE_AFTER = timedelta(hours=20)
+"""A visit a day, a little earlier than the day before, still reports within a day."""
 _OLD_ADDRESSES = 3
 
 
@@ -86,12 +88,15 @@ class Round:
     """Recoveries and visits that failed, as text."""
     notices: int = 0
     saves: int = 0
+    offline_since: datetime | None = None
+    """Since when nothing at all answers, if that has been reported."""
 
 
 async def run_round(store: Store, tools: Tools, now: datetime, *, recoveries: bool = True) -> Round:
     """Visit every site that is due, and do what follows; without `recoveries` these are left to the caller."""
     visited, failures, faults = await _Visits(store, tools, now).run()
     _remind(store, now)
+    offline = _report_offline(store, now)
     notices = await _notify(store, tools, now)
     recovered: tuple[str, ...] = ()
     if recoveries and tools.recoverer is not None:
@@ -106,7 +111,7 @@ async def run_round(store: Store, tools: Tools, now: datetime, *, recoveries: bo
     store.compact(now)
     if faults:
         raise faults[0]  # an error in the program: reported when everything else is done
-    return Round(visited, recovered, failures, notices, saves)
+    return Round(visited, recovered, failures, notices, saves, offline)
 
 
 class _Visits:
@@ -166,14 +171,20 @@ class _Visits:
         watched = self.store.sites()
         names = {site.uri for site in due}
         private = self.tools.own_services or any(site.allow_private for site in watched)
-        return await is_offline(
-            [site for site, _ in failed],
-            len(failed) < len(due),
-            [site for site in watched if site.uri not in names],
+        sites = [site for site, _ in failed]
+        local = any(site.allow_private for site in sites)
+        listed = {one.id: one for site in sites for one in self.tools.archives(site.archives) if not one.ignore}
+        resolver = self.tools.resolver
+        witnesses = Witnesses(
             lambda site: self._client(site.allow_private).get(site.uri),
-            self.tools.canaries,
             lambda canary: self._client(private).get(canary),
+            lambda front: self._client(local).get(front),
+            (lambda domain: gives_answers(resolver, domain)) if resolver is not None else None,
+            self.tools.canaries,
+            tuple(listed.values()),
+            tuple(dict.fromkeys(domain for site in sites if (domain := self.tools.domain(site.uri)))),
         )
+        return await is_offline(sites, len(failed) < len(due), [s for s in watched if s.uri not in names], witnesses)
 
     def _postpone(self, site: Site) -> None:
         """A visit that failed on this side is repeated a day later."""
@@ -316,6 +327,27 @@ def _asks_registry(site: Site, now: datetime) -> bool:
     """Whether the registry is asked on this visit: the first one, and then the first of every ISO week."""
     last = site.last_visit
     return not site.registration or last is None or last.isocalendar()[:2] != now.isocalendar()[:2]
+
+
+def _report_offline(store: Store, now: datetime) -> datetime | None:
+    """A notice for each recipient when nothing has answered for a day; since when, if so. Either the network of the
+    watch fails, or everything it asks: nobody would notice otherwise."""
+    silent = {uri: at for uri, at in store.offline_since().items() if now - at >= REPORT_OFFLINE_AFTER}
+    recipients: dict[tuple[str, str], list[Site]] = {}
+    for site in store.sites():
+        if site.uri in silent:
+            recipients.setdefault((site.email, site.webhook), []).append(site)
+    with store.transaction():
+        for sites in recipients.values():
+            months = (now - silent[sites[0].uri]) // REMIND_EVERY
+            others = ", ".join(site.uri for site in sites[1:11])
+            more = f" and {len(sites) - 11} more" if len(sites) > 11 else ""
+            why = "neither the site nor any canary, archive or DNS server answers" + (
+                f"; the same holds for {others}{more}" if others else ""
+            )
+            since = silent[sites[0].uri] + months * REMIND_EVERY
+            store.add_notice(sites[0].uri, Notice.OFFLINE, since, now, why)
+    return min(silent.values(), default=None)
 
 
 def _remind(store: Store, now: datetime) -> None:

@@ -275,6 +275,8 @@ class Notice(StrEnum):
     """The job of a desk that recovers the site has ended with a result."""
     NOT_RECOVERED = "not-recovered"
     """The job of a desk that recovers the site has ended without a result."""
+    OFFLINE = "offline"
+    """Neither the site nor any witness of the local network has answered for a day."""
 
 
 _NOTICES = {

@@ -197,6 +197,15 @@ class Store:
             for row in rows
         ]
 
+    def offline_since(self) -> dict[str, datetime]:
+        """By site, when the visits began that said nothing because the local network failed; only where the last visit
+        is one of these."""
+        rows = self._db.execute(
+            """SELECT site, min(at) AS since FROM visit AS one WHERE seen = 'offline' AND number > coalesce(
+                 (SELECT max(number) FROM visit WHERE site = one.site AND seen != 'offline'), 0) GROUP BY site"""
+        )
+        return {row["site"]: _read_time(row["since"]) for row in rows}
+
     def put_resource(self, resource: Resource) -> None:
         values = (
             *(resource.site, resource.uri, resource.media_type, resource.live, _text(resource.live_at), resource.held),

@@ -10,11 +10,12 @@ from xml.etree import ElementTree
 import pytest
 
 from recollect.archives.live import Failure, LiveAnswer
+from recollect.archives.registry import Archive
 from recollect.errors import UsageError
 from recollect.watch.board import Board, Line
 from recollect.watch.cli.run import _resolver, registered_domain
 from recollect.watch.cli.tools import refuse_private, shown, site_uri
-from recollect.watch.network import is_offline
+from recollect.watch.network import Witnesses, is_offline
 from recollect.watch.notices import atom, letter_of
 from recollect.watch.pages.board import dashboard_page
 from recollect.watch.records import OnLoss, Pending, Site
@@ -37,11 +38,18 @@ def offline(
     up: tuple[str, ...] = (),
     canaries: tuple[str, ...] = (),
     failure: Failure = Failure.TIMEOUT,
+    archives: tuple[str, ...] = (),
+    domains: tuple[str, ...] = (),
 ) -> bool:
     async def ask(uri: str) -> LiveAnswer:
         return LiveAnswer(uri, uri, 200) if uri in up else LiveAnswer(uri, uri, failure=failure)
 
-    return asyncio.run(is_offline(failed, answered, others, lambda one: ask(one.uri), canaries, ask))
+    async def ask_dns(domain: str) -> bool:
+        return domain in up
+
+    listed = tuple(Archive(f"a{n}", timemap=f"{uri}timemap/") for n, uri in enumerate(archives))
+    witnesses = Witnesses(lambda one: ask(one.uri), ask, ask, ask_dns, canaries, listed, domains)
+    return asyncio.run(is_offline(failed, answered, others, witnesses))
 
 
 A, B, C, D = (site(name) for name in "abcd")
@@ -70,6 +78,22 @@ def test_sites_that_failed_before_prove_nothing() -> None:
 
 def test_sites_of_one_host_are_one() -> None:
     assert not offline([replace(A, uri=f"http://one.example/{n}") for n in range(5)])
+
+
+def test_an_archive_or_dns_that_answers_is_a_canary() -> None:
+    archives = ("http://one.archive.example/", "http://two.archive.example/")
+    assert offline([A, B, C], archives=archives, domains=("a.example",))
+    assert not offline([A, B, C], archives=archives, up=archives[1:])
+    assert not offline([A, B, C], archives=archives, domains=("a.example",), up=("a.example",))
+    assert not offline([A, B, C], domains=("a.example",), up=("example",)), "the domain above answers"
+    assert not offline([A, B, C], canaries=("http://k.example/",), archives=archives, up=archives[:1])
+
+
+def test_a_single_site_and_all_witnesses_that_fail_are_the_local_network() -> None:
+    archives = ("http://one.archive.example/", "http://two.archive.example/")
+    assert offline([A], archives=archives)
+    assert not offline([A], archives=archives[:1])
+    assert offline([A], archives=archives[:1], domains=("a.example",))
 
 
 def test_canaries_decide_where_there_are_some() -> None:

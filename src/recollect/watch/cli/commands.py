@@ -183,7 +183,7 @@ def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **
             with progress_bar() as progress:
                 done = asyncio.run(run_once(store, asked, now or datetime.now(UTC), progress))
             _show_round(done, as_json)
-            return 3 if done.failures else 0
+            return 3 if done.failures or done.offline_since is not None else 0
         talk(f"{counted(len(store.sites()), 'site')} watched; Ctrl-C ends")
         asyncio.run(run_until_stopped(store, asked, lambda done: _show_round(done, as_json)))
     return 0
@@ -193,9 +193,9 @@ def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **
 @data_option
 @click.option(
     "--fail-on",
-    type=click.Choice(["suspect", "lost", "taken-over", "moved"]),
+    type=click.Choice(["suspect", "lost", "taken-over", "moved", "offline"]),
     multiple=True,
-    help="Exit with 1 if a site is in this state; lost includes taken-over.",
+    help="Exit with 1 if a site is in this state; lost includes taken-over, offline means that nothing answers.",
 )
 @json_option
 def status_command(folder: str, fail_on: tuple[str, ...], as_json: bool) -> int:
@@ -210,6 +210,7 @@ def status_command(folder: str, fail_on: tuple[str, ...], as_json: bool) -> int:
         headers = ["site", "state", "since", "last visit", "recoverable", "of", "recovery", ""]
         emit_table(headers, [_site_row(line) for line in lines], right=[4, 5])
     states = {line.site.status.state.value for line in lines}
+    states |= {"offline" for line in lines if line.offline_since is not None}
     wanted = {*fail_on, *(("taken-over",) if "lost" in fail_on else ())}
     return 1 if states & wanted else 0
 
@@ -307,7 +308,7 @@ def _show_round(done: Round, as_json: bool) -> None:
     for failure in done.failures:
         talk(f"failed: {shown(failure)}")
     if any(visit.seen is VisitResult.OFFLINE for _, visit, _ in done.visited):
-        talk("no site answered: probably a failure of the local network (--canary URL makes this certain)")
+        talk("nothing answers: neither the sites nor a canary, an archive or DNS; probably the local network fails")
 
 
 def _site_row(line: Line) -> tuple[str, ...]:
@@ -321,5 +322,7 @@ def _site_row(line: Line) -> tuple[str, ...]:
     state = "" if recovery is None or recovery.state is RecoveryState.DONE else recovery.state.value
     folder = site.recovery or (recovery.folder if recovery is not None else "")
     unseen = f", not seen since {line.unseen_since:%Y-%m-%d}" if line.unseen_since else ""
+    if line.offline_since is not None:
+        unseen = f", nothing answers since {line.offline_since:%Y-%m-%d}"
     believed = site.status.state.value + unseen
     return site.uri, believed, since, visited, percent(line.recoverable), total, folder, state
