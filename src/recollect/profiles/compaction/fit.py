@@ -11,7 +11,7 @@ Heaps' law (Alam et al. 2015, equation 3): URI-Rs = K * URI-Ms ** beta, least sq
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -36,6 +36,29 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, floa
 
     k = _minimum(loss, -10.0, 10.0)
     return best_a(k), k
+
+
+# A law of two parameters goes through any two points, and says nothing of them.
+FEWEST_POINTS = 3
+HOST_LEVELS = range(3, 10)
+PATH_LEVELS = range(1, 10)
+
+
+def fit_hosts(mean_children: Mapping[int, float]) -> tuple[float, float] | None:
+    """(a, k) of the law of hosts, from mean children by level (column MeanChld of Table 8); None if too few levels."""
+    return _fit_levels(mean_children, HOST_LEVELS, 1)
+
+
+def fit_paths(mean_children: Mapping[int, float]) -> tuple[float, float] | None:
+    """(a, k) of the law of paths, as `fit_hosts`."""
+    return _fit_levels(mean_children, PATH_LEVELS, 0)
+
+
+def _fit_levels(mean_children: Mapping[int, float], levels: range, less: int) -> tuple[float, float] | None:
+    points = [(level - less, mean) for level, mean in sorted(mean_children.items()) if level in levels and mean > 0]
+    if len(points) < FEWEST_POINTS:
+        return None
+    return fit_power_law([x for x, _ in points], [y for _, y in points])
 
 
 def fit_heaps(uri_ms: Sequence[float], uri_rs: Sequence[float]) -> tuple[float, float]:

@@ -162,14 +162,16 @@ def fit_weights(plain: PlainMap, weights: Weights, threads: int = 0) -> Weights:
 
 
 def without_rollups(weights: Weights) -> Weights:
-    """Weights under which nothing rolls up, so that every node and its children are counted."""
-    return replace(weights, host_weight=math.inf, path_weight=math.inf)
+    """Weights under which nothing rolls up, so that every node and its children are counted at the levels of a fit."""
+    return replace(weights, host_weight=math.inf, path_weight=math.inf, max_host_depth=10, max_path_depth=11)
 
 
 def fitted_to(tally: NDArray[np.int64], weights: Weights) -> Weights:
-    """The weights with a and k fitted to counts of nodes and children by depth."""
-    host = _fitted(tally[0, 2:], 2)
-    path = _fitted(tally[1, 1:], 1)
+    """The weights with a and k fitted to counts of nodes and children by depth, by the rule of `recollect stats`."""
+    from recollect.profiles.compaction.fit import fit_hosts, fit_paths
+
+    # Children of nodes of host depth d are level d + 1; of path depth d (the root is 1), level d.
+    host, path = fit_hosts(_mean_children(tally[0], 1)), fit_paths(_mean_children(tally[1], 0))
     if host is not None:
         weights = replace(weights, host_a=host[0], host_k=host[1])
     if path is not None:
@@ -177,16 +179,9 @@ def fitted_to(tally: NDArray[np.int64], weights: Weights) -> Weights:
     return weights
 
 
-def _fitted(tally: NDArray[np.int64], first_depth: int) -> tuple[float, float] | None:
-    """a and k over depths that have nodes with children; None where fewer than two depths have them."""
-    from recollect.profiles.compaction.fit import fit_power_law
-
-    has = tally[:, 0] > 0
-    if has.sum() < 2:
-        return None
-    depths = [depth for depth, some in enumerate(has.tolist(), first_depth) if some]
-    means = tally[has, 1] / tally[has, 0]
-    return fit_power_law(depths, means.tolist())
+def _mean_children(tally: NDArray[np.int64], deeper: int) -> dict[int, float]:
+    """Mean children by the level of the children."""
+    return {depth + deeper: children / nodes for depth, (nodes, children) in enumerate(tally.tolist()) if nodes}
 
 
 def _compact(

@@ -28,7 +28,7 @@ from recollect.formats.ukvs import open_map
 from recollect.kernels import statistics as kernels
 from recollect.maps.samplescope import refuse_sample
 from recollect.model import ProgressCallback
-from recollect.profiles.compaction.fit import fit_heaps, fit_power_law
+from recollect.profiles.compaction.fit import FEWEST_POINTS, fit_heaps, fit_hosts, fit_paths
 from recollect.profiles.indexes.options import quarter_of_memory
 from recollect.profiles.indexes.profile import InputCounts
 from recollect.profiles.indexes.runs import RunStore
@@ -80,10 +80,6 @@ class YearRow:
     gamma: float
     gamma_total: float
     status_shares: dict[str, float]
-
-
-# A law of two parameters goes through any two points, and says nothing of them.
-_FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +191,7 @@ def tables(
         tree.depths(),
         hosts,
         paths,
-        _fitted(hosts, range(3, 10), 1),
-        _fitted(paths, range(1, 10), 0),
+        *_fits(hosts, paths),
         _heaps(seen.months, years),
         {name: costs[name] / seen.uri_rs for name in POLICIES} if seen.uri_rs else {},
         grid,
@@ -266,14 +261,13 @@ def year_rows(counted: Iterable[tuple[int, ...]], shares: Mapping[tuple[int, int
     return rows
 
 
-def _fitted(levels: list[LevelRow], depths: range, less: int) -> Fit | None:
-    """The power law of mean children over depth, as in Alam et al. 2019: H3 to H9 with x = depth - 1, P1 to P9."""
-    points = [
-        (depth - less, row.mean_children) for row in levels if (depth := int(row.level[1:])) in depths and row.parents
-    ]
-    if len(points) < _FEWEST:
-        return None
-    return Fit(*fit_power_law([x for x, _ in points], [y for _, y in points]))
+def _fits(hosts: list[LevelRow], paths: list[LevelRow]) -> tuple[Fit | None, Fit | None]:
+    """The power laws of mean children over depth (Alam et al. 2019, section 5.3)."""
+    found = []
+    for law, levels in ((fit_hosts, hosts), (fit_paths, paths)):
+        constants = law({int(row.level[1:]): row.mean_children for row in levels if row.parents})
+        found.append(None if constants is None else Fit(*constants))
+    return found[0], found[1]
 
 
 def _heaps(months: Any, years: list[YearRow]) -> dict[str, float] | None:
@@ -282,7 +276,7 @@ def _heaps(months: Any, years: list[YearRow]) -> dict[str, float] | None:
     if len(points) < 3:
         grown = months[:, np.flatnonzero(months[0])].cumsum(axis=1)
         points = list(zip(grown[0].tolist(), grown[1].tolist(), strict=True))
-    if len({m for m, _ in points}) < _FEWEST:
+    if len({m for m, _ in points}) < FEWEST_POINTS:
         return None
     factor, beta = fit_heaps([m for m, _ in points], [r for _, r in points])
     return {"K": factor, "beta": beta, "points": len(points)}
@@ -365,8 +359,7 @@ def tables_of_map(
         tree.depths(),
         hosts,
         paths,
-        _fitted(hosts, range(3, 10), 1),
-        _fitted(paths, range(1, 10), 0),
+        *_fits(hosts, paths),
         None,
         {name: count / known for name, count in costs.items()} if known else {},
         {},
