@@ -63,15 +63,23 @@ def report(inputs: tuple[str, ...], output: str, accesses: tuple[str, ...], **gi
         emit_json({"report": output, "stats": found.as_dict(), "overlap": data.overlap and data.overlap.as_dict()})
     elif not given["quiet"]:
         overview = found.overview
-        uris = f" of {counted(overview.uri_rs, 'URI-R')}" if overview.uri_rs is not None else ""
+        uris = f" of {_total(overview.uri_rs, overview.uri_rs_bound, 'URI-R')}" if overview.uri_rs is not None else ""
         talk(
-            f"{output}: {counted(overview.captures, 'capture')}{uris} on "
-            f"{counted(overview.hosts, 'host')}, {_size(output)}"
+            f"{output}: {_total(overview.captures, overview.captures_bound, 'capture')}{uris} on "
+            f"{_total(overview.hosts, '+' if overview.wildcards else '', 'host')}, {_size(output)}"
         )
+        for note in found.notes:
+            talk(f"note: {note}")
         say_notes(data.overlap.notes if data.overlap else ())
         for problem in found.problems[:5]:
             talk(f"skipped: {problem}")
     return 3 if unread else 0
+
+
+def _total(value: int | None, bound: str, noun: str) -> str:
+    if value is None:
+        return f"an unknown number of {noun}s"
+    return f"{value:,}{bound} {noun}s" if bound else counted(value, noun)
 
 
 def _size(path: str) -> str:

@@ -66,6 +66,8 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
         emit_json(found.as_dict())
     else:
         _show(found)
+        for note in found.notes:
+            talk(f"note: {note}")
     for problem in found.problems[:5]:
         talk(f"skipped: {problem}")
     return 3 if found.problems else 0
@@ -124,17 +126,23 @@ def _overview(found: Stats) -> None:
     rows: list[list[Any]] = [
         ["Files", f"{o.files:,} ({format_size(o.bytes)})"],
         ["Lines read", o.lines],
-        ["Captures (URI-Ms)", o.captures],
-        ["Unique URI-Rs", o.uri_rs],
-        ["Unique HxPx keys", o.keys],
-        ["Unique hosts", o.hosts],
+        ["Captures (URI-Ms)", _total(o.captures, o.captures_bound)],
+        ["Unique URI-Rs", _total(o.uri_rs, o.uri_rs_bound)],
+        ["Unique HxPx keys", _total(o.keys, "+" if o.wildcards else "")],
+        ["Unique hosts", _total(o.hosts, "+" if o.wildcards else "")],
         ["IP addresses among them", o.ip_addresses],
         ["Captures per URI-R (γ)", o.gamma],
     ]
+    if o.wildcards:
+        rows.insert(4, ["Wildcards", o.wildcards])
     if o.first_capture:
         rows.append(["Span", f"{format_day(o.first_capture)} to {format_day(o.last_capture or '')}"])
     rows += [[f"Left out: {kind}", count] for kind, count in sorted(found.left_out.items())]
     _table("Overview", ["", "value"], rows)
+
+
+def _total(value: int | None, bound: str) -> str:
+    return "unknown" if value is None else f"{value:,}{bound}"
 
 
 def _tops(found: Stats) -> None:
@@ -285,6 +293,13 @@ def overlap(holdings: str, accesses: tuple[str, ...], temp_dir: str | None, as_j
             f"{counted(found.accesses, 'request')} for {found.accessed_keys:,} {what}, of which "
             f"{found.accessed_and_held:,} ({share:.2f}%) are held; {found.held_keys:,} held in all"
         )
+        if found.wildcards:
+            m, r = found.held.uri_m, found.held.uri_r
+            click.echo(
+                f"{counted(found.wildcards, 'wildcard')} besides: {_total(m.value, m.bound)} captures of "
+                f"{_total(r.value, r.bound)} URI-Rs in all; of the requested "
+                f"{what}, {found.accessed_below_wildcards:,} lie below wildcards, where single ones are unknown"
+            )
         say_notes(found.notes)
     for problem in found.problems[:5]:
         talk(f"skipped: {problem}")

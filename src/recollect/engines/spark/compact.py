@@ -8,7 +8,7 @@ are added up over all ranges in a first pass.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -24,7 +24,7 @@ from recollect.engines.spark.session import Cluster, progress_of, session
 from recollect.engines.spark.targets import target_of
 from recollect.errors import FormatError, UsageError
 from recollect.formats.ukvs import Header
-from recollect.maps.plainmap import open_plain
+from recollect.maps.plainmap import PlainMap, open_plain
 from recollect.maps.samplescope import refuse_sample
 from recollect.model import ProgressCallback
 from recollect.profiles.compaction.weights import (
@@ -35,6 +35,7 @@ from recollect.profiles.compaction.weights import (
     fitted_to,
     run_all,
     without_rollups,
+    without_wildcards,
 )
 
 
@@ -123,14 +124,14 @@ class _CompactTask:
 
     def tally(self, _number: int, pieces: Iterable[Any]) -> Iterator[Any]:
         """How many nodes there are at each depth, and how many children they have."""
-        for result in self._results(pieces):
+        for result in self._results(pieces, without_wildcards):
             result.text.close()
             yield np.asarray(result.tally)
 
-    def _results(self, pieces: Iterable[Any]) -> Iterator[Any]:
+    def _results(self, pieces: Iterable[Any], of: Callable[[PlainMap], PlainMap] = lambda one: one) -> Iterator[Any]:
         with spooled(pieces, [self.header]) as files, open_plain(files[0]) as plain:
             try:
-                yield from run_all(plain, self.weights, 1, None)
+                yield from run_all(of(plain), self.weights, 1, None)
             except NeedsTidying:
                 raise FormatError(
                     "a map that is not plain, sorted and unique",

@@ -27,8 +27,9 @@ from recollect.model import Problem, ProgressCallback
 from recollect.profiles.indexes.profile import MAX_EXAMPLES, InputCounts
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.select import Filter, Selection
-from recollect.profiles.statistics.statranges import RangeCounts, RangeSurts, joined
-from recollect.profiles.statistics.stats import MapCounts, Stats, check_top, count_map, one_map, tables, tables_of_map
+from recollect.profiles.statistics.maptotals import MapCounts, count_map
+from recollect.profiles.statistics.statranges import RangeCounts, RangeSurts, crossing, joined
+from recollect.profiles.statistics.stats import Stats, check_top, one_map, tables, tables_of_map
 from recollect.profiles.statistics.statscan import CaptureCounts, CountingSink
 
 
@@ -138,7 +139,8 @@ def _of_map(
             tally.problems.extend(replace(problem, line=None) for problem in examples)
             yield part.keys
 
-    return tables_of_map(total, joined(top, keys()), [source], tally)
+    seen = joined(top, keys())
+    return tables_of_map(total, one.header, seen, [source], tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,8 @@ class _MapTask:
         def report(problem: Problem) -> None:
             tally.note(replace(problem, file=self.name))
 
-        seen = RangeSurts(self.top, _around(self.borders, number))
+        borders = _around(self.borders, number)
+        seen = RangeSurts(self.top, borders)
         with spooled(pieces, [self.header]) as files:
-            records = count_map(files[0], report, seen)
+            records = count_map(files[0], report, seen, {name for border in borders for name in crossing(border)})
         yield packed(_MapPart(seen.counted, records, tally))

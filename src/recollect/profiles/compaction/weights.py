@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from array import array
 from collections import deque
 from collections.abc import Iterator
@@ -50,6 +51,7 @@ if TYPE_CHECKING:  # NumPy takes as long to import as all the rest of `recollect
     import numpy as np
     from numpy.typing import NDArray
 
+_WILDCARD_LINE = re.compile(rb"^[^ \t\n]*\*[ \t][^\n]*\n?", re.MULTILINE)
 PIECE = 1 << 23  # of input for a task, where the map is large enough
 SMALLEST = 1 << 16  # of input for a task; less is not worth a thread
 TURN = 1 << 20  # of input between two looks at the output
@@ -157,8 +159,16 @@ def fit_weights(plain: PlainMap, weights: Weights, threads: int = 0) -> Weights:
     """The weights with a and k fitted to the mean number of children by depth, as the published ones were."""
     import numpy as np
 
-    tallies = [np.asarray(result.tally) for result in run_all(plain, without_rollups(weights), threads, None)]
+    keys = without_wildcards(plain)
+    tallies = [np.asarray(result.tally) for result in run_all(keys, without_rollups(weights), threads, None)]
     return fitted_to(np.sum(tallies, axis=0), weights) if tallies else weights
+
+
+def without_wildcards(plain: PlainMap) -> PlainMap:
+    """The map without wildcards, below which the tree is unknown; the map itself if it has none."""
+    if not _WILDCARD_LINE.search(plain.data, plain.start):
+        return plain
+    return replace(plain, data=memoryview(_WILDCARD_LINE.sub(b"", plain.data[plain.start :])), start=0)
 
 
 def without_rollups(weights: Weights) -> Weights:

@@ -2,8 +2,8 @@
 
 Hides the join of two sorted streams. Rows are powers of ten of mementos, columns powers of ten of accesses; each cell
 counts URI keys (of the map's policy; with a URIR map these are URI-Rs). The column `Zero` is held and never asked for,
-the row `Zero` asked for and not held. A key that only a wildcard covers is held, but its count is unknown: row
-`Rolled up`.
+the row `Zero` asked for and not held. A key that only a wildcard covers may be held, and its count is unknown: row
+`Rolled up`. Captures and URI-Rs in all are the totals of the map's outermost lines, wildcards included (`maptotals`).
 
 The lookups of a log are sorted on disk when they are many, so memory does not grow with either side.
 """
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from recollect.errors import BadURI, UsageError
 from recollect.formats.detect import Kind, find_sources
 from recollect.formats.forms import Asked
+from recollect.formats.frequency import VOID, Frequency
 from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.ukvs import Record
 from recollect.formats.ukvs import open_map as open_records
@@ -30,6 +31,7 @@ from recollect.maps.lookup import Holdings, open_map
 from recollect.maps.samplescope import refuse_sample
 from recollect.model import Answer, Problem
 from recollect.profiles.indexes.profile import profile
+from recollect.profiles.statistics.maptotals import count_map, differences
 from recollect.uris import is_surt, policy_key, surt
 
 BUCKETS = (
@@ -64,6 +66,12 @@ class Overlap:
     accessed_keys: int = 0
     held_keys: int = 0
     accessed_and_held: int = 0
+    """Of the keys that were asked for, those that the map says yes to."""
+    accessed_below_wildcards: int = 0
+    """Of these, those that only a wildcard covers: whether each of them is held is unknown."""
+    wildcards: int = 0
+    held: Frequency = VOID
+    """Captures and URI-Rs of the holdings."""
     problems: list[Problem] = field(default_factory=list)
     unreadable: int = 0
     notes: list[str] = field(default_factory=list)
@@ -100,6 +108,12 @@ class Overlap:
             "accessed_keys": self.accessed_keys,
             "held_keys": self.held_keys,
             "accessed_and_held": self.accessed_and_held,
+            "accessed_below_wildcards": self.accessed_below_wildcards,
+            "wildcards": self.wildcards,
+            "captures": self.held.uri_m.value,
+            "captures_bound": self.held.uri_m.bound,
+            "uri_rs": self.held.uri_r.value,
+            "uri_rs_bound": self.held.uri_r.bound,
             "unreadable_lines": self.unreadable,
             "problems": [str(problem) for problem in self.problems],
             "notes": self.notes,
@@ -134,6 +148,9 @@ def overlap(
         try:
             refuse_sample(opened.header, path, "compared with accesses")
             result.policy = opened.header.policy
+            counts = count_map(path, lambda _problem: None)
+            result.wildcards, result.held = counts.wildcards, counts.total
+            result.notes += differences(counts, opened.header)
             with LineSorter(temp_dir) as sorter:
                 log = read_lookups([os.fspath(path) for path in accesses], result.note, asked)
                 _sort_lookups(log, result, sorter)
@@ -180,6 +197,7 @@ def _join(path: str, opened: Holdings, asked: Iterator[_Asked], result: Overlap)
                 continue
             result.accessed_and_held += 1
             if answer.key.endswith(b"*"):
+                result.accessed_below_wildcards += 1
                 result.add(ROLLED_UP, bucket(count))
             else:
                 found_otherwise[answer.key] += 1

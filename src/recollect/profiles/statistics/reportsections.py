@@ -36,7 +36,8 @@ def page(name: str, style: str, found: Stats, parts: Sequence[tuple[str, str]], 
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width, initial-scale=1"><title>{escape(name)}: holdings</title><style>{style}</style>'
         f"</head><body><main><h1>{escape(name)}</h1>"
-        f'<p class="lead">{_lead(found.overview)}{less}</p>{_tiles(found.overview)}<nav>{menu}</nav>{body}'
+        f'<p class="lead">{_lead(found.overview)}{less}</p>{_tiles(found.overview)}{_notes(found)}'
+        f"<nav>{menu}</nav>{body}"
         f"<footer>Made by Recollect {escape(version)}. The figures are those of the papers (MementoMap, JCDL 2019; CDX "
         "summarization, TPDL 2015), from this archive's own index.</footer></main></body></html>\n"
     )
@@ -49,19 +50,29 @@ def _lead(overview: Overview) -> str:
     return text + "."
 
 
+def _notes(found: Stats) -> str:
+    return "".join(f'<p class="say">Note: {escape(note)}.</p>' for note in found.notes)
+
+
 def _tiles(overview: Overview) -> str:
     tiles = [
-        (f"{overview.captures:,}", "captures (URI-M)"),
-        (f"{overview.uri_rs:,}" if overview.uri_rs is not None else "unknown", "different URIs (URI-R)"),
+        (_total(overview.captures, overview.captures_bound), "captures (URI-M)"),
+        (_total(overview.uri_rs, overview.uri_rs_bound), "different URIs (URI-R)"),
         (f"{overview.gamma:.2f}" if overview.gamma is not None else "unknown", "captures of a URI (γ)"),
-        (f"{overview.keys:,}", "keys without query"),
-        (f"{overview.hosts:,}", "hosts"),
+        (_total(overview.keys, "+" if overview.wildcards else ""), "keys without query"),
+        (_total(overview.hosts, "+" if overview.wildcards else ""), "hosts"),
     ]
+    if overview.wildcards:
+        tiles.append((f"{overview.wildcards:,}", "wildcards, which count for all below them"))
     return (
         '<div class="tiles">'
         + "".join(f"<div><b>{value}</b><span>{text}</span></div>" for value, text in tiles)
         + "</div>"
     )
+
+
+def _total(value: int | None, bound: str) -> str:
+    return "unknown" if value is None else f"{value:,}{bound}"
 
 
 def growth(found: Stats) -> tuple[str, str] | None:
@@ -228,7 +239,8 @@ def shape(found: Stats) -> tuple[str, str] | None:
     ]
     if laws:
         html += (
-            f'<p class="say">Mean number of children at depth d, fitted as a · d<sup>−k</sup>; {"; ".join(laws)}.</p>'
+            '<p class="say">Mean number of children at depth d, fitted as a · (d − 1)<sup>−k</sup> for hosts and '
+            f"a · d<sup>−k</sup> for paths; {'; '.join(laws)}.</p>"
         )
     head = (
         "level",
@@ -381,9 +393,12 @@ def accessed(found: Overlap | None) -> tuple[str, str] | None:
         rows.append(f"<tr><td>{escape(row)}</td>{cells}</tr>")
     head = "".join(f"<th>{escape(column)}</th>" for column in found.columns)
     share = found.accessed_and_held / max(found.accessed_keys, 1)
+    below = ""
+    if found.accessed_below_wildcards:
+        below = f", {found.accessed_below_wildcards:,} of these perhaps: only wildcards cover them"
     return "Holdings and requests", (
         f'<p class="say">{counted(found.accesses, "request")} for {found.accessed_keys:,} {what}; '
-        f"{found.accessed_and_held:,} of them ({percent(round(share, 4))}) are held. "
+        f"{found.accessed_and_held:,} of them ({percent(round(share, 4))}) are held{below}. "
         "Rows: captures of a URI; columns: requests. The column “Zero” is held and never requested, the row “Zero” is "
         "requested and not held.</p>"
         f'<div class="scroll"><table class="matrix"><tr><th></th>{head}</tr>{"".join(rows)}</table></div>'

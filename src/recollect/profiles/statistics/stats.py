@@ -14,19 +14,17 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from recollect.errors import FormatError, UsageError
-from recollect.formats.cdx import MAX_KEY
-from recollect.formats.containers import OnProblem
 from recollect.formats.detect import Kind, Source, find_sources, on_disk
 from recollect.formats.forms import Asked
-from recollect.formats.ukvs import open_map
+from recollect.formats.frequency import Count
+from recollect.formats.ukvs import Header, open_map
 from recollect.kernels import statistics as kernels
-from recollect.maps.samplescope import refuse_sample
 from recollect.model import ProgressCallback
 from recollect.profiles.compaction.fit import FEWEST_POINTS, fit_heaps, fit_hosts, fit_paths
 from recollect.profiles.indexes.options import quarter_of_memory
@@ -35,6 +33,7 @@ from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions
 from recollect.profiles.indexes.select import Filter, Selection
 from recollect.profiles.statistics.distribution import Distribution, distribution_of
+from recollect.profiles.statistics.maptotals import MapCounts, count_map, notes_of
 from recollect.profiles.statistics.statscan import (
     CaptureCounts,
     CountingSink,
@@ -42,6 +41,7 @@ from recollect.profiles.statistics.statscan import (
     SortedSurts,
     SurtCounts,
     read_all,
+    tld_of,
 )
 from recollect.profiles.statistics.treestats import DepthRow, LevelRow
 from recollect.uris import POLICIES
@@ -52,9 +52,13 @@ _TOP = 1000
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """How much there is. Times are 14 digits."""
+    """How much there is; None where it is unknown. Times are 14 digits.
 
-    captures: int
+    Of a map, captures and URI-Rs are the totals of its outermost lines: a wildcard counts for all below it. A bound
+    says how sure they are (`+` at least, `-` at most, `~` about). Keys and hosts are those in lines of their own.
+    """
+
+    captures: int | None
     uri_rs: int | None
     keys: int
     hosts: int
@@ -65,6 +69,9 @@ class Overview:
     lines: int
     files: int
     bytes: int
+    wildcards: int = 0
+    captures_bound: str = ""
+    uri_rs_bound: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +120,8 @@ class Stats:
     left_out: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What the tables of a map leave open, and where its totals differ from those in its header."""
 
     def as_dict(self) -> dict[str, Any]:
         """For programs; the sample only if one was asked for."""
@@ -183,7 +192,7 @@ def tables(
     if all(set(row) <= {"-"} for row in by_year.values()):
         by_year = {}
     return Stats(
-        _overview(captures, seen.uri_rs, seen, sources, tally),
+        _overview(Count(captures), Count(seen.uri_rs), seen, sources, tally),
         seen.top_tlds(),
         seen.top_uri_rs(),
         spread,
@@ -208,21 +217,22 @@ def _texts(sample: Sample | None) -> list[str]:
     return sorted(surt.decode("utf-8", "replace") for surt in sample.surts) if sample else []
 
 
-def _overview(
-    captures: int, uri_rs: int | None, seen: SurtCounts, sources: list[Source], tally: InputCounts
-) -> Overview:
+def _overview(captures: Count, uri_rs: Count, seen: SurtCounts, sources: list[Source], tally: InputCounts) -> Overview:
+    exact = captures.value is not None and uri_rs.value and not captures.bound and not uri_rs.bound
     return Overview(
-        captures,
-        uri_rs,
+        captures.value,
+        uri_rs.value,
         seen.tree.keys,
         seen.tree.hosts,
         seen.tree.addresses,
-        captures / uri_rs if uri_rs else None,
+        (captures.value or 0) / (uri_rs.value or 1) if exact else None,
         f"{tally.first_time:014d}" if tally.first_time else None,
         f"{tally.last_time:014d}" if tally.last_time else None,
         tally.lines,
         len(sources),
         sum(source.size or 0 for source in sources),
+        captures_bound=captures.bound,
+        uri_rs_bound=uri_rs.bound,
     )
 
 
@@ -282,52 +292,6 @@ def _heaps(months: Any, years: list[YearRow]) -> dict[str, float] | None:
     return {"K": factor, "beta": beta, "points": len(points)}
 
 
-@dataclass(slots=True)
-class MapCounts:
-    """What the records of a map, or of a range of it, say together."""
-
-    captures: int = 0
-    uri_rs: int = 0
-    whole: bool = True  # every record states its URI-Rs
-    lines: int = 0
-
-    def add(self, other: MapCounts) -> None:
-        """Add another range."""
-        self.captures += other.captures
-        self.uri_rs += other.uri_rs
-        self.whole &= other.whole
-        self.lines += other.lines
-
-
-def count_map(path: str, on_problem: OnProblem, seen: SortedSurts) -> MapCounts:
-    """Go through a map, or a range of one; its keys are counted in `seen`."""
-    total = MapCounts()
-    with open_map(path, on_problem) as opened:
-        refuse_sample(opened.header, path, "described by its counts")
-        keys: list[bytes] = []
-        counts: list[int] = []
-        for record in opened.records(ordered=True):
-            total.lines += 1
-            if (
-                len(record.key) > MAX_KEY
-                or record.key.endswith(b"*")
-                or record.frequency.is_void
-                or any(part not in (b":", b"-") for part in record.more_keys)
-            ):
-                continue
-            keys.append(record.key)
-            counts.append(record.frequency.uri_m.value or 0)
-            total.captures += counts[-1]
-            total.uri_rs += record.frequency.uri_r.value or 0
-            total.whole &= record.frequency.uri_r.value is not None
-            if len(keys) >= 1 << 16:
-                seen.add_listed(keys, counts)
-                keys, counts = [], []
-        seen.add_listed(keys, counts)
-    seen.finish()
-    return total
-
-
 def one_map(sources: Sequence[Source], chosen: Selection | None) -> None:
     """Raise if there are more maps than one, or filters."""
     if chosen:
@@ -338,20 +302,33 @@ def one_map(sources: Sequence[Source], chosen: Selection | None) -> None:
 
 def _of_map(sources: list[Source], tally: InputCounts, seen: SortedSurts) -> Stats:
     counted = count_map(sources[0].path, tally.note, seen)
-    return tables_of_map(counted, seen.counts, sources, tally, seen.sample)
+    with open_map(sources[0].path, lambda _problem: None) as opened:
+        header = opened.header
+    return tables_of_map(counted, header, seen.counts, sources, tally, seen.sample)
 
 
 def tables_of_map(
-    counted: MapCounts, seen: SurtCounts, sources: list[Source], tally: InputCounts, sample: Sample | None = None
+    counted: MapCounts,
+    header: Header,
+    seen: SurtCounts,
+    sources: list[Source],
+    tally: InputCounts,
+    sample: Sample | None = None,
 ) -> Stats:
     """The statistics of one map."""
     tree = seen.tree
     tally.lines = counted.lines
-    known = counted.uri_rs if counted.whole and counted.uri_rs else None
+    total = counted.total
+    for name, held in counted.of_tops().items():
+        if name + b",*" in counted.wide:
+            seen.tlds[tld_of(name)] = held.uri_m.value or 0
+    known = total.uri_r.value if not total.uri_r.bound else None
     hosts, paths = tree.levels(kernels.OF_HOSTS), tree.levels(kernels.OF_PATHS)
-    costs = tree.policy_keys()
+    # With wildcards, the keys of the archive are not all here, and a share of them would be wrong.
+    costs = {} if counted.wildcards else tree.policy_keys()
+    overview = _overview(total.uri_m, total.uri_r, seen, sources, tally)
     return Stats(
-        _overview(counted.captures, known, seen, sources, tally),
+        replace(overview, wildcards=counted.wildcards),
         seen.top_tlds(),
         seen.top_uri_rs(),
         None,
@@ -369,4 +346,5 @@ def tables_of_map(
         {},
         dict(tally.skipped),
         [str(problem) for problem in (*tally.problems, *tally.damaged)],
+        notes=notes_of(counted, header),
     )

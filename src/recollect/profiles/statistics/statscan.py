@@ -10,7 +10,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from random import Random
 
 import numpy as np
@@ -128,6 +128,15 @@ class LargestHosts:
             self._host, self._captures = host, 0
         self._captures += captures
 
+    def add_late(self, host: bytes, captures: int) -> None:
+        """More captures of a host, when all keys have come."""
+        known = [entry for entry in self.largest if entry[1] == host]
+        for entry in known:
+            self.largest.remove(entry)
+            heapify(self.largest)
+            captures += entry[0]
+        self._offer(captures, host)
+
     def finish(self) -> None:
         """No more keys of this host."""
         if self._host:
@@ -214,6 +223,11 @@ class SurtCounts:
         self.note_large(later.largest)
         self.tlds.update(later.tlds)
         self.uri_rs += later.uri_rs
+
+    def add_wildcard(self, key: bytes, captures: int) -> None:
+        """A wildcard of a map that no other one covers: it counts for its host, or for its hosts together."""
+        self.tlds[tld_of(key)] += captures
+        self.hosts.add_late(key.partition(b")")[0], captures)
 
     def top_uri_rs(self) -> list[tuple[str, int]]:
         return [(surt.decode("utf-8", "replace"), captures) for captures, surt in self.largest]
@@ -308,8 +322,7 @@ class SortedSurts:
             sums = np.add.reduceat(captures, changes)
             for number, total in zip(changes.tolist(), sums.tolist(), strict=True):
                 start = int(at[number])
-                name = text[start : start + int(tlds[number])].tobytes().decode("utf-8", "replace")
-                self._tld = "IP addresses" if name[:1] in "0123456789[" else name
+                self._tld = tld_of(text[start : start + int(tlds[number])].tobytes())
                 self.counts.tlds[self._tld] += total
 
     def add_listed(self, keys: list[bytes], counts: list[int]) -> None:
@@ -325,6 +338,12 @@ class SortedSurts:
         self.add_keys(text, np.cumsum(lengths) - lengths, lengths, captures)
         order = np.argsort(-captures, kind="stable")[: self.counts.top].tolist()
         self.counts.note_large([(counts[number], keys[number]) for number in order])
+
+
+def tld_of(key: bytes) -> str:
+    """The row of a key or wildcard in the table of top-level domains."""
+    name = key.partition(b")")[0].partition(b",")[0].partition(b":")[0].decode("utf-8", "replace")
+    return "IP addresses" if name[:1] in "0123456789[" else name
 
 
 def _split(text: bytes, at: int) -> tuple[bytes, bytes]:
