@@ -21,8 +21,8 @@ from enum import StrEnum
 from html import escape
 
 from recollect.archives.live import LiveAnswer
+from recollect.recovery.fingerprint import SiteFingerprint, page_of
 from recollect.recovery.links import read_document
-from recollect.watch.identity import Portrait, page_of
 from recollect.watch.states import VisitResult
 from recollect.watch.visit import judge_visit
 
@@ -158,7 +158,7 @@ def judged_pages(sites: int, seed: int) -> Iterator[Judged]:
     world = _World(random.Random(f"pages {seed}"))
     for number in range(sites):
         site = world.site(number)
-        portrait = Portrait()
+        portrait = SiteFingerprint()
         for _ in range(SEEN_BEFORE):
             document = read_document(world.page(site), f"http://{site.host}/", "text/html")
             if document is not None:

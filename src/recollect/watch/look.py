@@ -19,10 +19,10 @@ from recollect.archives.live import LiveAnswer, LiveClient
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Transport
 from recollect.model import Progress, ProgressCallback
+from recollect.recovery.fingerprint import SiteFingerprint, page_of, same_site
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.measure import extract_text, similarity
 from recollect.watch.holdings import HostListings, Looked, archived
-from recollect.watch.identity import Portrait, page_of, same_site
 from recollect.watch.records import Resource
 from recollect.watch.robots import Robots, ask_robots
 from recollect.watch.states import Live
@@ -171,7 +171,7 @@ class Look:
     archives: Sequence[Archive]
     site: str
     sample: int
-    portrait: Portrait | None = None
+    portrait: SiteFingerprint | None = None
     """Learns every page that is seen."""
     progress: ProgressCallback | None = None
     disallowed: set[str] = field(default_factory=set)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from recollect.archives.live import LiveAnswer
 from recollect.errors import FormatError
+from recollect.recovery.fingerprint import SiteFingerprint, page_of
 from recollect.recovery.links import read_document
-from recollect.watch.identity import Portrait, page_of
 from recollect.watch.labelled import Label, Pages
 from recollect.watch.states import VisitResult
 from recollect.watch.visit import judge_visit
@@ -80,10 +80,10 @@ def read_table(folder: Path) -> list[LabelledPage]:
 def judge_pages(folder: Path) -> RealPages:
     """Judge every labelled page against the past of its site."""
     rows = read_table(folder)
-    portraits: dict[str, Portrait] = {}
+    portraits: dict[str, SiteFingerprint] = {}
     past = 0
     for row in rows:
-        portrait = portraits.setdefault(row.site, Portrait())
+        portrait = portraits.setdefault(row.site, SiteFingerprint())
         if row.label is None:
             document = read_document(row.file.read_bytes(), row.uri, "text/html")
             if document is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from recollect.watch.identity import Portrait
+from recollect.recovery.fingerprint import SiteFingerprint
 from recollect.watch.states import Held, Live, Notice, ResourceState, SiteState, SiteStatus, VisitResult, resource_state
 
 
@@ -44,8 +44,8 @@ class Site:
     recovery: str = ""
     """Folder of the last recovery, relative to the data folder."""
 
-    def known(self) -> Portrait:
-        return Portrait.from_json(self.portrait)
+    def known(self) -> SiteFingerprint:
+        return SiteFingerprint.from_json(self.portrait)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recollect.archives.live import PERMANENT, Failure, LiveAnswer
+from recollect.recovery.fingerprint import EMPTY, Page, Signals, SiteFingerprint, page_of, same_site
 from recollect.recovery.judge import Rejection, judge
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.verdicts import Verdict
-from recollect.watch.identity import EMPTY, Page, Portrait, Signals, page_of, same_site
 from recollect.watch.states import VisitResult
 
 # Refusals of the client, not of the page; 405, 406, 418 and 999 are sent by anti-bot systems.
@@ -48,7 +48,7 @@ class Visit:
 
 def judge_visit(
     front: LiveAnswer,
-    portrait: Portrait,
+    portrait: SiteFingerprint,
     *,
     impossible: LiveAnswer | None = None,
     old: Sequence[LiveAnswer] = (),
@@ -103,7 +103,7 @@ def _content(
     front: LiveAnswer,
     document: Document | None,
     rejected: Rejection | None,
-    portrait: Portrait,
+    portrait: SiteFingerprint,
     impossible: LiveAnswer | None,
     old: Sequence[LiveAnswer],
     changes: Sequence[Confirmation],

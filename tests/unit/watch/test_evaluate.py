@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from recollect.cli import main
+from recollect.recovery.fingerprint import Page, SiteFingerprint, page_of
 from recollect.recovery.links import read_document
-from recollect.watch.identity import Page, Portrait, page_of
 from recollect.watch.lives import Life, Story, make_life, replay
 
 
@@ -105,7 +105,7 @@ def test_a_table_that_is_wrong_is_named(
 
 
 def test_the_name_of_a_site_in_a_long_title_is_known() -> None:
-    portrait = Portrait()
+    portrait = SiteFingerprint()
     for number in range(4):
         uri = f"http://club.example/{number}"
         text = page(f"Race {number} | The Rowing Club", "boats and oars ", "/a", "/b", "/c")
@@ -115,9 +115,11 @@ def test_the_name_of_a_site_in_a_long_title_is_known() -> None:
 
     def title(text: str) -> float | None:
         return (
-            Portrait.from_json(portrait.to_json()).compare(Page(frozenset(), frozenset(text.split()), Counter())).title
+            SiteFingerprint.from_json(portrait.to_json())
+            .compare(Page(frozenset(), frozenset(text.split()), Counter()))
+            .title
         )
 
     assert title("chilling documentary about one case that nobody expected rowing club") == 1.0
     assert title("the best garden chairs for every terrace") == pytest.approx(1 / 7)
-    assert Portrait.from_json('{"links": [], "title": ["rowing"], "pages": []}').title == {"rowing": 1}
+    assert SiteFingerprint.from_json('{"links": [], "title": ["rowing"], "pages": []}').title == {"rowing": 1}

@@ -208,9 +208,9 @@ async def check_site(
     from recollect.archives.live import Failure, LiveClient
     from recollect.archives.opening import ClientOptions, open_client, operator_agent
     from recollect.archives.registry import load_archives
+    from recollect.recovery.fingerprint import SiteFingerprint
     from recollect.watch.check import check_of
     from recollect.watch.holdings import ARCHIVE_TIMEOUT
-    from recollect.watch.identity import Portrait
     from recollect.watch.look import Look
     from recollect.watch.states import VisitResult
     from recollect.watch.visit import judge_visit
@@ -226,7 +226,7 @@ async def check_site(
             private = front.failure is Failure.REFUSED
             hint = "--allow-private" if private else "recollect survey shows what archives have"
             raise UsageError("the site does not answer", where=uri, why=front.why, hint=hint)
-        visit = judge_visit(front, Portrait())
+        visit = judge_visit(front, SiteFingerprint())
         if visit.seen in (VisitResult.FAILED, VisitResult.BLOCKED):
             hint = "recollect survey shows what archives have"
             raise UsageError("the site shows no content of its own", where=uri, why=visit.why, hint=hint)

@@ -1,13 +1,14 @@
 """Is a page still of this site? Signals against what is known of the site's past.
 
-Hides: the signals and their thresholds. Pure. A `Portrait` gathers what several pages of a site's past had: addresses
-they linked to on the site itself, words of titles, and the weight of words in their texts. A new page is compared:
+Hides: the signals and their thresholds. Pure. A `SiteFingerprint` gathers what several pages of a site's past had:
+addresses they linked to on the site itself, words of titles, and the weight of words in their texts. A new page is
+compared:
 
 - links: the share of its own links (same host) that the past had; addresses that sites of all kinds have (`/about`,
   `/contact`) do not count,
 - title: the share of its title's words that the past had in titles; or half of the site's name, which is what at
   least half of the titles of the past have,
-- text: the cosine of its words with those of the past (TF-IDF over the portrait's pages).
+- text: the cosine of its words with those of the past (TF-IDF over the pages it learned).
 
 Each below its threshold is a signal of foreign content; two of three that can be judged make a page foreign. Links and
 titles distinguish far better than text, and one page alone says little: a redesign keeps addresses and names, a
@@ -104,7 +105,7 @@ class Signals:
 
 
 @dataclass
-class Portrait:
+class SiteFingerprint:
     """What is known of a site's pages; bounded, the newest pages replace the oldest."""
 
     links: dict[str, None] = field(default_factory=dict)
@@ -168,7 +169,7 @@ class Portrait:
         return json.dumps(value)
 
     @classmethod
-    def from_json(cls, text: str) -> Portrait:
+    def from_json(cls, text: str) -> SiteFingerprint:
         value = json.loads(text)
         title = value["title"]
         counts = title if isinstance(title, dict) else dict.fromkeys(title, 1)  # a list in earlier versions
