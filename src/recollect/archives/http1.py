@@ -22,12 +22,16 @@ from recollect.errors import AnswerCutShort, ArchiveError, ArchiveUnreachable, B
 MAX_HEAD = 256 * 1024  # TimeGates send all their mementos in Link headers; 10 kB is common, 100 kB was seen
 _MAX_CHUNK_LINE = 4096
 _MAX_TRAILERS = 64 * 1024
+_MAX_TRAILER_LINE = 16 * 1024
 _MOST_INTERIM = 20
+# Chunks cost CPU time whatever their size. An answer may have this many, and beyond them one for each 64 bytes of body.
+_FREE_CHUNKS = 65_536
+_CHUNK_BYTES = 64
 
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?:[ \r\n]|$)")
 _FRAMING = re.compile(rb"\n(content-length|transfer-encoding|connection)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _FIELD = re.compile(rb"\n([^\s:]+)[ \t]*:[ \t]*((?:[^\n]|\n[ \t])*)")
-_CHUNK = re.compile(rb"\s*([0-9a-fA-F]{1,15})[ \t]*(?:;.*)?")
+_CHUNK = re.compile(rb"\s*+([0-9a-fA-F]{1,15})[ \t]*+(?:;.*)?")
 
 
 class Headers:
@@ -84,13 +88,16 @@ class Sink(Protocol):
 
 # What the next bytes are.
 _HEAD, _LENGTH, _UNTIL_CLOSE, _CHUNK_SIZE, _CHUNK_DATA, _CHUNK_END, _TRAILERS = range(7)
+_MORE = -1  # not an offset: all bytes were taken, and more are needed
 
 
 class Connection(asyncio.Protocol):
     """A connection that answers one request at a time. `idle` is called when it can take the next."""
 
     __slots__ = (
+        "_body",
         "_buffer",
+        "_chunks",
         "_expects_body",
         "_idle",
         "_interim",
@@ -111,9 +118,11 @@ class Connection(asyncio.Protocol):
         self._idle = idle
         self._transport: asyncio.Transport | None = None
         self._sink: Sink | None = None
-        self._buffer = b""
+        self._buffer = bytearray()
         self._state = _HEAD
         self._left = 0
+        self._chunks = 0
+        self._body = 0
         self._interim = 0
         self._keep = False
         self._expects_body = True
@@ -130,7 +139,7 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None and self._sink is None
         self._sink = sink
         self._state = _HEAD
-        self._interim = 0
+        self._interim = self._chunks = self._body = 0
         self._expects_body = expects_body
         self.uses += 1
         self._transport.write(request)
@@ -176,53 +185,70 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         if self._buffer:
-            data = self._buffer + data
-            self._buffer = b""
+            seen = len(self._buffer)
+            self._buffer += data
+            if self._state == _HEAD and not self._may_read_head(seen):
+                return
+            data = bytes(self._buffer)
+            self._buffer.clear()
         try:
             self._read(data)
         except BadAnswer as error:
             self._give_up(error)
 
-    # --- reading
+    # --- reading: each step takes the bytes and an offset, and returns the offset behind what it read, or _MORE
+
+    def _may_read_head(self, seen: int) -> bool:
+        """Whether the buffer has a whole head, or one that is wrong; only bytes not `seen` before are searched."""
+        buffer = self._buffer
+        start = max(0, seen - 3)
+        return (
+            len(buffer) > MAX_HEAD
+            or (seen < 5 and not buffer.startswith(b"HTTP/"))
+            or buffer.find(b"\n\r\n", start) >= 0
+            or buffer.find(b"\n\n", start) >= 0
+        )
 
     def _read(self, data: bytes) -> None:
+        at = 0
         while self._sink is not None:
             state = self._state
             if state == _HEAD:
-                rest = self._read_head(data)
-            elif state in (_LENGTH, _CHUNK_DATA):
-                rest = self._read_counted(data)
+                at = self._read_head(data, at)
+            elif state == _LENGTH:
+                at = self._read_counted(data, at)
             elif state == _UNTIL_CLOSE:
-                if data:
-                    self._sink.data(data)
+                if at < len(data):
+                    self._sink.data(data[at:] if at else data)
                 return
-            elif state == _CHUNK_SIZE:
-                rest = self._read_chunk_size(data)
-            elif state == _CHUNK_END:
-                rest = self._read_chunk_end(data)
+            elif state == _TRAILERS:
+                at = self._read_trailers(data, at)
             else:
-                rest = self._read_trailers(data)
-            if rest is None:
+                at = self._read_chunks(data, at)
+            if at == _MORE:
                 return
-            data = rest
-        if data:
+        if at < len(data):
             # An answer ended and more follows: nothing was asked, so the connection cannot be trusted.
             self._drop()
 
-    def _read_head(self, data: bytes) -> bytes | None:
-        end = data.find(b"\r\n\r\n")
+    def _keep_rest(self, data: bytes, at: int) -> int:
+        """Wait for more bytes; those from `at` on are read again then."""
+        self._buffer += data[at:] if at else data
+        return _MORE
+
+    def _read_head(self, data: bytes, at: int) -> int:
+        end = data.find(b"\r\n\r\n", at)
         skip = 4
-        bare = data.find(b"\n\n", 0, end if end >= 0 else len(data))
+        bare = data.find(b"\n\n", at, end if end >= 0 else len(data))
         if bare >= 0:
             end, skip = bare, 2
         if end < 0:
-            if len(data) > MAX_HEAD:
-                raise BadAnswer("no end of headers", where=self.where, why=f"{len(data)} bytes read")
-            if len(data) >= 5 and not data.startswith(b"HTTP/"):
-                raise BadAnswer("not HTTP", where=self.where, why=repr(data[:40]))
-            self._buffer = data
-            return None
-        raw = data[:end]
+            if len(data) - at > MAX_HEAD:
+                raise BadAnswer("no end of headers", where=self.where, why=f"{len(data) - at} bytes read")
+            if len(data) - at >= 5 and not data.startswith(b"HTTP/", at):
+                raise BadAnswer("not HTTP", where=self.where, why=repr(data[at : at + 40]))
+            return self._keep_rest(data, at)
+        raw = data[at:end]
         match = _STATUS.match(raw)
         if match is None:
             raise BadAnswer("not HTTP/1", where=self.where, why=repr(raw[:40]))
@@ -231,13 +257,13 @@ class Connection(asyncio.Protocol):
             self._interim += 1
             if status == 101 or self._interim > _MOST_INTERIM:
                 raise BadAnswer("no answer, only interim ones", where=self.where, why=f"status {status}")
-            return data[end + skip :]
+            return end + skip
         self._frame(status, raw, keep=match[1] == b"1")
         assert self._sink is not None
         self._sink.head(status, raw)
         if self._sink is not None and self._state == _LENGTH and self._left == 0:
             self._finish()
-        return data[end + skip :]
+        return end + skip
 
     def _frame(self, status: int, raw: bytes, *, keep: bool) -> None:
         """Where the body ends, by RFC 9112 section 6.3."""
@@ -270,65 +296,90 @@ class Connection(asyncio.Protocol):
         else:
             self._state, self._keep = _UNTIL_CLOSE, False
 
-    def _read_counted(self, data: bytes) -> bytes | None:
-        if not data:
-            return None
+    def _read_counted(self, data: bytes, at: int) -> int:
         assert self._sink is not None
-        left = self._left
-        if len(data) < left:
-            self._left = left - len(data)
-            self._sink.data(data)
-            return None
-        body = data if len(data) == left else data[:left]
+        there = len(data) - at
+        if there <= 0:
+            return _MORE
+        if there < self._left:
+            self._left -= there
+            self._sink.data(data[at:] if at else data)
+            return _MORE
+        end = at + self._left
         self._left = 0
-        if body:
-            self._sink.data(body)
-        if self._state == _CHUNK_DATA:
-            self._state = _CHUNK_END
-        elif self._sink is not None:
+        self._sink.data(data if at == 0 and end == len(data) else data[at:end])
+        if self._sink is not None:
             self._finish()
-        return data[left:]
+        return end
 
-    def _read_chunk_size(self, data: bytes) -> bytes | None:
-        end = data.find(b"\n")
-        if end < 0:
-            if len(data) > _MAX_CHUNK_LINE:
-                raise BadAnswer("endless chunk line", where=self.where)
-            self._buffer = data
-            return None
-        match = _CHUNK.fullmatch(data[:end].rstrip(b"\r"))
+    def _read_chunks(self, data: bytes, at: int) -> int:
+        """All chunks that are in `data`, handed on together: an archive that sends them byte by byte must not cost a
+        call of the sink, and a copy of the rest, for each."""
+        parts: list[bytes] = []
+        try:
+            at = self._collect_chunks(data, at, parts)
+        finally:
+            body = parts[0] if len(parts) == 1 else b"".join(parts)
+            self._body += len(body)
+            if body and self._sink is not None:
+                self._sink.data(body)
+        if self._chunks > _FREE_CHUNKS + self._body // _CHUNK_BYTES:
+            raise BadAnswer("too many small chunks", where=self.where, why=f"{self._chunks} for {self._body} bytes")
+        return at
+
+    def _collect_chunks(self, data: bytes, at: int, parts: list[bytes]) -> int:
+        while True:
+            if self._state == _CHUNK_DATA:
+                end = min(at + self._left, len(data))
+                if end > at:
+                    parts.append(data[at:end])
+                self._left -= end - at
+                at = end
+                if self._left:
+                    return _MORE
+                self._state = _CHUNK_END
+            if self._state == _CHUNK_END:
+                if data.startswith(b"\r\n", at):
+                    at += 2
+                elif data.startswith(b"\n", at):
+                    at += 1
+                elif data[at:] in (b"", b"\r"):
+                    return self._keep_rest(data, at)
+                else:
+                    raise BadAnswer("chunk longer than it says", where=self.where)
+                self._state = _CHUNK_SIZE
+            end = data.find(b"\n", at, at + _MAX_CHUNK_LINE + 2)
+            if end < 0:
+                if len(data) - at > _MAX_CHUNK_LINE:
+                    raise BadAnswer("endless chunk line", where=self.where)
+                return self._keep_rest(data, at)
+            size = self._chunk_size(data[at:end])
+            at = end + 1
+            if not size:
+                # Of trailers, what may still come is counted down.
+                self._state, self._left = _TRAILERS, _MAX_TRAILERS
+                return at
+            self._chunks += 1
+            self._state, self._left = _CHUNK_DATA, size
+
+    def _chunk_size(self, line: bytes) -> int:
+        match = _CHUNK.fullmatch(line.rstrip(b"\r"))
         if match is None:
-            raise BadAnswer("bad chunk size", where=self.where, why=repr(data[: min(end, 40)]))
-        size = int(match[1], 16)
-        # Of trailers, what may still come is counted down.
-        self._state, self._left = (_CHUNK_DATA, size) if size else (_TRAILERS, _MAX_TRAILERS)
-        return data[end + 1 :]
+            raise BadAnswer("bad chunk size", where=self.where, why=repr(line[:40]))
+        return int(match[1], 16)
 
-    def _read_chunk_end(self, data: bytes) -> bytes | None:
-        if data[:1] == b"\n":
-            skip = 1
-        elif data[:2] == b"\r\n":
-            skip = 2
-        elif len(data) < 2 and data in (b"", b"\r"):
-            self._buffer = data
-            return None
-        else:
-            raise BadAnswer("chunk longer than it says", where=self.where)
-        self._state = _CHUNK_SIZE
-        return data[skip:]
-
-    def _read_trailers(self, data: bytes) -> bytes | None:
-        end = data.find(b"\n")
-        if (len(data) if end < 0 else end) > self._left:
+    def _read_trailers(self, data: bytes, at: int) -> int:
+        end = data.find(b"\n", at)
+        size = (len(data) if end < 0 else end) - at
+        if size > self._left or size > _MAX_TRAILER_LINE:
             raise BadAnswer("endless trailers", where=self.where)
         if end < 0:
-            self._buffer = data
-            return None
-        if data[:end].strip():
-            self._left -= end
-            return data[end + 1 :]
+            return self._keep_rest(data, at)
+        if data[at:end].strip():
+            self._left -= size
+            return end + 1
         self._finish()
-        return data[end + 1 :]
+        return end + 1
 
     # --- ending
 

@@ -32,6 +32,8 @@ _NAMES = {
     "status": ("status", "status_code", "statuscode", "code"),
     "count": ("count", "hits", "requests", "n", "frequency", "clicks", "lookups"),
 }
+# Wider lines are not rows of a table: testing each of 100,000 cells takes longer than reading the file.
+_MOST_COLUMNS = 1024
 COLUMN_OF = {name: column for column, names in _NAMES.items() for name in names}
 # Where a table has both, the URL as it was captured is better than its key.
 _BEST_URL = ("url", "uri", "original")
@@ -248,8 +250,10 @@ def _half(found: Sequence[bool]) -> bool:
 def names_columns(line: str, separator: str) -> tuple[str, ...] | None:
     """The columns that a line names, when it names a URL column and holds no data; of two for one thing the better."""
     cells = [cell.strip().strip('"').lower() for cell in split(line, separator)]
+    if not 2 <= len(cells) <= _MOST_COLUMNS:
+        return None
     urls = [cell for cell in cells if COLUMN_OF.get(cell) == "url"]
-    if not urls or len(cells) < 2 or any(looks_like_uri(cell) for cell in cells):
+    if not urls or any(looks_like_uri(cell) for cell in cells):
         return None
     best = next((name for name in _BEST_URL if name in urls), urls[0])
     columns: list[str] = []
@@ -277,7 +281,7 @@ def _typed_table(lines: Sequence[str], separators: Sequence[str], enough: Enough
     for separator in separators:
         rows = [split(line, separator) for line in lines]
         width = max(map(len, rows), key=[len(row) for row in rows].count)
-        if width < 2 or not enough([len(row) == width for row in rows]):
+        if not 2 <= width <= _MOST_COLUMNS or not enough([len(row) == width for row in rows]):
             continue
         named = len(rows) > 1 and len(rows[0]) == width and all(map(_is_name, rows[0]))
         names = [cell.lower() for cell in rows[0]] if named else [""] * width
