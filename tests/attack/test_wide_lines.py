@@ -10,7 +10,9 @@ import pytest
 from recollect.formats.detect import inspect
 
 
-@pytest.mark.parametrize("cell", ["a\t", "url\t", "1\t", "http://a.example/\t", "a,", "time,", "a ", "2020 ", "a|", "a;"])
+@pytest.mark.parametrize(
+    "cell", ["a\t", "url\t", "1\t", "http://a.example/\t", "a,", "time,", "a ", "2020 ", "a|", "a;"]
+)
 @pytest.mark.parametrize("lines", [1, 3])
 def test_wide_lines_are_detected_in_linear_time(cell: str, lines: int, tmp_path: Path) -> None:
     def seconds(count: int) -> float:

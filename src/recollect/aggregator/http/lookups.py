@@ -77,7 +77,7 @@ async def timemap(context: Context, request: web.BaseRequest, rest: str, seen: R
         return unchanged
     extra = {"archives": archives_of(answer)} if target.kind == "json" else None
     chunks = write_timemap(target.kind, place, mementos, paging=paging, extra=extra)
-    if len(mementos) >= LARGE and paging is None and request.version >= (1, 1):
+    if len(mementos) >= LARGE and paging is None:
         return await _streamed(request, chunks, {**headers, "Content-Type": media_type})
     body = await _aside(mementos, lambda: b"".join(chunks))
     if plain and answer.entry is not None and context.aggregator.cache is not None:

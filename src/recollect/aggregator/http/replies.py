@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from recollect import __version__
 from recollect.aggregator.explain import outcomes_json, words
@@ -70,9 +70,9 @@ STOPPING = "stopping"
 def stream_reply(
     request: web.BaseRequest, headers: Mapping[str, str], common: Mapping[str, str] = COMMON
 ) -> web.StreamResponse:
-    """A reply that is written in pieces."""
+    """A reply that is written in pieces. Clients of HTTP/1.0 know no chunks: the end of the connection is its end."""
     response = web.StreamResponse(headers={**common, **headers})
-    if request[STOPPING]():
+    if request[STOPPING]() or request.version < HttpVersion11:
         response.force_close()
     return without_cors(response) if request.get(OPERATOR) else response
 
