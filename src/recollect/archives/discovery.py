@@ -266,7 +266,7 @@ def _install(pages: list[Path], archive: Archive, keeper: _Keeper, any_id: bool)
 def _expanded(path: Path, remaining: int) -> int:
     """How large a page is when decompressed; stops at bombs and at lines without end before anything parses them."""
     size, run = 0, 0
-    with open_input(path) as stream:
+    with open_input(path, foreign=True) as stream:
         while piece := stream.read1(1 << 20):
             size += len(piece)
             newline = piece.rfind(b"\n")

@@ -94,10 +94,9 @@ class _Resolver(AbstractResolver):
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
         addresses = [(kind, str(place[0])) for kind, _, _, _, place in found]
-        if not self._allow_private:
-            addresses = [(kind, address) for kind, address in addresses if is_public(address)]
-            if not addresses:
-                raise _NotPublic(f"{host} has no public address")
+        addresses = [(kind, address) for kind, address in addresses if may_call(address, self._allow_private)]
+        if not addresses:
+            raise _NotPublic(f"{host} has no {'' if self._allow_private else 'public '}address that may be called")
         return [
             ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST)
             for kind, address in addresses
@@ -125,6 +124,27 @@ def is_public(address: str) -> bool:
     return ip in _UNICAST and ip.is_global and (inner is None or is_public(str(inner)))
 
 
+_PRIVATE = tuple(
+    map(ipaddress.ip_network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7"))
+)
+"""Networks of one machine or one organisation, which `allow_private` permits."""
+_METADATA = tuple(
+    map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::254/128", "fd20:ce::254/128"))
+)
+"""Where clouds tell machines their secrets, outside of the link-local networks: Azure, Oracle, Amazon, Google."""
+
+
+def may_call(address: str, allow_private: bool) -> bool:
+    """Whether an IP address may be called: public ones, with `allow_private` also those of this machine and of private
+    networks; never link-local ones and never those where a cloud tells its machines their secrets."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
+        return may_call(str(ip.ipv4_mapped), allow_private)
+    if any(ip in network for network in _METADATA):
+        return False
+    return is_public(str(ip)) or (allow_private and any(ip in network for network in _PRIVATE))
+
+
 def refusal(url: str, allow_private: bool = False) -> str:
     """Why a URL is not asked; empty if it may be. What a name leads to, only the resolver knows."""
     try:
@@ -140,13 +160,14 @@ def refusal(url: str, allow_private: bool = False) -> str:
     if any(character < " " or character == "\x7f" for character in url):
         return "an address has no control characters"
     try:
-        public = is_public(host)
+        permitted = may_call(host, allow_private)
     except ValueError:
         numbers = host.rstrip(".").rpartition(".")[2]
         # 2130706433, 0177.1 and 0x7f.1 are addresses for some libraries, and not names for any.
         numeric = numbers.isdigit() or numbers.lower().startswith("0x")
         return f"{host} is neither a name nor an IP address" if numeric else ""
-    return "" if public or allow_private else f"{host} is not a public address"
+    kind = "an address that may be called" if allow_private else "a public address"
+    return "" if permitted else f"{host} is not {kind}"
 
 
 class LiveClient:

@@ -50,6 +50,8 @@ CUT_LINE = "the line before the damage is incomplete and was left out"
 LONGEST_LINE = 1 << 24
 # zstd's own limit of 128 MB refuses files made with `--long`; memory is only used by files that ask for it.
 ZSTD_WINDOW = 1 << 31
+# Files of others must not choose how much memory we take: 8 MB is what RFC 9659 asks of web content.
+FOREIGN_ZSTD_WINDOW = 1 << 23
 # Text of one step is bounded by what this much input can hold: 1,024 blocks of 128 KB.
 ZSTD_STEP = 1 << 12
 
@@ -107,7 +109,9 @@ class InputStream(io.BufferedReader):
 class _Raw(io.RawIOBase):
     """Bytes out of an iterator of pieces, which ends with `Damage` if the file does."""
 
-    def __init__(self, handle: BinaryIO, label: str, on_problem: OnProblem | None, *, owned: bool = True) -> None:
+    def __init__(
+        self, handle: BinaryIO, label: str, on_problem: OnProblem | None, *, owned: bool = True, foreign: bool = False
+    ) -> None:
         self._handle = handle
         self._owned = owned
         self._on_problem = on_problem
@@ -121,7 +125,7 @@ class _Raw(io.RawIOBase):
         head = handle.read(PIECE)
         self.kind = kind_of(head)
         self._meter = _Meter(handle, head)
-        pieces = _DECODERS[self.kind](self._meter.read)
+        pieces = (_foreign_zstd if foreign and self.kind == "zstd" else _DECODERS[self.kind])(self._meter.read)
         # A thread costs more than it brings for a file that has been read already, or that needs no decoding; and one
         # that is only looked at needs no text ahead of its preview.
         self._may_read_ahead = len(head) == PIECE and self.kind != "plain"
@@ -328,9 +332,9 @@ def _members(
         rest = decoder.unused_data
 
 
-def _zstd(read: Callable[[], bytes]) -> Iterator[bytes]:
+def _zstd(read: Callable[[], bytes], window: int = ZSTD_WINDOW) -> Iterator[bytes]:
     """The text of all frames; skippable frames (the seek table) hold none."""
-    library = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW)
+    library = zstandard.ZstdDecompressor(max_window_size=window)
     rest = memoryview(b"")
     while True:
         if not rest and not (rest := memoryview(read())):
@@ -347,6 +351,10 @@ def _zstd(read: Callable[[], bytes]) -> Iterator[bytes]:
             rest = rest[used:]
             if piece:
                 yield piece
+
+
+def _foreign_zstd(read: Callable[[], bytes]) -> Iterator[bytes]:
+    return _zstd(read, FOREIGN_ZSTD_WINDOW)
 
 
 _DECODERS: dict[str, Callable[[Callable[[], bytes]], Iterator[bytes]]] = {
@@ -368,8 +376,11 @@ def kind_of(head: bytes) -> str:
     return "plain"
 
 
-def open_input(path: str | os.PathLike[str], on_problem: OnProblem | None = None) -> InputStream:
-    """Open a file, or stdin for `-`, and decompress it by what it is; see the module's text for damaged files."""
+def open_input(
+    path: str | os.PathLike[str], on_problem: OnProblem | None = None, *, foreign: bool = False
+) -> InputStream:
+    """Open a file, or stdin for `-`, and decompress it by what it is; see the module's text for damaged files.
+    Decompressing a `foreign` file takes little memory, or is refused as damage."""
     name = os.fspath(path)
     if name == "-":
         return InputStream(_Raw(sys.stdin.buffer, "<stdin>", on_problem, owned=False))
@@ -379,7 +390,7 @@ def open_input(path: str | os.PathLike[str], on_problem: OnProblem | None = None
     except IsADirectoryError as error:
         raise RecollectError("a folder where a file is expected", where=name, hint=f"try {name}/*") from error
     try:
-        return InputStream(_Raw(cast(BinaryIO, handle), name, on_problem))
+        return InputStream(_Raw(cast(BinaryIO, handle), name, on_problem, foreign=foreign))
     except BaseException:
         handle.close()
         raise
