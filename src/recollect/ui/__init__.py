@@ -1,1 +1,1 @@
-"""What every page and command shows: style, components, static files."""
+"""The look of every page: templates and components (`pages`), charts, messages in the reader's language, static files."""

@@ -8,53 +8,21 @@ have neither inline styles nor inline scripts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from html import escape
-from pathlib import Path
 
-from recollect import __version__
+from markupsafe import Markup, escape
+
 from recollect.quantities import counted
+from recollect.ui.pages import ASSET_TYPES, HEADERS, Inlined, Linked, asset, render
 
-HEADERS = {
-    "Content-Type": "text/html; charset=utf-8",
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
-_CSS, _JS = "text/css; charset=utf-8", "text/javascript; charset=utf-8"
-ASSET_TYPES = {
-    "look.css": _CSS,
-    "page.css": _CSS,
-    "page.js": _JS,
-    "desk.js": _JS,
-    "icon.svg": "image/svg+xml",
-}
+__all__ = ["ASSET_TYPES", "HEADERS", "asset"]
 
-
-@cache
-def asset(name: str) -> bytes:
-    """A style sheet, script or picture of the pages; names are those of `ASSET_TYPES`."""
-    return (Path(__file__).parent / "static" / name).read_bytes()
-
-
-class Html(str):
-    """Markup that is fit to be sent; any other text is escaped."""
-
-    __slots__ = ()
-
-
+Html = Markup
+"""Markup that is fit to be sent; any other text is escaped."""
 Text = str | int | float | Html
 
 
-def esc(value: Text) -> Html:
-    return value if isinstance(value, Html) else Html(escape(str(value)))
-
-
 def join(parts: Iterable[Text], between: str = "") -> Html:
-    return Html(between.join(esc(part) for part in parts))
+    return Html(between.join(escape(part) for part in parts))
 
 
 def tag(name: str, /, *parts: Text, **attributes: str | bool | int | float | None) -> Html:
@@ -77,7 +45,7 @@ def _attribute(key: str, value: str | bool | int | float | None) -> str:
 def document(
     title: str,
     *body: Text,
-    root: str = "",
+    files: Linked | Inlined = Linked(),  # noqa: B008
     nav: Mapping[str, str] | None = None,
     here: str = "",
     refresh: int = 0,
@@ -85,28 +53,21 @@ def document(
     narrow: bool = True,
     footer: Text = "",
 ) -> str:
-    """A whole page. `nav` is address -> words, `here` the address it is at; `refresh` reloads without script."""
-    links = tag(
-        "nav",
-        *(
-            tag("a", words, href=place, aria_current="page" if place == here else None)
-            for place, words in (nav or {}).items()
-        ),
-        aria_label="Pages",
-    )
-    again = f'<noscript><meta http-equiv="refresh" content="{refresh}"></noscript>' if refresh else ""
-    js = "".join(f'<script src="{escape(root)}/_/{name}" defer></script>' for name in scripts)
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(title)}</title>{again}"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">'
-        f'<link rel="icon" href="{escape(root)}/_/icon.svg">'
-        f'<link rel="stylesheet" href="{escape(root)}/_/look.css">{js}</head><body>'
-        '<a class="skip" href="#main">Skip to the content</a>'
-        f'<header><a class="name" href="{escape(root)}/">Recollect</a>{links if nav else ""}</header>'
-        f'<main id="main"{" class=narrow" if narrow else ""}>{join(body)}</main>'
-        f"<footer>Recollect {escape(__version__)}{' · ' if footer else ''}{esc(footer)}</footer></body></html>\n"
+    """A whole page, of a server or in a single file.
+
+    `nav` is address -> words, `here` the address it is at; `refresh` reloads without script.
+    """
+    return render(
+        "ui/markup.html",
+        files=files,
+        title=title,
+        body=join(body),
+        nav=nav or {},
+        here=here,
+        refresh=refresh,
+        scripts=scripts,
+        narrow=narrow,
+        note=footer,
     )
 
 

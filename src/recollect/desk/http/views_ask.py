@@ -19,6 +19,7 @@ from recollect.ui.look import (
     field,
     figures,
     hidden,
+    join,
     notice,
     post,
     steps,
@@ -171,10 +172,10 @@ def _holdings(uri: str, found: Mapping[str, Any]) -> Html:
 def _ask(fields: Mapping[str, Any], errors: Mapping[str, str]) -> Html:
     """The form that asks for the recovery, with what was chosen before."""
     kept = {k: v for k, v in fields.items() if isinstance(v, str) and v and k not in ("email", "name")}
-    listed = hidden(kept) + "".join(hidden({"archives": one}) for one in fields.get("archives", []))
+    listed = hidden(kept) + join(hidden({"archives": one}) for one in fields.get("archives", []))
     return post(
         "/jobs",
-        Html(listed),
+        listed,
         field(
             "email",
             "Your e-mail address",

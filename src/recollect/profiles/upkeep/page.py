@@ -12,10 +12,11 @@ from recollect.profiles.upkeep.status import Status
 from recollect.profiles.upkeep.update import Update, Way
 from recollect.quantities import counted, format_size
 from recollect.ui.look import Html, asset, card, document, facts, figures, notice, tag
+from recollect.ui.pages import Linked
 
 PAGE, DATA, METRICS = "status.html", "status.json", "status.prom"
 _ASSETS = ("look.css", "icon.svg")
-_MARK = "<footer>Recollect "
+_MARKS = ('<meta name="generator" content="Recollect ', "<footer>Recollect ")  # the second of earlier versions
 _WAYS = {
     Way.UNCHANGED: "nothing had changed",
     Way.PATCHED: "what is new was added to the map",
@@ -26,7 +27,8 @@ _WAYS = {
 def write_status(folder: Path, status: Status) -> None:
     """Write status.html, status.json and status.prom into the published folder."""
     page = folder / PAGE
-    if page.is_file() and _MARK not in page.read_text(errors="replace"):
+    before = page.read_text(errors="replace") if page.is_file() else _MARKS[0]
+    if not any(mark in before for mark in _MARKS):
         raise UsageError("a page that recollect did not write", where=str(page), hint="move it away")
     (folder / "_").mkdir(parents=True, exist_ok=True)
     bodies = {f"_/{name}": asset(name) for name in _ASSETS}
@@ -56,7 +58,7 @@ def status_page(status: Status) -> str:
     if status.update is not None:
         body += _about(status, status.update)
     body.append(_when(status))
-    return document("Status of the map", *body, root=".")
+    return document("Status of the map", *body, files=Linked("."))
 
 
 def _about(status: Status, done: Update) -> list[Html]:

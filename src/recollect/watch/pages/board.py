@@ -26,8 +26,8 @@ from recollect.ui.look import (
     table,
     tag,
 )
+from recollect.ui.pages import INLINED, Inlined, Linked
 from recollect.watch.board import Board, Counts, Line, share_of
-from recollect.watch.pages.check import single_file
 from recollect.watch.records import RecoveryState
 from recollect.watch.states import ResourceState, SiteState
 
@@ -55,10 +55,10 @@ _REFRESH = 60
 
 def dashboard_page(board: Board) -> str:
     """The dashboard as one file."""
-    return single_file(_page(board))
+    return _page(board, INLINED)
 
 
-def _page(board: Board, refresh: int = 0) -> str:
+def _page(board: Board, files: Linked | Inlined, refresh: int = 0) -> str:
     states = [line.site.status.state for line in board.lines]
     gone = sum(state in _GONE for state in states)
     head = card(
@@ -83,6 +83,7 @@ def _page(board: Board, refresh: int = 0) -> str:
         head,
         over_time(board.series),
         card("Sites", _sites(board)),
+        files=files,
         narrow=False,
         refresh=refresh,
         footer=f"as of {format_iso(board.at)}",
@@ -147,7 +148,7 @@ def board_app(board: Callable[[], Board], feed: Callable[[], bytes]) -> web.Appl
     from aiohttp import web
 
     async def page(_: web.Request) -> web.Response:
-        return web.Response(body=_page(board(), _REFRESH).encode(), headers=HEADERS)
+        return web.Response(body=_page(board(), Linked(), _REFRESH).encode(), headers=HEADERS)
 
     async def status(_: web.Request) -> web.Response:
         return web.json_response(board().to_json())

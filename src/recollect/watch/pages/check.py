@@ -6,7 +6,8 @@ Hides: markup. A page that is written to a file carries its style sheet inside, 
 from __future__ import annotations
 
 from recollect.datetimes import format_iso
-from recollect.ui.look import Html, asset, card, document, figures, notice, progress_bar, table, tag
+from recollect.ui.look import Html, card, document, figures, notice, progress_bar, table, tag
+from recollect.ui.pages import INLINED
 from recollect.watch.check import Check, group_of
 from recollect.watch.states import ResourceState
 
@@ -38,8 +39,8 @@ def check_page(report: Check) -> str:
         rows = [(one.resource.uri, group_of(one.resource.media_type)) for one in report.vulnerable[:_MOST_ROWS]]
         parts.append(card("Vulnerable: held by no archive", table(["address", "type"], rows, caption="Vulnerable")))
     parts.append(card("All resources of the sample", _resources(report)))
-    page = document(f"If {report.site} were lost today", tag("h1", "Watch check"), *parts)
-    return single_file(page)
+    title = f"If {report.site} were lost today"
+    return document(title, tag("h1", "Watch check"), *parts, files=INLINED)
 
 
 def _note(report: Check) -> str:
@@ -73,12 +74,3 @@ def _resources(report: Check) -> Html:
         rows.append((one.resource.uri, state, shown, date, alike))
     headers = ["address", "state", "archives", "newest copy", "alike"]
     return table(headers, rows, numbers=(4,), caption="Resources")
-
-
-def single_file(page: str) -> str:
-    """The page with its style sheet inside and no link to a server."""
-    style = f"<style>{asset('look.css').decode()}</style>"
-    page = page.replace('<link rel="stylesheet" href="/_/look.css">', style)
-    return page.replace('<link rel="icon" href="/_/icon.svg">', "").replace(
-        '<a class="name" href="/">', '<a class="name">'
-    )
