@@ -558,7 +558,11 @@ def first_not_below(
     if not 0 <= start <= size or border.shape[0] < HEADER or whole_size(&border[0], border.shape[0]) != border.shape[0]:
         raise ValueError("not a place and a record")
     with nogil:
-        while at < size and compare_records(&records[at], &border[0]) < 0:
+        while at < size:
+            if at + HEADER > size or at + record_size(&records[at]) > size:
+                raise ValueError("whole records are needed")
+            if compare_records(&records[at], &border[0]) >= 0:
+                break
             at += record_size(&records[at])
     return at
 

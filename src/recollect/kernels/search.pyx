@@ -535,6 +535,7 @@ cdef inline bint _is_above(
 def split_lines(const unsigned char[::1] text, int64_t[::1] offsets, int64_t[::1] lengths):
     """Where the lines of a text lie, without white space around them and without empty ones; returns their number."""
     cdef Py_ssize_t count = 0, at = 0, end, after, stop = text.shape[0]
+    cdef Py_ssize_t most = min(offsets.shape[0], lengths.shape[0])
     with nogil:
         while at < stop:
             end = find_byte(&text[0], c"\n", at, stop)
@@ -544,6 +545,8 @@ def split_lines(const unsigned char[::1] text, int64_t[::1] offsets, int64_t[::1
             while at < end and text[at] <= c" ":
                 at += 1
             if end > at:
+                if count == most:
+                    raise IndexError("an output array is too small")
                 offsets[count], lengths[count] = at, end - at
                 count += 1
             at = after

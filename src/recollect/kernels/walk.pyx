@@ -190,6 +190,8 @@ cdef Py_ssize_t _end_of_node(Bytes data, Py_ssize_t at, Py_ssize_t stop, Py_ssiz
 
 def safe_cut(const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t want, bint whole_tlds):
     """The first start of a line at or after `want` where no node that may roll up goes on across it; else `stop`."""
+    if start < 0 or stop > data.shape[0] or want < 0:
+        raise IndexError("not a part of the data")
     if start >= stop:
         return min(want, stop)
     cdef Bytes text = &data[0]
@@ -223,6 +225,8 @@ cdef inline bint _ends_segment(unsigned char byte) noexcept nogil:
 def lines_rise(const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t at, Py_ssize_t stop):
     """Whether the key of the line before `at` is below the key of the line at `at`."""
     cdef Py_ssize_t before = at - 1, i = 0
+    if not 0 <= start < at <= stop <= data.shape[0]:
+        raise IndexError("not a part of the data")
     while before > start and data[before - 1] != c"\n":
         before -= 1
     while at + i < stop and data[before + i] == data[at + i] and data[at + i] > c" ":
