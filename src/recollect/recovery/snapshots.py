@@ -10,10 +10,12 @@ WARC the newest good one stands; the bytes of a recovery are those of the archiv
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mimetypes
 import tempfile
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -96,10 +98,18 @@ def _is_page(path: Path) -> bool:
 
 def _of_wacz(path: Path) -> Snapshot:
     found: list[_Found] = []
-    with zipfile.ZipFile(path) as package, tempfile.TemporaryDirectory() as folder:
-        for name in package.namelist():
-            if name.startswith("archive/") and not name.endswith("/"):
-                found += _of_warc(Path(package.extract(name, folder)))
+    try:
+        with zipfile.ZipFile(path) as package, tempfile.TemporaryDirectory() as folder:
+            for name in package.namelist():
+                if name.startswith("archive/") and not name.endswith("/"):
+                    found += _of_warc(Path(package.extract(name, folder)))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        # RuntimeError is an encrypted member, NotImplementedError an unknown compression.
+        raise FormatError("cannot read the WACZ", where=str(path), why=str(error) or type(error).__name__) from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # an offset outside of the file
+            raise
+        raise FormatError("cannot read the WACZ", where=str(path), why="an offset outside of the file") from error
     return _named(found)
 
 
@@ -123,8 +133,9 @@ def _of_warc(path: Path) -> list[_Found]:
                 body = record.raw_stream.read()
                 coding = effective_encoding(headers.get_header("Content-Encoding") or "", body)
                 newest[uri] = (at, headers.get_header("Content-Type") or "", decoded(body, coding))
-    except ArchiveLoadFailed as error:
-        raise FormatError("not a WARC", where=str(path), why=str(error)) from error
+    except (ArchiveLoadFailed, zlib.error, EOFError, ValueError, AttributeError, LookupError) as error:
+        # warcio raises the last two where a field that it needs is missing.
+        raise FormatError("not a WARC, or a damaged one", where=str(path), why=str(error)) from error
     return [(uri, media_type, _held(body)) for uri, (_, media_type, body) in newest.items()]
 
 
