@@ -127,6 +127,7 @@ dist: $(STAMP) $(KERNEL_STAMP)  ## build sdist and wheel, and try the wheel in a
 	$(BIN)/python -m build --no-isolation --outdir dist . > build/dist.log 2>&1 || { tail -n 20 build/dist.log; exit 1; }
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/python scripts/hashes.py dist/requirements.txt
 	$(PYTHON) -m venv dist/try
 	CC=/nonexistent dist/try/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -c constraints.txt dist/*.whl
 	cd dist && PATH=/nonexistent try/bin/python -I ../scripts/try_wheel.py
