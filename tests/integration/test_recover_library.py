@@ -76,7 +76,7 @@ def test_what_was_interrupted_is_resumed_with_everything_it_was_begun_with(tmp_p
         first = recover(START, tmp_path / "site", archives=sources, options=options)
         assert first.report is not None and first.report.by_reason == {Reason.OUT_OF_QUOTA: 2}
         assert not first.finished.complete
-        more = Options(Scope((START,)), quotas={"*": Quota(50, 3600.0)})
+        more = Options(Scope((START,)), policy="knowledgeable", quotas={"*": Quota(50, 3600.0)})
         second = recover(None, tmp_path / "site", options=more)
     assert second.finished.complete and second.report is not None and len(second.report.resources) == 3
     assert len(fake.times) == 4
@@ -124,8 +124,8 @@ def test_the_command_prints_progress_as_lines_of_json(tmp_path: Path) -> None:
     missing = [line for line in lines if line["type"] == "resource" and line["state"] == "missing"]
     assert [(m["uri"], m["reason"]) for m in missing] == [(START + "never", "never-archived")]
     last = lines[-1]
-    assert (last["recovered"], last["missing"], last["complete"], last["exit_code"]) == (2, 1, True, 0)
-    assert json.loads(Path(last["report"]).read_text())["totals"]["recovered"] == 2
+    assert (last["recovered"], last["missing"], last["complete"], last["exit_code"]) == (4, 1, True, 0)
+    assert json.loads(Path(last["report"]).read_text())["totals"]["recovered"] == 4
 
 
 def test_public_names() -> None:
@@ -149,7 +149,13 @@ def test_the_report_counts_what_pages_need_from_other_domains(tmp_path: Path) ->
     assert near.outside == (("http://cdn.net/s.css", START),) and near.outside_hosts == {"cdn.net": 1}
     assert near.needed == 3 and near.difference.missing == pytest.approx(1 / 3)
     page = (tmp_path / "near" / "report.html").read_text()
-    assert "67% of what is linked and needed" in page and "--assets anywhere" in page and "cdn.net" in page
+    assert "100" not in page.partition("</style>")[2]
+    assert (
+        "all 2 addresses that archives list came back" in page
+        and "of 1 other host" in page
+        and "--assets anywhere" in page
+        and "cdn.net" in page
+    )
     totals = json.loads((tmp_path / "near" / "report.json").read_text())["totals"]
     assert (totals["needed"], totals["needed_elsewhere"]) == (3, 1)
     assert everything.outside == () and len(everything.resources) == 3
@@ -162,12 +168,12 @@ def test_after_a_stop_nothing_is_said_about_links_that_were_not_read(tmp_path: P
     fake.add("/b", "<a href='/deep'>d</a>")
     fake.add("/lonely", "<p>no link leads here")
     with served(fake, id="one") as archive:
-        few = Options(Scope((START,)), quotas={"*": Quota(3, 3600.0)})
+        few = Options(Scope((START,)), policy="knowledgeable", quotas={"*": Quota(3, 3600.0)})
         stopped = recover(START, tmp_path / "site", archives=[archive], options=few).report
         assert stopped is not None and not stopped.complete and len(stopped.known) == 2
         summary = (tmp_path / "site" / "summary.tsv").read_text()
         assert "no link led there" not in summary and "not reached before the run ended" in summary
-        more = Options(Scope((START,)), quotas={"*": Quota(50, 3600.0)})
+        more = Options(Scope((START,)), policy="knowledgeable", quotas={"*": Quota(50, 3600.0)})
         whole = recover(START, tmp_path / "site", archives=[archive], options=more).report
     assert whole is not None and whole.complete and whole.known == ("http://lost.example/lonely",)
     assert "no link led there" in (tmp_path / "site" / "summary.tsv").read_text()

@@ -188,6 +188,7 @@ class Acquirer:
         except OutOfQuota:
             raise
         except ArchiveError as error:
+            self._note_failure(archive.id, error.kind, str(error))
             return Attempt(archive.id, item.uri, None, "failed", str(error))
         return Attempt(archive.id, item.uri, None, "answered", f"{len(page.rows)} captures")
 
@@ -204,14 +205,21 @@ class Acquirer:
         except _Refused as refusal:
             outcome, detail, digest, verdict = refusal.outcome, refusal.detail, refusal.digest, refusal.verdict
             suspect = refusal.suspect
+            if outcome in ("blocked", "absent"):  # listed, and not given
+                self._note_failure(candidate.archive, outcome, detail)
         except OutOfQuota:
             raise
         except AnswerTooBig as error:
             outcome, detail, digest, verdict = "failed", f"larger than the limit: {error.why}", "", None
         except ArchiveError as error:
             outcome, detail, digest, verdict = "failed", str(error), "", None
+            self._note_failure(candidate.archive, error.kind, str(error))
         where = (candidate.archive, candidate.uri, candidate.captured_at)
         return Attempt(*where, outcome, detail, digest, verdict), suspect
+
+    def _note_failure(self, archive: str, kind: str, detail: str) -> None:
+        with self._journal.transaction():
+            self._journal.note_failure(archive, kind, detail)
 
     async def _whole(self, candidate: Candidate, known: Sequence[Candidate], incoming: PayloadWriter) -> ReplayResponse:
         """The answer for a capture. Bytes that are not those of the index are asked for once more: a body may have

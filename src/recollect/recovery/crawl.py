@@ -5,7 +5,8 @@ the journal: a crawl that is killed at any moment goes on from there.
 
 Order: listings (unless the policy is naive); then the start pages, which also show when the site ended (since when its
 front page is parked or belongs to another site); then everything else in the order of discovery, by as many workers as
-the archives allow. With the knowledgeable policy what is linked is fetched, with the exhaustive one all that is listed.
+the archives allow. With the exhaustive policy, the default, what is listed and not linked follows: pages, then files.
+So an interrupted run has the best part, and what comes after the links is known to be linked from no page reached.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from recollect.recovery.links import Link
 from recollect.recovery.lister import Lister, SiteQuery, side_query, site_queries
 from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
-from recollect.recovery.plan import Attempt
+from recollect.recovery.plan import Attempt, RecoveryPolicy
 from recollect.recovery.progress import Event, Finished, Status
 from recollect.recovery.store import Kind, Missing, Store
 from recollect.recovery.verdicts import ENDS_A_SITE, RETRIED, Reason, Stage, Stop, Verdict
@@ -56,7 +57,7 @@ class Crawl:
         *,
         on_status: Callable[[Status], None] = lambda _status: None,
         on_event: Callable[[Event], None] = lambda _event: None,
-        on_listed: Callable[[Journal], bool] = lambda _journal: True,
+        on_listed: Callable[[Journal], bool | RecoveryPolicy] = lambda _journal: True,
         may_hold: Callable[[Archive, str], bool] = lambda _archive, _uri: True,
         patience: float = PATIENCE,
         stop: Callable[[], bool] = lambda: False,
@@ -110,13 +111,17 @@ class Crawl:
                 load=lambda archive: client.in_use(archive) / (archive.concurrency or _DEFAULT_CONCURRENCY),
             )
             await self._list(lister)
-            if not self._on_listed(self.journal):
+            answer = self._on_listed(self.journal)
+            if not answer:
                 return Finished(False, Stop.DECLINED)
+            if isinstance(answer, str):
+                self.options = replace(self.options, policy=answer)
+                self.store.set_meta("options", self.options.to_json())
             self._load()
             self._fetching_since = time.monotonic()
             await self._start_pages()
             await self._drain()
-            while self._sweep() or await self._renewed():
+            while self._sweep() or self._unlinked() or await self._renewed():
                 await self._drain()
         self._show(Stage.DONE, force=True)
         return self._finished()
@@ -125,6 +130,7 @@ class Crawl:
 
     async def _list(self, lister: Lister) -> None:
         self._show(Stage.LISTING, force=True)
+        self.journal.forget_failures(archive.id for archive in self.archives)
         if self.options.policy == "naive":
             return
         queries = site_queries(self.options.scope)
@@ -193,11 +199,19 @@ class Crawl:
             if self.options.recursive:
                 for uri in self._implied():
                     self._enqueue(uri, "asset", None, None, guess=True)
-            if self.options.policy == "exhaustive":
-                self._enqueue_listed()
 
     def _implied(self) -> Iterable[str]:
         return dict.fromkeys(urljoin(uri, path) for uri in self.options.scope.start for path in _UNLINKED)
+
+    def _unlinked(self) -> bool:
+        """Put what is listed and not linked on the frontier: pages first, files when those are done."""
+        if self.options.policy != "exhaustive" or not self.options.recursive or self._should_stop():
+            return False
+        with self.journal.transaction():
+            self._enqueue_listed(pages_only=True)
+            if not self._queue:
+                self._enqueue_listed()
+        return bool(self._queue)
 
     def _enqueue_listed(self, *, pages_only: bool = False) -> None:
         for key, uri, is_page in self.journal.listed_resources():
@@ -319,7 +333,7 @@ class Crawl:
         with self.journal.transaction():
             if isinstance(result, Acquired):
                 self._keep(item, result)
-            elif item.guess and result.reason not in RETRIED:
+            elif self._is_forgotten(item, result):
                 self.store.forget(item.key)
             else:
                 self.store.add_missing(result)
@@ -328,12 +342,16 @@ class Crawl:
         if isinstance(result, Acquired):
             self._kept += not result.resource.is_redirect
             self._count("recovered", result.resource.kind, 1)
-        elif item.guess and result.reason not in RETRIED:
+        elif self._is_forgotten(item, result):
             return
         else:
             self._count("missing", item.kind, 1)
         self._on_event(_event(result))
         self._show(Stage.RECOVERING)
+
+    def _is_forgotten(self, item: Queued, missing: Missing) -> bool:
+        """A guess that no archive holds is no loss, unless all that is listed is wanted."""
+        return item.guess and missing.reason not in RETRIED and self.options.policy != "exhaustive"
 
     def _keep(self, item: Queued, acquired: Acquired) -> None:
         resource = acquired.resource

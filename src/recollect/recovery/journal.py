@@ -8,6 +8,7 @@ goes on from its last step; a request is counted before it is sent, so a quota i
     listing  (archive, query)         state done | part | failed, cursor for the next page
     attempt  key, archive, uri, at    what came of a fetch or a question
     held     (archive, uri, at)       a payload that was fetched for its blocks, whatever was recovered
+    failure  archive                  kind and words of its last failure in the last run that asked it
     usage    archive                  requests of the current period, and in all, by kind
 """
 
@@ -45,6 +46,8 @@ CREATE INDEX IF NOT EXISTS attempt_key ON attempt (key);
 CREATE TABLE IF NOT EXISTS held (
   archive TEXT NOT NULL, uri TEXT NOT NULL, at TEXT NOT NULL, encoding TEXT NOT NULL, sha256 TEXT NOT NULL,
   PRIMARY KEY (archive, uri, at)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS failure (
+  archive TEXT PRIMARY KEY, kind TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS usage (
   archive TEXT PRIMARY KEY, period_began REAL NOT NULL, in_period INTEGER NOT NULL, listed INTEGER NOT NULL,
   fetched INTEGER NOT NULL) WITHOUT ROWID;
@@ -292,6 +295,24 @@ class Journal:
         if self.db.execute("SELECT name FROM sqlite_master WHERE name = 'held'").fetchone():
             query = "SELECT uri, at, encoding, sha256 FROM held ORDER BY at DESC, uri, archive"
             yield from map(_held, self.db.execute(query))
+
+    # Failures of archives --------------------------------------------------------------------------------------------
+
+    def note_failure(self, archive: str, kind: str, detail: str) -> None:
+        """Remember that an archive failed; `kind` is that of the error. The caller commits."""
+        self.db.execute("INSERT OR REPLACE INTO failure VALUES (?, ?, ?)", (archive, kind, detail))
+
+    def forget_failures(self, archives: Iterable[str]) -> None:
+        """Before archives are asked again."""
+        with self.db:
+            self.db.executemany("DELETE FROM failure WHERE archive = ?", ((name,) for name in archives))
+
+    def failures(self) -> dict[str, tuple[str, str]]:
+        """Archive -> (kind, words) of its last failure; none in a journal from before they were kept."""
+        if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'failure'").fetchone():
+            return {}
+        rows = self.db.execute("SELECT archive, kind, detail FROM failure ORDER BY archive")
+        return {archive: (kind, detail) for archive, kind, detail in rows}
 
     # Usage ---------------------------------------------------------------------------------------------------------
 

@@ -123,7 +123,7 @@ class Lister:
         try:
             page = await self.ask_one(archive, uri, visit_key(uri, self.rules))
         except ArchiveError as error:
-            self._set(archive, site, "failed", 0, str(error))
+            self._fail(archive, site, error)
         else:
             self._set(archive, site, "truncated", len(page.rows), "it lists no sites, only single pages")
 
@@ -145,7 +145,7 @@ class Lister:
                 count, cut = await self._by_years(archive, site, count, cut)
             cut = cut or _unread(last)
         except ArchiveError as error:
-            self._set(archive, site, "failed", 0, str(error))
+            self._fail(archive, site, error)
             if isinstance(error, (ArchiveTimeout, ArchiveUnreachable)):
                 self.meter.down.setdefault(archive.id, str(error))
         else:
@@ -198,6 +198,11 @@ class Lister:
                 yield visit_key(row.uri, self.rules), _candidate(archive, row)
             except BadURI:
                 continue
+
+    def _fail(self, archive: Archive, site: SiteQuery, error: ArchiveError) -> None:
+        with self.journal.transaction():
+            self.journal.note_failure(archive.id, error.kind, str(error))
+        self._set(archive, site, "failed", 0, str(error))
 
     def _set(self, archive: Archive, site: SiteQuery, state: ListingState, count: int, detail: str) -> None:
         with self.journal.transaction():

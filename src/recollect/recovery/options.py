@@ -26,7 +26,7 @@ class Options:
 
     scope: Scope
     dates: DatePreference = DatePreference()  # noqa: RUF009 - frozen
-    policy: RecoveryPolicy = "knowledgeable"
+    policy: RecoveryPolicy = "exhaustive"
     rules: Rules = DEFAULT_RULES
     recursive: bool = True
     keep_suspects: bool = False  # take captures that look like error pages, parked domains, logins ...

@@ -59,8 +59,9 @@ class Outputs:
 def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) -> Report:
     """The browsable tree, the WARC and WACZ, the re-hosting kit and the report, from the store alone."""
     # Imported here, because a survey names outputs and makes none.
+    from recollect.recovery.alsofound import NAME as ALSO_FOUND
     from recollect.recovery.ownfiles import OwnFiles
-    from recollect.recovery.rehost import write_kit
+    from recollect.recovery.rehost import write_also_found, write_kit
     from recollect.recovery.report import make_report, write_report
     from recollect.recovery.restore import restore
     from recollect.recovery.warcs import stream_wacz, stream_warc
@@ -81,6 +82,8 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
             stream_wacz(store, out, title=", ".join(store.start))
     if outputs.kit:
         write_kit(store, files, missing=outputs.missing, name_rules=rules)
+    if outputs.tree:
+        write_also_found(store, files, names, ALSO_FOUND)
     report = make_report(store, names, neutral=neutral, kept=files.kept)
     write_report(report, files, summary=outputs.summary)
     files.finish()

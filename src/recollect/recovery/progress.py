@@ -15,6 +15,7 @@ from recollect.model import ProgressCallback
 from recollect.recovery.verdicts import Reason, Stage, Stop, Verdict
 
 if TYPE_CHECKING:
+    from recollect.recovery.plan import RecoveryPolicy
     from recollect.recovery.survey import Survey
 
 
@@ -98,7 +99,7 @@ class Watch:
 
     status: Callable[[Status], None] = lambda _status: None
     event: Callable[[Event], None] = lambda _event: None
-    listed: Callable[[Survey], bool] = lambda _survey: True  # False: do not go on
+    listed: Callable[[Survey], bool | RecoveryPolicy] = lambda _survey: True  # False: end; a policy: go on with it
     progress: ProgressCallback = lambda _progress: None
     problem: Callable[[str], None] = lambda _problem: None  # what does not stop a run: a damaged map
     stop: Callable[[], bool] = lambda: False

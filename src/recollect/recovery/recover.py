@@ -24,6 +24,7 @@ from recollect.recovery.lister import Lister, site_queries
 from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.outputs import Outputs, write_outputs
+from recollect.recovery.plan import RecoveryPolicy
 from recollect.recovery.progress import Finished, Watch
 from recollect.recovery.scope import Scope
 from recollect.recovery.sources import Sources, worth_asking
@@ -216,7 +217,7 @@ def _recover(
 
     asked, skipped = worth_asking(archives, options, maps)
 
-    def listed(journal: Journal) -> bool:
+    def listed(journal: Journal) -> bool | RecoveryPolicy:
         return watch.listed(survey(journal, archives, options, skipped))
 
     crawl = Crawl(

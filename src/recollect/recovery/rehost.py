@@ -17,11 +17,14 @@ because its relative links would not fit otherwise.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
+from recollect.recovery.alsofound import NAME as ALSO_FOUND
+from recollect.recovery.alsofound import also_found_page
 from recollect.recovery.canonical import visit_key
+from recollect.recovery.figures import front_is_back, unlinked_resources
 from recollect.recovery.filenames import ANY_SYSTEM, NameRules, file_names, host_folder
 from recollect.recovery.hosting import apache_rules, caddy_rules, headers_file, nginx_rules, redirects_file
 from recollect.recovery.ownfiles import OwnFiles
@@ -32,6 +35,7 @@ FOLDER = "rehost"
 PUBLIC = "public"
 _ELSEWHERE = f"{PUBLIC}/_recollect/hosts"
 _NOT_RECOVERED = f"{PUBLIC}/_recollect/not-recovered.html"
+_ALSO_FOUND = f"{PUBLIC}/_recollect/{ALSO_FOUND}"
 
 _README = """How to put this site on the web again
 
@@ -42,6 +46,8 @@ That is enough: all links between the pages work. To answer the old addresses to
   nginx             include nginx.conf in the http block, after you set `root` and `server_name` in it
   Caddy             use Caddyfile, after you set the address and `root` in it
   static hosts      nothing more to do: public/_redirects and public/_headers have the rules
+
+public/_recollect/also-found.html, where it exists, has the pages and files that archives list and no link leads to.
 
 redirects.tsv lists every old address: its kind (file or redirect), the address, where it leads. Use it for any other
 server, or to import the site into a content management system.
@@ -76,6 +82,7 @@ def write_kit(
         return {}
     placed = {uri: f"{FOLDER}/{name}" for uri, name in names.items()}
     restore(store, store.out_dir, files=files, layout=Layout(placed, f"{FOLDER}/{_NOT_RECOVERED}"), missing=missing)
+    write_also_found(store, files, placed, f"{FOLDER}/{_ALSO_FOUND}")
     found, as_they_are = rules(store, names)
     host = urlsplit(store.start[0]).hostname or "site" if store.start else "site"
     endings = {posixpath.splitext(name)[1].lower() for name in names.values()}
@@ -97,6 +104,13 @@ def write_kit(
     for name, text in texts.items():
         files.write(f"{FOLDER}/{name}", text.encode("utf-8", "surrogateescape"))
     return names
+
+
+def write_also_found(store: Store, files: OwnFiles, names: Mapping[str, str], name: str) -> None:
+    """Write the page of what no link leads to, where there is anything."""
+    found = unlinked_resources(store, store.recovered(redirects=False))
+    if found:
+        files.write(name, also_found_page(found, names, name, front=front_is_back(store)).encode())
 
 
 def _main_test(store: Store) -> Callable[[str], bool]:

@@ -22,11 +22,14 @@ from urllib.parse import urlsplit
 from recollect import __version__
 from recollect.datetimes import format_iso, parse_timestamp
 from recollect.quantities import counted
+from recollect.recovery.alsofound import NAME as ALSO_FOUND
 from recollect.recovery.diagram import diagram_svg
+from recollect.recovery.figures import Figures, figures_of
 from recollect.recovery.journal import Journal
 from recollect.recovery.measure import Difference
 from recollect.recovery.options import Options
 from recollect.recovery.ownfiles import OwnFiles
+from recollect.recovery.sentences import Sentence, details, headline, outage, share, summary, text
 from recollect.recovery.store import REASONS, Missing, Recovered, Store
 from recollect.recovery.verdicts import Reason
 
@@ -65,6 +68,7 @@ class Report:
     outside: tuple[tuple[str, str], ...] = ()  # (URI, page) of what pages embed from outside the scope
     neutral: Mapping[str, str] = field(default_factory=dict)  # embedded and not there -> a page that embeds it
     kept: Mapping[str, str] = field(default_factory=dict)  # a person's file -> the new version beside it
+    figures: Figures = field(default_factory=Figures)
     protected: Notice | None = None  # blocks of the server's own files in the recovered pages
 
     @property
@@ -138,6 +142,7 @@ def make_report(
         outside=tuple((uri, page) for uri, page in store.outside() if store.find(uri) is None),
         neutral=neutral or {},
         kept=kept or {},
+        figures=figures_of(store),
         protected=_protected(store, [resource for resource in resources if resource.kind == "page"]),
     )
 
@@ -201,6 +206,8 @@ def to_json(report: Report) -> dict[str, Any]:
         "protected": (
             {"pages": report.protected.pages, "classes": list(report.protected.classes)} if report.protected else None
         ),
+        "figures": report.figures.to_json(),
+        "sentences": summary(report.figures),
         "totals": {
             "recovered": len(report.resources),
             "pages": sum(resource.kind == "page" for resource in report.resources),
@@ -303,7 +310,7 @@ def _line(*cells: str) -> str:
 _STYLE = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
 body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; width: 100%; margin: .5rem 0 1.5rem }
+table { border-collapse: collapse; min-width: 60%; margin: .5rem 0 1.5rem }
 th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8884; vertical-align: top }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 td { overflow-wrap: anywhere }
@@ -338,11 +345,14 @@ def report_page(report: Report) -> str:
 
 def _head(report: Report) -> str:
     count, lost = len(report.resources), len(report.missing)
-    share = count / report.needed if report.needed else 0.0
-    words = [f"<p class='big'>{share:.0%} of what is linked and needed came back</p>"]
+    figures = report.figures
+    words = [
+        f"<p class='big'>{escape(text(Sentence(headline(figures))))}</p>",
+        f"<p>{escape(text(share(figures)))}.</p>",
+    ]
+    lines = [*details(figures), *(outage(one) for one in figures.outages)]
+    words.append("<ul>" + "".join(f"<li>{escape(text(line))}</li>" for line in lines) + "</ul>" if lines else "")
     said = f"Resources that came back: {count:,}; missing: {lost:,}; redirects: {report.redirects:,}."
-    if report.outside:
-        said += f" Needed from other hosts and not asked for: {len(report.outside):,}."
     if report.efficiency is not None:
         said += f" {counted(report.total_requests, 'request')}, {report.efficiency:.2f} resources per request."
     words.append(f"<p>{said}</p>")
@@ -351,6 +361,8 @@ def _head(report: Report) -> str:
         words.append(f"<p>From {since} on the front page is no longer the site's own; nothing newer was used.</p>")
     if report.front:
         words.append(f"<p><a href='{escape(_href(report.front))}'>Open the recovered site</a></p>")
+    if figures.unlinked and report.files:
+        words.append(f"<p><a href='{ALSO_FOUND}'>Pages and files that no link leads to</a></p>")
     picture = diagram_svg(report.difference, title="reconstruction")
     legend = "<small>Ring: recovered (dark: altered or doubtful).<br>Hole: missing.</small>"
     return f"<div class='top'><div>{picture}<br>{legend}</div><div>{''.join(words)}</div></div>"
@@ -389,7 +401,7 @@ def _archives(report: Report) -> str:
 
 def _missing(report: Report) -> str:
     if not report.missing:
-        return "<h2>Missing</h2><p>Nothing.</p>"
+        return ""
     summary = [[escape(reason), escape(REASONS[reason]), f"{count:,}"] for reason, count in report.by_reason.items()]
     rows = [[escape(m.uri), escape(m.reason), escape(m.detail), escape(m.found_on or "")] for m in report.missing]
     return (
@@ -478,5 +490,5 @@ def write_report(report: Report, files: OwnFiles, *, summary: Path | None = None
         "report.json": json.dumps(to_json(report), ensure_ascii=False, indent=2) + "\n",
         "report.html": report_page(report),
     }
-    for name, text in texts.items():
-        files.write(name, text.encode("utf-8", "replace"))
+    for name, content in texts.items():
+        files.write(name, content.encode("utf-8", "replace"))

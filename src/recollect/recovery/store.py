@@ -283,6 +283,11 @@ class Store:
         """The visit keys of every resource, whatever its state."""
         return {key for (key,) in self.db.execute("SELECT key FROM resource")}
 
+    def discovery(self) -> dict[str, tuple[str | None, bool]]:
+        """Key of each resource -> key of the page that first led there, and whether it was only guessed."""
+        rows = self.db.execute("SELECT key, found_on, guess FROM resource")
+        return {key: (found_on, bool(guess)) for key, found_on, guess in rows}
+
     def embedded_keys(self) -> set[str]:
         """The visit keys of what pages embed: those with a page whose date they should be near."""
         return {key for (key,) in self.db.execute("SELECT key FROM resource WHERE near IS NOT NULL")}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
 from typing import Any
@@ -23,6 +23,8 @@ from recollect.recovery.meter import quotas_of
 from recollect.recovery.options import Options
 
 KINDS = ("html", "image", "style", "script", "document", "media", "other", "redirect", "error")
+# What a site still links to in its last year is captured in that year: the one estimate of links before any is read.
+_RECENT = timedelta(days=366)
 _UNLIMITED = 20.0  # requests a second an archive without a limit is taken to answer
 
 
@@ -53,6 +55,26 @@ class ArchiveSurvey:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """The cost of a recovery: upper bounds for what is counted in it."""
+
+    resources: int = 0
+    requests: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    over_quota: tuple[str, ...] = ()  # archives that need more than one period of their quota
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "resources": self.resources,
+            "requests": self.requests,
+            "bytes": self.bytes,
+            "seconds": round(self.seconds, 1),
+            "over_quota": list(self.over_quota),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """The whole site over all archives."""
 
@@ -65,9 +87,8 @@ class Survey:
     first: datetime | None = None
     last: datetime | None = None
     last_good: datetime | None = None
-    requests: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
+    all: Estimate = Estimate()  # exhaustive: everything that is listed
+    linked: Estimate = Estimate()  # knowledgeable: what is still linked at the end
 
     @property
     def complete(self) -> bool:
@@ -88,7 +109,8 @@ class Survey:
             "last_good": iso(self.last_good),
             "per_year": {str(year): count for year, count in sorted(self.per_year.items())},
             "per_type": self.per_kind,
-            "estimate": {"requests": self.requests, "bytes": self.bytes, "seconds": round(self.seconds, 1)},
+            "estimate": self.all.to_json(),
+            "estimate_linked": self.linked.to_json(),
             "archives": [
                 {
                     "id": a.id,
@@ -160,8 +182,7 @@ def survey(journal: Journal, archives: Sequence[Archive], options: Options, skip
     """Sum up what the journal knows. `skipped` says why archives were not asked."""
     total = _SurveyCounts()
     each = {archive.id: _SurveyCounts() for archive in archives}
-    chosen: Counter[str] = Counter()
-    size = 0
+    chosen: list[tuple[Candidate, datetime]] = []  # the best capture of each resource, and when it was last seen
     shared = journal.repeated_digests()  # parked domains and error pages answer many URLs with the same bytes
     for key, group in groupby(journal.all_captures(), key=lambda pair: pair[0]):
         captures = resolve_revisits(candidate for _, candidate in group)
@@ -173,23 +194,35 @@ def survey(journal: Journal, archives: Sequence[Archive], options: Options, skip
             if name in each:
                 each[name].add(own, shared, is_home)
         best = in_order(captures, options.dates, archives=[a.id for a in archives])[:1]
-        for candidate in best:
-            chosen[candidate.archive] += 1
-            size += candidate.length or 0
-    usages = journal.usages()
+        chosen += [(candidate, max(c.captured_at for c in captures)) for candidate in best]
+    last_good = total.last_good or total.last
+    recent = [c for c, seen in chosen if last_good is not None and seen >= last_good - _RECENT]
+    counts = Counter(candidate.archive for candidate, _ in chosen)
+    listing = sum(usage.listed for usage in journal.usages().values())
     return Survey(
         options.scope.start,
-        tuple(_archive(a, each[a.id], journal, skipped, chosen[a.id]) for a in archives),
+        tuple(_archive(a, each[a.id], journal, skipped, counts[a.id]) for a in archives),
         total.captures,
         total.resources,
         dict(sorted(total.years.items())),
         {kind: total.kinds[kind] for kind in KINDS if total.kinds[kind]},
         total.first,
         total.last,
-        total.last_good or total.last,
-        sum(chosen.values()) + sum(usage.listed for usage in usages.values()),
-        size,
-        max((_seconds(archive, chosen[archive.id], options) for archive in archives), default=0.0),
+        last_good,
+        _estimate([c for c, _ in chosen], archives, options, listing),
+        _estimate(recent, archives, options, listing),
+    )
+
+
+def _estimate(chosen: Sequence[Candidate], archives: Sequence[Archive], options: Options, listing: int) -> Estimate:
+    counts = Counter(candidate.archive for candidate in chosen)
+    quotas = quotas_of(archives, options.quotas)
+    return Estimate(
+        len(chosen),
+        len(chosen) + listing,
+        sum(candidate.length or 0 for candidate in chosen),
+        max((_seconds(archive, counts[archive.id], options) for archive in archives), default=0.0),
+        tuple(name for name, quota in quotas.items() if counts[name] > quota.limit),
     )
 
 

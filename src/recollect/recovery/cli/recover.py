@@ -39,10 +39,10 @@ Exit code: 0 done, 3 some archives did not answer or cut their listing off, 1 no
 """
 RECOVER_EPILOG = """\b
 Examples:
-  recollect recover http://lost.example/ -o site/             the newest good capture of every linked resource
+  recollect recover http://lost.example/ -o site/             the newest good capture of all that archives list
   recollect recover http://lost.example/ -o site/ --at 2009-06-01
   recollect recover http://lost.example/ -o site/ --from 2004 --to 2008 --use ia,arquivo
-  recollect recover http://lost.example/ -o site/ --policy exhaustive --quota ia=1000/day
+  recollect recover http://lost.example/ -o site/ --policy knowledgeable --quota ia=1000/day
   recollect recover --resume site/                            continue after an interruption or a used-up quota
 
 \b
@@ -149,9 +149,9 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 @click.option(
     "--policy",
     type=click.Choice(["naive", "knowledgeable", "exhaustive"]),
-    default="knowledgeable",
+    default="exhaustive",
     show_default=True,
-    help="naive: no listings; knowledgeable: list, fetch what is linked; exhaustive: fetch all that is listed.",
+    help="exhaustive: all that archives list, linked first; knowledgeable: what is linked; naive: without listings.",
 )
 @click.option(
     "--assets",
@@ -221,7 +221,9 @@ def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **giv
         watch = Watch(
             status=lines.status or stack.enter_context(status_line(quiet or given["verbose"])),
             event=stack.enter_context(event_log(given["log_file"], given["verbose"], lines.event)),
-            listed=lambda found: lines.survey(found) and agree(found, given["yes"], quiet),
+            listed=lambda found: (
+                lines.survey(found) and agree(found, options.policy, yes=given["yes"] or bool(resume), quiet=quiet)
+            ),
             progress=stack.enter_context(progress_bar(quiet=quiet)),
             problem=talk,
             stop=_stop_check(given["stop_file"]),
@@ -237,7 +239,7 @@ def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **giv
                 run=Run(given["patience"], given["wait"], _used(given["used"])),
             )
         except KeyboardInterrupt:
-            talk(f"\nwhat was recovered is kept; continue with: recollect recover --resume {folder}")
+            talk(f"\nwhat was recovered is kept; continue with: recollect recover --resume {folder} --yes")
             raise
     return show_result(result, folder, as_json=given["as_json"], quiet=given["quiet"], lines=lines)
 
@@ -285,7 +287,7 @@ def _options(uris: tuple[str, ...], given: dict[str, Any]) -> Options:
     return Options(
         scope=scope,
         dates=dates,
-        policy=given.get("policy", "knowledgeable"),
+        policy=given.get("policy", "exhaustive"),
         rules=rules,
         recursive=not given.get("no_recursive"),
         keep_suspects=bool(given.get("keep_suspects")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -18,10 +19,11 @@ from recollect.errors import UsageError
 from recollect.quantities import counted, format_duration, format_size
 
 if TYPE_CHECKING:
+    from recollect.recovery.plan import RecoveryPolicy
     from recollect.recovery.progress import Event, Finished, Status
     from recollect.recovery.recover import Recovery
     from recollect.recovery.report import Report
-    from recollect.recovery.survey import Survey
+    from recollect.recovery.survey import Estimate, Survey
 
 _STOPPED = {
     "asked": "stopped on request",
@@ -31,20 +33,35 @@ _STOPPED = {
 LONG_SECONDS = 900  # ask before a run that is estimated to last longer
 
 
-def agree(found: Survey, yes: bool, quiet: bool) -> bool:
-    """Show what was found; ask before a long run. Without a terminal to ask on, a long run needs --yes."""
+def agree(found: Survey, policy: RecoveryPolicy, *, yes: bool, quiet: bool) -> bool | RecoveryPolicy:
+    """Show what was found; ask before a long run or one above a quota, and offer to recover what is linked only.
+
+    Without a terminal to ask on, a long run needs --yes.
+    """
     if not quiet:
         show_survey(found, out=sys.stderr)
-    if yes or found.seconds <= LONG_SECONDS:
+    cost = found.all if policy == "exhaustive" else found.linked
+    if yes or (cost.seconds <= LONG_SECONDS and not cost.over_quota):
         return True
-    words = f"about {counted(found.requests, 'request')}, {format_size(found.bytes)}, {format_duration(found.seconds)}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if cost.seconds <= LONG_SECONDS:
+            return True
         raise UsageError(
             "a long run",
-            why=words,
-            hint="add --yes to continue, or recover less: --from, --to, --use, --include, --limit",
+            why=f"about {_cost_words(cost)}",
+            hint="add --yes to continue, or recover less: --policy knowledgeable, --from, --to, --use, --limit",
         )
-    return click.confirm(f"This may take {words}. Continue?", err=True)
+    if policy != "exhaustive" or cost.requests == found.linked.requests:
+        return click.confirm(f"This may take {_cost_words(cost)}. Continue?", err=True)
+    talk(f"all that archives list: about {_cost_words(found.all)}")
+    talk(f"only what is linked: about {_cost_words(found.linked)}")
+    answer = click.prompt("Recover all, linked, or nothing?", type=click.Choice(["all", "linked", "nothing"]), err=True)
+    return {"all": True, "linked": "knowledgeable", "nothing": False}[answer]  # type: ignore[return-value]
+
+
+def _cost_words(cost: Estimate) -> str:
+    words = f"{counted(cost.requests, 'request')}, {format_size(cost.bytes)}, {format_duration(cost.seconds)}"
+    return words + (f", more than one period of the quota of {', '.join(cost.over_quota)}" if cost.over_quota else "")
 
 
 def show_survey(found: Survey, out: Any = None) -> None:
@@ -69,10 +86,9 @@ def show_survey(found: Survey, out: Any = None) -> None:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in found.per_kind.items())
         write.write(f"types      {kinds}\n")
         write.write(f"dates      {_day(found.first)} to {_day(found.last)}, last good {_day(found.last_good)}\n")
-        write.write(
-            f"recovery   at most {counted(found.resources, 'resource')}, {counted(found.requests, 'request')}, "
-            f"about {format_size(found.bytes)}, {format_duration(found.seconds)}\n"
-        )
+        for name, cost in (("recovery", found.all), ("  linked", found.linked)):
+            some = "at most" if cost is found.all else "about"
+            write.write(f"{name:10} {some} {counted(cost.resources, 'resource')}, {_cost_words(cost)}\n")
     elif found.complete:
         write.write("\nNo archive lists any capture of it.\n")
     else:
@@ -236,8 +252,16 @@ def show_result(result: Recovery, folder: Path, *, as_json: bool, quiet: bool, l
 
 
 def _show_report(report: Report, folder: Path, result: Recovery) -> None:
+    from recollect.recovery.alsofound import NAME as ALSO_FOUND
+    from recollect.recovery.sentences import Sentence, details, headline, outage, rerun_command, share, text
+
     pages = sum(resource.kind == "page" for resource in report.resources)
     assets = len(report.resources) - pages
+    figures = report.figures
+    for line in (Sentence(headline(figures)), share(figures), *details(figures)):
+        talk(text(line))
+    for one in figures.outages:
+        talk(f"{text(outage(one))}: {rerun_command(one, str(folder))}")
     talk(
         f"recovered {counted(len(report.resources), 'resource')} ({counted(pages, 'page')}, {counted(assets, 'asset')})"
     )
@@ -251,10 +275,6 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
     talk(f"{counted(report.total_requests, 'request')}{efficiency}, {format_duration(result.finished.seconds)}")
     if result.finished.stopped is not None:
         talk(f"stopped early: {_STOPPED[result.finished.stopped]}")
-    if report.known:
-        talk(known_words(report))
-    if report.outside:
-        talk(outside_words(report))
     if report.protected is not None:
         classes = f" ({', '.join(report.protected.classes)})" if report.protected.classes else ""
         talk(
@@ -262,34 +282,13 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
             f"recollect reclaim {report.start[0]} -o app/"
         )
     if report.suspects:
-        count = len(report.suspects)
-        some = (
-            "1 page looks doubtful and was kept"
-            if count == 1
-            else f"{counted(count, 'page')} look doubtful and were kept"
-        )
-        talk(f"{some}, marked (login, error, another site ...): recollect review {folder}")
+        talk(f"to decide about doubtful pages: recollect review {folder}")
     for name, new in report.kept.items():
         talk(f"kept your file {folder / name}; the new version is {folder / new}")
+    if figures.unlinked and report.files:
+        talk(f"also:   {folder / ALSO_FOUND}")
     if report.front:
         talk(f"site:   {folder / report.front}")
     talk(f"report: {folder / report.kept.get('report.html', 'report.html')}")
     if not result.finished.complete:
-        talk(f"more can be recovered: recollect recover --resume {folder}")
-
-
-def known_words(report: Report) -> str:
-    """What is listed and was not fetched, and why."""
-    count = f"{len(report.known):,} more are listed"
-    if not report.complete:
-        return f"{count}, and were not reached before the end of this run; whether links lead there is not known yet"
-    return f"{count}, but no link leads there: --policy exhaustive recovers them too"
-
-
-def outside_words(report: Report) -> str:
-    """What pages need from other domains."""
-    hosts = len(report.outside_hosts)
-    count = len(report.outside)
-    some = "1 more resource" if count == 1 else f"{count:,} more resources"
-    places = "1 other host" if hosts == 1 else f"{hosts:,} other hosts"
-    return f"the pages need {some} of {places}: --assets anywhere recovers them too"
+        talk(f"more can be recovered: recollect recover --resume {shlex.quote(str(folder))} --yes")

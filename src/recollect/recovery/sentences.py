@@ -1,0 +1,299 @@
+"""The sentences about a recovery: a pure function from its figures, one catalogue for every edge.
+
+The command, the report, START-HERE, the desk and the watch word a recovery by `headline`, `share` and `details`; each
+returns `Sentence` values (a phrase and its fields), and `text` words them by a catalogue, so that another language is
+another catalogue. Invariants: `Headline.WHOLE` ("Your site is back") only without any known or possible loss; 100% is
+never written beside a loss; every outage is named.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from recollect.recovery.figures import Figures, Loss, Outage, OutageKind
+
+
+class Headline(StrEnum):
+    """The first sentence about a recovery."""
+
+    WHOLE = "whole"
+    AS_LINKED = "as-linked"  # all that is linked, where no archive lists sites
+    AS_SAVED = "as-saved"  # all that archives list, though more is known to be lost
+    MOST = "most"
+    PART = "part"
+    LISTED_SO_FAR = "listed-so-far"  # all that is listed, though not every archive gave its whole list
+    MOST_SO_FAR = "most-so-far"
+    PART_SO_FAR = "part-so-far"
+    NOTHING_BACK = "nothing-back"  # listed, and nothing came
+    NOTHING_SAVED = "nothing-saved"
+    NOTHING_YET = "nothing-yet"  # not every archive answered
+
+
+class Phrase(StrEnum):
+    """The other sentences."""
+
+    SHARE = "share"
+    SHARE_ALL = "share-all"
+    SHARE_LITTLE = "share-little"  # less than one percent
+    RESOURCES = "resources"  # where nothing was listed
+    NEVER_SAVED_PAGES = "never-saved-pages"
+    NEVER_SAVED_FILES = "never-saved-files"
+    LOST_FAILED = "lost-failed"
+    LOST_OUT_OF_QUOTA = "lost-out-of-quota"
+    LOST_BLOCKED = "lost-blocked"
+    LOST_REJECTED = "lost-rejected"
+    LOST_NOT_REACHED = "lost-not-reached"
+    LOST_NOT_WANTED = "lost-not-wanted"
+    BESIDE_LOST = "beside-lost"
+    ELSEWHERE_ONE_HOST = "elsewhere-one-host"
+    ELSEWHERE = "elsewhere"
+    FOREIGN = "foreign"
+    SUSPECTS = "suspects"
+    UNLINKED_PAGES = "unlinked-pages"
+    UNLINKED_FILES = "unlinked-files"
+    NO_FRONT = "no-front"
+    OUTAGE_SLOW = "outage-slow"
+    OUTAGE_UNREACHABLE = "outage-unreachable"
+    OUTAGE_REFUSED = "outage-refused"
+    OUTAGE_FAILED = "outage-failed"
+    OUTAGE_CUT = "outage-cut"
+    OUTAGE_NOT_HELD = "outage-not-held"
+    OUTAGE_LISTS = "outage-lists"
+    OUTAGE_WAITS = "outage-waits"
+    OUTAGE_UNKNOWN = "outage-unknown"
+
+
+Forms = tuple[str, str]  # for a count of one, and for others
+Catalogue = Mapping[Headline | Phrase, Forms]
+
+
+def _same(text: str) -> Forms:
+    return text, text
+
+
+ENGLISH: Catalogue = {
+    Headline.WHOLE: _same("Your site is back"),
+    Headline.AS_LINKED: _same("All that is linked came back; no archive gave a list of the site"),
+    Headline.AS_SAVED: _same("All that archives list of your site is back"),
+    Headline.MOST: _same("Most of your site is back"),
+    Headline.PART: _same("A part of your site is back"),
+    Headline.LISTED_SO_FAR: _same("All that archives list is back so far; not every archive gave its whole list"),
+    Headline.MOST_SO_FAR: _same("Most of your site is back so far; more can be asked for"),
+    Headline.PART_SO_FAR: _same("A part of your site is back so far; more can be asked for"),
+    Headline.NOTHING_BACK: _same("Nothing of your site came back"),
+    Headline.NOTHING_SAVED: _same("No archive lists anything of your site"),
+    Headline.NOTHING_YET: _same("Nothing came back so far; not every archive gave what it holds"),
+    Phrase.SHARE: (
+        "{percent}% of {count:,} address that archives list",
+        "{percent}% of {count:,} addresses that archives list",
+    ),
+    Phrase.SHARE_ALL: (
+        "the one address that archives list came back",
+        "all {count:,} addresses that archives list came back",
+    ),
+    Phrase.SHARE_LITTLE: _same("less than 1% of {count:,} addresses that archives list"),
+    Phrase.RESOURCES: (
+        "{count:,} resource came back; no archive gave a list",
+        "{count:,} resources came back; no archive gave a list",
+    ),
+    Phrase.NEVER_SAVED_PAGES: ("{count:,} linked page was never saved", "{count:,} linked pages were never saved"),
+    Phrase.NEVER_SAVED_FILES: ("{count:,} linked file was never saved", "{count:,} linked files were never saved"),
+    Phrase.LOST_FAILED: (
+        "{count:,} listed address did not come: its archives failed",
+        "{count:,} listed addresses did not come: their archives failed",
+    ),
+    Phrase.LOST_OUT_OF_QUOTA: (
+        "{count:,} listed address waits for its archive's next quota",
+        "{count:,} listed addresses wait for their archives' next quota",
+    ),
+    Phrase.LOST_BLOCKED: (
+        "{count:,} listed address is held and not given out",
+        "{count:,} listed addresses are held and not given out",
+    ),
+    Phrase.LOST_REJECTED: (
+        "{count:,} listed address was saved only as an error page or a redirect elsewhere",
+        "{count:,} listed addresses were saved only as error pages or redirects elsewhere",
+    ),
+    Phrase.LOST_NOT_REACHED: (
+        "{count:,} more is listed, and was not reached before the end of this run",
+        "{count:,} more are listed, and were not reached before the end of this run",
+    ),
+    Phrase.LOST_NOT_WANTED: (
+        "{count:,} more is listed, but no link leads there: --policy exhaustive recovers it too",
+        "{count:,} more are listed, but no link leads there: --policy exhaustive recovers them too",
+    ),
+    Phrase.BESIDE_LOST: ("{count:,} linked resource did not come back", "{count:,} linked resources did not come back"),
+    Phrase.ELSEWHERE_ONE_HOST: (
+        "the pages need {count:,} more resource of 1 other host: --assets anywhere recovers it too",
+        "the pages need {count:,} more resources of 1 other host: --assets anywhere recovers them too",
+    ),
+    Phrase.ELSEWHERE: (
+        "the pages need {count:,} more resource of {hosts:,} other hosts: --assets anywhere recovers it too",
+        "the pages need {count:,} more resources of {hosts:,} other hosts: --assets anywhere recovers them too",
+    ),
+    Phrase.FOREIGN: (
+        "{count:,} listed address holds only another site's pages and was left out",
+        "{count:,} listed addresses hold only another site's pages and were left out",
+    ),
+    Phrase.SUSPECTS: (
+        "{count:,} page looks doubtful and was kept, marked (login, error, another site ...)",
+        "{count:,} pages look doubtful and were kept, marked (login, error, another site ...)",
+    ),
+    Phrase.UNLINKED_PAGES: (
+        "also found: {count:,} older page, not linked from the newest front page",
+        "also found: {count:,} older pages, not linked from the newest front page",
+    ),
+    Phrase.UNLINKED_FILES: (
+        "also found: {count:,} file, not linked from the newest front page",
+        "also found: {count:,} files, not linked from the newest front page",
+    ),
+    Phrase.NO_FRONT: _same("the front page did not come back"),
+    Phrase.OUTAGE_SLOW: _same("{archive} did not answer in time"),
+    Phrase.OUTAGE_UNREACHABLE: _same("{archive} could not be reached"),
+    Phrase.OUTAGE_REFUSED: _same("{archive} refused"),
+    Phrase.OUTAGE_FAILED: _same("{archive} failed"),
+    Phrase.OUTAGE_CUT: _same("{archive} cut its list off"),
+    Phrase.OUTAGE_NOT_HELD: _same("{archive} does not have all that it lists"),
+    Phrase.OUTAGE_LISTS: ("it lists {count:,} address of this site", "it lists {count:,} addresses of this site"),
+    Phrase.OUTAGE_WAITS: ("{count:,} of them is not back", "{count:,} of them are not back"),
+    Phrase.OUTAGE_UNKNOWN: _same("what it lists is not known"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A phrase with its fields; `more` are clauses after semicolons."""
+
+    phrase: Headline | Phrase
+    count: int = 0
+    fields: Mapping[str, str | int] = field(default_factory=dict)
+    more: tuple[Sentence, ...] = ()
+
+
+def text(sentence: Sentence, catalogue: Catalogue = ENGLISH) -> str:
+    """The words of a sentence."""
+    one, other = catalogue[sentence.phrase]
+    words = (one if sentence.count == 1 else other).format(count=sentence.count, **sentence.fields)
+    return "; ".join([words, *(text(clause, catalogue) for clause in sentence.more)])
+
+
+def headline(figures: Figures) -> Headline:
+    """The first sentence that the figures allow."""
+    waiting = bool(figures.outages) or not figures.complete
+    if not figures.recovered:
+        if figures.outages or (waiting and not figures.listed):
+            return Headline.NOTHING_YET
+        return Headline.NOTHING_BACK if figures.listed or figures.lost else Headline.NOTHING_SAVED
+    all_listed = figures.listed_back == figures.listed and not figures.suspects
+    if waiting:
+        if all_listed and figures.complete and not figures.lost:
+            return Headline.LISTED_SO_FAR
+        return Headline.MOST_SO_FAR if _is_most(figures) else Headline.PART_SO_FAR
+    if all_listed and not figures.lost and figures.front:
+        return Headline.WHOLE if figures.listed else Headline.AS_LINKED
+    if all_listed and figures.listed and not figures.beside_lost:
+        return Headline.AS_SAVED
+    return Headline.MOST if _is_most(figures) else Headline.PART
+
+
+def _is_most(figures: Figures) -> bool:
+    """Is at least three quarters of all that is known to exist back, beyond doubt?"""
+    sure = figures.recovered - figures.suspects
+    return sure >= 3 * (figures.lost + figures.suspects)
+
+
+def percent(figures: Figures) -> int | None:
+    """The share of the listed addresses that came back, rounded down; None when nothing is listed.
+
+    100 only when nothing at all is known to be lost: otherwise `share` says "all", and names the loss beside it.
+    """
+    if not figures.listed:
+        return None
+    return 100 * figures.listed_back // figures.listed
+
+
+def share(figures: Figures) -> Sentence:
+    """The share of what archives list, and beside it what is linked and was never saved."""
+    never = tuple(
+        Sentence(phrase, count)
+        for phrase, count in (
+            (Phrase.NEVER_SAVED_PAGES, figures.never_saved_pages),
+            (Phrase.NEVER_SAVED_FILES, figures.never_saved_files),
+        )
+        if count
+    )
+    known = percent(figures)
+    if known is None:
+        return Sentence(Phrase.RESOURCES, figures.recovered, more=never)
+    if known == 100 and (figures.lost or figures.outages or figures.suspects or not figures.complete):
+        return Sentence(Phrase.SHARE_ALL, figures.listed, more=never)
+    if known == 0 and figures.listed_back:
+        return Sentence(Phrase.SHARE_LITTLE, figures.listed, more=never)
+    return Sentence(Phrase.SHARE, figures.listed, {"percent": known}, never)
+
+
+_LOSSES = {
+    Loss.FAILED: Phrase.LOST_FAILED,
+    Loss.OUT_OF_QUOTA: Phrase.LOST_OUT_OF_QUOTA,
+    Loss.BLOCKED: Phrase.LOST_BLOCKED,
+    Loss.REJECTED: Phrase.LOST_REJECTED,
+    Loss.NOT_REACHED: Phrase.LOST_NOT_REACHED,
+    Loss.NOT_WANTED: Phrase.LOST_NOT_WANTED,
+}
+_OUTAGES = {
+    OutageKind.SLOW: Phrase.OUTAGE_SLOW,
+    OutageKind.UNREACHABLE: Phrase.OUTAGE_UNREACHABLE,
+    OutageKind.REFUSED: Phrase.OUTAGE_REFUSED,
+    OutageKind.FAILED: Phrase.OUTAGE_FAILED,
+    OutageKind.CUT: Phrase.OUTAGE_CUT,
+    OutageKind.NOT_HELD: Phrase.OUTAGE_NOT_HELD,
+}
+
+
+def details(figures: Figures) -> list[Sentence]:
+    """Every further loss, doubt and find, one sentence each; outages are in `outages`."""
+    counts = [
+        *((phrase, figures.losses.get(loss, 0)) for loss, phrase in _LOSSES.items()),
+        (Phrase.BESIDE_LOST, figures.beside_lost),
+        (Phrase.FOREIGN, figures.foreign),
+        (Phrase.SUSPECTS, figures.suspects),
+    ]
+    found = [Sentence(phrase, count) for phrase, count in counts if count]
+    if figures.elsewhere:
+        phrase = Phrase.ELSEWHERE_ONE_HOST if figures.elsewhere_hosts == 1 else Phrase.ELSEWHERE
+        found.append(Sentence(phrase, figures.elsewhere, {"hosts": figures.elsewhere_hosts}))
+    if figures.recovered and not figures.front:
+        return [Sentence(Phrase.NO_FRONT), *found]
+    return found + unlinked(figures)
+
+
+def unlinked(figures: Figures) -> list[Sentence]:
+    """What came back although nothing links to it."""
+    counts = ((Phrase.UNLINKED_PAGES, figures.unlinked_pages), (Phrase.UNLINKED_FILES, figures.unlinked_files))
+    return [Sentence(phrase, count) for phrase, count in counts if count]
+
+
+def outage(one: Outage) -> Sentence:
+    """An archive that gave less than it has: its name, what it lists, and what of that is not back."""
+    if one.listed is None:
+        more: tuple[Sentence, ...] = (Sentence(Phrase.OUTAGE_UNKNOWN),)
+    else:
+        more = (Sentence(Phrase.OUTAGE_LISTS, one.listed),)
+        if one.waiting:
+            more += (Sentence(Phrase.OUTAGE_WAITS, one.waiting),)
+    return Sentence(_OUTAGES[one.kind], fields={"archive": one.archive}, more=more)
+
+
+def rerun_command(one: Outage, folder: str) -> str:
+    """The command that asks this archive, and no other, for what it has not given."""
+    return f"recollect recover --resume {shlex.quote(folder)} --use {shlex.quote(one.archive)} --yes"
+
+
+def summary(figures: Figures, catalogue: Catalogue = ENGLISH) -> list[str]:
+    """Headline, share, details and outages as lines of text."""
+    first = text(Sentence(headline(figures)), catalogue)
+    lines = [share(figures), *details(figures), *(outage(one) for one in figures.outages)]
+    return [first, *(text(line, catalogue) for line in lines)]

@@ -1,0 +1,92 @@
+"""All that survives comes back and is counted honestly: stories over real archives (pywb)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pywb_archive import Capture, PywbArchive, pywb_archive
+
+START = "http://gone.example/"
+
+
+def page(title: str, *links: str) -> bytes:
+    anchors = " ".join(f'<a href="{link}">{link}</a>' for link in links)
+    words = f"{title} is a page about the choir, its concerts and the people who sing in it every week. " * 4
+    return (
+        f"<html><head><title>{title}</title></head><body><h1>{title}</h1><p>{words}</p>{anchors}</body></html>".encode()
+    )
+
+
+def registry(folder: Path, entries: Sequence[dict[str, Any]]) -> str:
+    path = folder / "archives.json"
+    path.write_text(json.dumps(list(entries)))
+    return str(path)
+
+
+def entry(archive: PywbArchive, name: str = "one") -> dict[str, Any]:
+    return {"id": name, "name": name.title(), "cdx": archive.cdx, "raw": archive.raw, "timemap": archive.timemap}
+
+
+def recover(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "recollect", "recover", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def farewell() -> list[Capture]:
+    """A newest front page with one link, and forty older posts that only archives list."""
+    posts = [
+        Capture(f"{START}posts/{2004 + n % 3}/{n}.html", f"{2004 + n % 3}0601000000", page(f"Post {n}"))
+        for n in range(40)
+    ]
+    return [
+        Capture(START, "20090101000000", page("Farewell", "thanks.html")),
+        Capture(f"{START}thanks.html", "20090101000000", page("Thanks", "/", "guestbook.html")),
+        *posts,
+    ]
+
+
+def test_older_posts_come_back_and_have_a_page_of_their_own(tmp_path: Path) -> None:
+    with pywb_archive(tmp_path / "a", farewell()) as archive:
+        listed = registry(tmp_path, [entry(archive)])
+        done = recover(START, "-o", str(tmp_path / "site"), "--archives", listed)
+    report = json.loads((tmp_path / "site/report.json").read_text())
+    assert report["figures"]["listed"] == report["figures"]["listed_back"] == 42
+    assert report["figures"]["unlinked_pages"] == 40 and report["figures"]["never_saved_pages"] == 1
+    said = done.stderr
+    assert "all 42 addresses that archives list came back; 1 linked page was never saved" in said
+    assert "also found: 40 older pages, not linked from the newest front page" in said
+    assert "100%" not in said and "Your site is back" not in said
+    for place in (tmp_path / "site", tmp_path / "site/rehost/public/_recollect"):
+        text = (place / "also-found.html").read_text()
+        assert "Pages of 2004" in text and "Pages of 2006" in text and "gone.example/posts/2005/" in text
+        links = [part.partition('"')[0] for part in text.split('href="')[1:]]
+        assert len(links) == 40 and all((place / link).is_file() for link in links)
+    page_text = (tmp_path / "site/report.html").read_text()
+    assert "all 42 addresses" in page_text and "also-found.html" in page_text and "100%" not in page_text
+
+
+def test_linked_resources_come_first_then_listed_pages_then_listed_files(tmp_path: Path) -> None:
+    captures = [*farewell(), Capture(f"{START}aaa.zip", "20050101000000", b"PK data", "application/zip")]
+    with pywb_archive(tmp_path / "a", captures) as archive:
+        listed = registry(tmp_path, [entry(archive)])
+        log = tmp_path / "log"
+        recover(START, "-o", str(tmp_path / "site"), "--archives", listed, "--log", str(log), "--quota", "5000")
+    order = [json.loads(line)["uri"] for line in log.read_text().splitlines()]
+    assert order[0] == START and set(order[1:3]) == {f"{START}thanks.html", f"{START}guestbook.html"}
+    assert order[-1] == f"{START}aaa.zip" and len(order) == 44
+
+
+def test_the_knowledgeable_policy_says_how_much_it_leaves(tmp_path: Path) -> None:
+    with pywb_archive(tmp_path / "a", farewell()) as archive:
+        listed = registry(tmp_path, [entry(archive)])
+        done = recover(START, "-o", str(tmp_path / "site"), "--archives", listed, "--policy", "knowledgeable")
+    assert "4% of 42 addresses that archives list; 1 linked page was never saved" in done.stderr
+    assert "40 more are listed, but no link leads there: --policy exhaustive" in done.stderr
+    assert "A part of your site is back" in done.stderr
