@@ -305,6 +305,7 @@ def summary_of(report: Any, complete: bool, stopped: str) -> dict[str, Any]:
         "by_type": types,
         "missing": len(report.missing),
         "discovered": len(report.resources) + len(report.missing),
+        "figures": report.figures.to_json(),  # worded by recovery.sentences
         "missing_by_reason": dict(report.by_reason),
         "missing_examples": [{"uri": one.uri[:300], "reason": one.reason} for one in report.missing[:50]],
         "by_archive": dict(report.by_archive),

@@ -1,7 +1,7 @@
 """The page of what came back although no link leads there: older pages and files, by year and folder.
 
 A newest front page may be a farewell with one link; the pages before it are found by the archives' listings only.
-Without this page nobody would see them. Hides: grouping and layout. Everything from an archive is escaped.
+Hides: grouping and layout. Everything from an archive is escaped.
 """
 
 from __future__ import annotations

@@ -350,7 +350,7 @@ class Crawl:
         self._show(Stage.RECOVERING)
 
     def _is_forgotten(self, item: Queued, missing: Missing) -> bool:
-        """A guess that no archive holds is no loss, unless all that is listed is wanted."""
+        """A guessed resource that no archive holds is not a loss, unless all that is listed is wanted."""
         return item.guess and missing.reason not in RETRIED and self.options.policy != "exhaustive"
 
     def _keep(self, item: Queued, acquired: Acquired) -> None:

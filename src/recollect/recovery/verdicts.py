@@ -37,7 +37,7 @@ SUSPECT = frozenset(
 # A front page of this kind is the end of the site, when older captures are good.
 ENDS_A_SITE = frozenset({Verdict.PARKED, Verdict.HIJACKED})
 
-# Content of another owner or of nobody: such an address is not one of the lost site's.
+# Content of another owner, or of none: such an address is not one of the lost site's.
 FOREIGN = frozenset({Verdict.PARKED, Verdict.HIJACKED, Verdict.AFTER_THE_END})
 
 
