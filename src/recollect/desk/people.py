@@ -2,7 +2,8 @@
 
 Hides: SQL and hashing. Invariants: a secret is random and only its SHA-256 is stored; a job is confirmed by the first
 of its recipients who confirms; one recovery serves all who ask for the same; nothing here writes an address or a
-secret into the history or a log.
+secret into the history or a log; a submission is answered with a secret of the recipient that it made, never of one
+that was there, so that whoever knows an address and a site learns nothing of its owner's job.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import ipaddress
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -25,6 +26,8 @@ from recollect.errors import RecollectError
 
 _SHARED = tuple(sorted(state.value for state in (ACTIVE | DELIVERED | {State.PENDING})))
 _MARKS = ", ".join("?" for _ in _SHARED)
+CONFIRMATIONS = 50
+"""How often a link of a mail can be answered in a day: each answer issues a secret."""
 
 
 class Purpose(StrEnum):
@@ -132,35 +135,54 @@ def submit(
     """Take a submission: a new job, or one more recipient of the job that does the same already.
 
     `key` is the client's Idempotency-Key; `confirmed_by` an operator who answers for the request, so that no mail is
-    needed; `source` a job whose fetched resources can be used.
+    needed; `source` a job whose fetched resources can be used. Every submission is counted by the limits, repeated
+    ones too, and makes a recipient of its own, who sees `pending` until the mail to the address is answered.
     """
     body = hashlib.sha256(json.dumps([asked.options(), asked.email]).encode()).hexdigest()
+    key = hash_of(f"{network} {key}") if key else ""  # of this client: whoever else uses the same key learns nothing
     if key:
-        c.lock(f"idempotency {hash_of(key)}")
+        c.lock(f"idempotency {key}")
     c.lock(f"submit {asked.fingerprint}")  # two who ask for the same at once get one job
-    if key and (old := one(c.rows("SELECT body, answer FROM idempotency WHERE key = ?", hash_of(key)))):
-        if old["body"] != body:
-            raise Conflict("this Idempotency-Key was used for another request")
-        answer = json.loads(old["answer"])
-        return Submitted(answer["job"], answer["recipient"], issue(c, answer["recipient"], Purpose.STATUS, now))
+    old = one(c.rows("SELECT body, answer FROM idempotency WHERE key = ?", key)) if key else None
+    if old is not None and old["body"] != body:
+        raise Conflict("this Idempotency-Key was used for another request")
     check_blocked(c, asked)
     if not confirmed_by:
         _check_limits(c, asked, now, settings, network)
-    job = _same(c, asked, now, settings) or _new_job(c, asked, now, settings, source, estimate)
-    old_one = one(
-        c.rows("SELECT * FROM recipient WHERE job = ? AND email = ? AND left_at IS NULL", job.id, asked.email)
-    )
-    recipient = old_one["id"] if old_one else _new_recipient(c, job, asked, now, network)
+    job = _before(c, old) or _same(c, asked, now, settings) or _new_job(c, asked, now, settings, source, estimate)
+    recipient = _trusted(c, job, asked) if confirmed_by else ""
+    recipient = recipient or _new_recipient(c, job, asked, now, network)
     token = issue(c, recipient, Purpose.STATUS, now)
     if confirmed_by:
         confirm(c, recipient, now, settings, actor=confirmed_by)
-    elif old_one is None or old_one["confirmed_at"] is None:
-        once = f"confirm {recipient} {now // 3600:.0f}"  # again at most once an hour: no bombs of mails
+    else:
+        # Again at most once an hour: no bombs of mails.
+        once = f"confirm {job.id} {hash_of(asked.email.lower())} {now // 3600:.0f}"
         outbox.enqueue(c, outbox.Kind.CONFIRM, now, settings, recipient=recipient, job=job.id, once=once)
-    if key:
-        answer = json.dumps({"job": job.id, "recipient": recipient})
-        c.change("INSERT INTO idempotency VALUES (?, ?, ?, ?)", hash_of(key), body, answer, now)
+    if key and old is None:
+        answer = json.dumps({"job": job.id})
+        c.change("INSERT INTO idempotency VALUES (?, ?, ?, ?)", key, body, answer, now)
     return Submitted(job.id, recipient, token)
+
+
+def _before(c: Connection, old: Row | None) -> Job | None:
+    """The job of an earlier request with the same Idempotency-Key, if it is still there."""
+    if old is None:
+        return None
+    row = one(c.rows("SELECT * FROM job WHERE id = ?", json.loads(old["answer"])["job"]))
+    return job_of(row) if row is not None else None
+
+
+def _trusted(c: Connection, job: Job, asked: Submission) -> str:
+    """The confirmed recipient of a job with the same address, for who may speak for it: the operator, or the page of
+    the person. One that is not confirmed may be anybody's."""
+    row = one(
+        c.rows(
+            "SELECT id FROM recipient WHERE job = ? AND email = ? AND left_at IS NULL AND confirmed_at IS NOT NULL",
+            job.id, asked.email,
+        )
+    )  # fmt: skip
+    return str(row["id"]) if row is not None else ""
 
 
 def _same(c: Connection, asked: Submission, now: float, settings: DeskSettings) -> Job | None:
@@ -268,6 +290,32 @@ def allow(c: Connection, bucket: str, now: float, limit: int, period: float) -> 
 # Confirming, leaving, picking up -------------------------------------------------------------------------------------
 
 
+def confirm_by_link(c: Connection, token: str, now: float, settings: DeskSettings) -> Submitted:
+    """The link of a mail was answered: its recipient confirms, and gets a secret for the page of the job.
+
+    Whoever asks twice has confirmed the first request already: that one goes on, and the second, whoever sent it, ends.
+    """
+    person = by_token(c, token, Purpose.CONFIRM)
+    if not allow(c, f"confirm {person.id}", now, CONFIRMATIONS, DAY):
+        raise TooMany("this link was used too often today", hint="use the link to your job, or try again tomorrow")
+    same = one(
+        c.rows(
+            """SELECT id FROM recipient WHERE job = ? AND email = ? AND id != ? AND confirmed_at IS NOT NULL
+               AND left_at IS NULL ORDER BY created LIMIT 1""",
+            person.job, person.email, person.id,
+        )
+    )  # fmt: skip
+    recipient = person.id
+    if same is not None and person.confirmed_at is None:
+        recipient = str(same["id"])
+        c.change(
+            "UPDATE token SET recipient = ? WHERE recipient = ? AND purpose = ?", recipient, person.id, Purpose.CONFIRM
+        )
+        c.change("DELETE FROM recipient WHERE id = ?", person.id)
+    confirm(c, recipient, now, settings)
+    return Submitted(person.job, recipient, issue(c, recipient, Purpose.STATUS, now))
+
+
 def confirm(c: Connection, recipient: str, now: float, settings: DeskSettings, actor: str = "person") -> Job:
     """The recipient wants it; the first one puts the job into the queue. Again changes nothing."""
     row = one(c.rows(f"SELECT * FROM recipient WHERE id = ?{c.lock_row}", recipient))
@@ -281,7 +329,7 @@ def confirm(c: Connection, recipient: str, now: float, settings: DeskSettings, a
     c.change("UPDATE recipient SET confirmed_at = ? WHERE id = ?", now, recipient)
     if job.state == State.PENDING:
         queue.step(c, job, Action.CONFIRM, now, actor, place=now)
-    elif job.state in DELIVERED:
+    elif job.state not in ACTIVE:
         announce(c, job, now, settings)
     return queue.get(c, job.id)
 
@@ -321,6 +369,8 @@ def counts_by_job(c: Connection) -> dict[str, int]:
 def leave(c: Connection, person: Recipient, now: float) -> Job:
     """The recipient does not want it any more; the last one to leave cancels the job."""
     job = queue.get(c, person.job, to_change=True)
+    if person.confirmed_at is not None:  # requests in the same name that nobody confirmed
+        c.change("DELETE FROM recipient WHERE job = ? AND email = ? AND confirmed_at IS NULL", person.job, person.email)
     c.change("UPDATE recipient SET left_at = ?, email = NULL, name = NULL WHERE id = ?", now, person.id)
     if not recipients(c, job.id) and job.state in (ACTIVE | {State.PENDING}):
         queue.step(c, job, Action.CANCEL, now, "person")
@@ -348,14 +398,22 @@ def shown_state(job: Job, person: Recipient | None) -> State:
     """A recipient who has not confirmed sees `pending`, whatever others wait for, and one who left `cancelled`."""
     if person is not None and person.left_at is not None:
         return State.CANCELLED
-    if person is not None and person.confirmed_at is None and job.state in (ACTIVE | DELIVERED):
+    if person is not None and person.confirmed_at is None and job.state not in (State.EXPIRED, State.CANCELLED):
         return State.PENDING
     return job.state
 
 
 def view(c: Connection, job: Job, person: Recipient | None, now: float) -> dict[str, Any]:
-    """What a recipient sees of a job, except addresses of files: state, rank, estimate, progress, counts."""
+    """What a recipient sees of a job, except addresses of files: state, rank, estimate, progress, counts.
+
+    Before a confirmation nothing shows whether others wait for the same job, or how far it is.
+    """
     state = shown_state(job, person)
+    if person is not None and state == State.PENDING:
+        job = replace(
+            job, state=State.PENDING, created=person.created, updated=person.created, progress=0.0, status={},
+            estimate=None, reason="", result={},
+        )  # fmt: skip
     status: Mapping[str, Any] = job.status
     fields: dict[str, Any] = {
         "id": job.id,

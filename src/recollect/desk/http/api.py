@@ -16,17 +16,17 @@ from aiohttp import web
 from recollect.desk import people, queue
 from recollect.desk.delivery import DOWNLOADS, MEDIA_TYPES, REPORT, WACZ
 from recollect.desk.http.context import (
-    BadRequest,
     Desk,
     Gone,
     authorized,
+    check_origin,
     desk_of,
     has_role,
     json_body,
     json_reply,
     network_of,
 )
-from recollect.desk.http.hub import MAX_WATCHERS
+from recollect.desk.http.hub import OPERATOR
 from recollect.desk.jobs import Job, Submission, parse_submission
 from recollect.desk.letters import status_url
 from recollect.desk.states import DELIVERED, FINAL, State
@@ -42,12 +42,12 @@ _FOREIGN = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data
 async def submit(request: web.Request) -> web.Response:
     """POST /api/jobs"""
     desk = desk_of(request)
+    check_origin(request)
     fields = await json_body(request)
-    source = fields.pop("source", None)
     asked = parse_submission(fields, [archive.id for archive in desk.usual_archives()])
     operator = await has_role(request, "operator")
     key = request.headers.get("Idempotency-Key", "").strip('"')[:200]
-    one = await take(desk, asked, network_of(request), key=key, operator=operator, source=source)
+    one = await take(desk, asked, network_of(request), key=key, operator=operator)
     job = await desk.run(queue.get, one.job)
     person = await desk.run(people.by_token, one.token, people.Purpose.STATUS)
     answer = {
@@ -59,13 +59,9 @@ async def submit(request: web.Request) -> web.Response:
     return json_reply(answer, 201, {"Location": f"{desk.base_url}/api/jobs/{one.job}"})
 
 
-async def take(
-    desk: Desk, asked: Submission, network: str, *, key: str = "", operator: str = "", source: str | None = None
-) -> people.Submitted:
+async def take(desk: Desk, asked: Submission, network: str, *, key: str = "", operator: str = "") -> people.Submitted:
     """Take a submission, with the estimate of its survey if there was one."""
     now = desk.now()
-    if source is not None and not isinstance(source, str):
-        raise BadRequest("`source` is the id of a job")
     listed = await desk.run(known, listing_key(asked.options()), now, desk.settings.listings_for)
     seconds = listed.found.get("estimate", {}).get("seconds") if listed is not None else None
     one = await desk.run(
@@ -76,7 +72,6 @@ async def take(
         network=network,
         key=key,
         confirmed_by=f"operator {operator}" if operator else "",
-        source=source,
         estimate=seconds,
     )
     desk.changed(one.job)
@@ -115,16 +110,16 @@ async def events(request: web.Request) -> web.StreamResponse:
     """GET /api/jobs/ID/events: the same as the status, as server-sent events, whenever it changes."""
     desk = desk_of(request)
     job, person = await authorized(request)
-    if desk.hub.watchers >= MAX_WATCHERS:
+    watcher = person.id if person is not None else OPERATOR
+    if not desk.hub.enter(watcher):
         raise people.TooMany("too many people watch", hint="load the page again now and then")
     response = web.StreamResponse(
         headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
-    await response.prepare(request)
-    desk.hub.watchers += 1
     identifier, recipient = job.id, person.id if person is not None else ""
     last = b""
     try:
+        await response.prepare(request)
         await response.write(b"retry: 5000\n\n")
         while not desk.stopping.is_set():
             seen = desk.hub.version(identifier)
@@ -142,7 +137,7 @@ async def events(request: web.Request) -> web.StreamResponse:
     except (ConnectionError, RecollectError):
         pass  # the head is sent already: the browser connects again automatically, and gets the error then
     finally:
-        desk.hub.watchers -= 1
+        desk.hub.leave(watcher)
     return response
 
 
@@ -168,12 +163,13 @@ async def _message(desk: Desk, job: str, person: people.Recipient | None) -> byt
 async def cancel(request: web.Request) -> web.Response:
     """POST /api/jobs/ID/cancel: the recipient leaves; the last one, or the operator, ends the job."""
     desk = desk_of(request)
+    check_origin(request)
     job, person = await authorized(request)
     if person is None:
         await desk.run(queue.cancel, job.id, desk.now(), "operator")
     else:
         await desk.run(people.leave, person, desk.now())
-    desk.changed(job.id)
+    desk.ended_unless_held(await desk.run(queue.get, job.id))
     after = await desk.run(queue.get, job.id)
     state = State.CANCELLED if person is not None else after.state
     return json_reply({"id": job.id, "state": state.value})
@@ -182,6 +178,7 @@ async def cancel(request: web.Request) -> web.Response:
 async def tell_more(request: web.Request) -> web.Response:
     """POST /api/jobs/ID/tell {"more": true}: a mail if a later listing has a real gain."""
     desk = desk_of(request)
+    check_origin(request)
     job, person = await authorized(request)
     wanted = bool((await json_body(request)).get("more", True))
     if person is not None:

@@ -27,7 +27,7 @@ from recollect.desk.http.hub import Hub
 from recollect.desk.jobs import Job, Refused
 from recollect.desk.outbox import Transport
 from recollect.desk.settings import DeskSettings
-from recollect.desk.states import BadTransition
+from recollect.desk.states import CLAIMED, BadTransition
 from recollect.desk.surveyor import EGRESS, Busy, Surveyor
 from recollect.errors import RecollectError, ResourceError
 
@@ -90,6 +90,12 @@ class Desk:
     async def save_budgets(self) -> None:
         """Keep what archives were asked and when they may be asked again."""
         await self.run(budget.write, self.permits.budgets.snapshot())
+
+    def ended_unless_held(self, job: Job) -> None:
+        """A job that changed: when no worker holds it now, its requests to archives are over."""
+        if job.state not in CLAIMED:
+            self.permits.ended(job.id)
+        self.changed(job.id)
 
     def ended(self, job: str) -> None:
         """A job that no worker runs any more: its requests to archives are over."""
@@ -206,6 +212,12 @@ def same_origin(request: web.Request) -> bool:
         return request.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
     desk = desk_of(request)
     return origin in (desk.base_url, f"http://{request.host}", f"https://{request.host}")
+
+
+def check_origin(request: web.Request) -> None:
+    """Refuse what a page of another origin sends; programs name none."""
+    if not same_origin(request):
+        raise Denied("this request was sent from another page", hint="programs send no Origin")
 
 
 # Replies -------------------------------------------------------------------------------------------------------------

@@ -6,9 +6,13 @@ Hides: events by job, and one computed message for all watchers of a job and sta
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 MAX_WATCHERS = 5000
+MAX_OF_ONE = 10
+"""Pages that one recipient can watch at a time: one secret must not take the places of all."""
+OPERATOR = "operator"
 _MOST_MESSAGES = 4096
 _FRESH = 5.0
 
@@ -20,7 +24,23 @@ class Hub:
         self._events: dict[str, asyncio.Event] = {}
         self._versions: dict[str, int] = {}
         self._messages: dict[tuple[str, str], tuple[int, float, asyncio.Future[bytes]]] = {}
-        self.watchers = 0
+        self._by_one: Counter[str] = Counter()
+
+    @property
+    def watchers(self) -> int:
+        return self._by_one.total()
+
+    def enter(self, who: str) -> bool:
+        """Take a place; False when all are taken, or all of this one. The operator has no bound of their own."""
+        if self.watchers >= MAX_WATCHERS or (who != OPERATOR and self._by_one[who] >= MAX_OF_ONE):
+            return False
+        self._by_one[who] += 1
+        return True
+
+    def leave(self, who: str) -> None:
+        self._by_one[who] -= 1
+        if self._by_one[who] <= 0:
+            del self._by_one[who]
 
     def changed(self, job: str) -> None:
         self._versions[job] = self._versions.get(job, 0) + 1

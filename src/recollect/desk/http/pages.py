@@ -184,14 +184,9 @@ async def confirm(request: web.Request) -> web.Response:
     if not same_origin(request):
         raise Denied("this form was not sent from our page")
 
-    def work(c: Connection) -> tuple[str, str]:
-        person = people.by_token(c, request.match_info["token"], people.Purpose.CONFIRM)
-        people.confirm(c, person.id, desk.now(), desk.settings)
-        return person.job, people.issue(c, person.id, people.Purpose.STATUS, desk.now())
-
-    job, token = await desk.transact(work)
-    desk.changed(job)
-    return see(_job_path(job, token))
+    one = await desk.run(people.confirm_by_link, request.match_info["token"], desk.now(), desk.settings)
+    desk.changed(one.job)
+    return see(_job_path(one.job, one.token))
 
 
 def _job_path(job: str, token: str) -> str:
@@ -221,8 +216,7 @@ async def cancel(request: web.Request) -> web.Response:
     await posted(request)
     job, person = await authorized(request)
     if person is not None:
-        await desk.run(people.leave, person, desk.now())
-        desk.changed(job.id)
+        desk.ended_unless_held(await desk.run(people.leave, person, desk.now()))
     return see(_job_path(job.id, request.query.get("token", "")))
 
 
@@ -240,8 +234,10 @@ async def again(request: web.Request) -> web.Response:
     desk = desk_of(request)
     given = await posted(request)
     job, person = await authorized(request)
-    if person is None or person.email is None:
-        raise people.BadToken("the address of this request was deleted", hint="ask for the site again")
+    if person is None or person.email is None or person.confirmed_at is None:
+        raise people.BadToken(
+            "this request was not confirmed, or its address was deleted", hint="ask for the site again"
+        )
     fields = {"uri": job.uri, "scope": job.options["scope"], "email": person.email, "name": person.name}
     fields |= {"archives": list(job.options["archives"]), "at": given.get("at", "")}
     fields["windows_names"] = job.options.get("windows_names", False)

@@ -44,7 +44,9 @@ async def show(request: web.Request) -> web.Response:
     desk = request.app[DESK]
     job, name = request.match_info["job"], request.match_info["name"]
     until, _, signature = request.match_info["signature"].partition("-")
-    if not until.isdigit() or not hmac.compare_digest(signature, _sign(job, int(until))) or int(until) < desk.now():
+    if not (until.isascii() and until.isdigit() and len(until) < 16) or int(until) < desk.now():
+        raise web.HTTPNotFound()
+    if not hmac.compare_digest(signature.encode("utf-8", "replace"), _sign(job, int(until)).encode()):
         raise web.HTTPNotFound()
     body = await asyncio.to_thread(_read, desk.results(job) / "result.zip", name)
     if body is None:

@@ -128,7 +128,7 @@ async def form(request: web.Request) -> tuple[Desk, dict[str, Any]]:
     """A form of a logged-in operator."""
     csrf = await session(request)
     given = await posted(request)
-    if not hmac.compare_digest(str(given.pop("csrf", "")), csrf):
+    if not hmac.compare_digest(str(given.pop("csrf", "")).encode("utf-8", "replace"), csrf.encode()):
         raise Denied("this form is too old", hint="open the page again")
     return desk_of(request), given
 
