@@ -20,6 +20,7 @@ from typing import IO
 
 from recollect.desk.database import Connection, DatabaseUnavailable, Row, hold_folder, open_database
 from recollect.desk.migrations import MIGRATIONS
+from recollect.desk.processes import private_folder
 from recollect.desk.settings import DeskSettings
 from recollect.errors import FormatError, UsageError
 from recollect.formats.containers import atomic_output
@@ -48,7 +49,7 @@ def write_backup(settings: DeskSettings, output: Path, *, results: bool = True) 
     count = 0
     with (
         tempfile.TemporaryDirectory(prefix="recollect-backup-") as scratch,
-        atomic_output(output) as file,
+        atomic_output(output, private=True) as file,
         tarfile.open(fileobj=file, mode="w|") as archive,
     ):
         for path, name in _database(settings, folder, Path(scratch)):
@@ -119,7 +120,7 @@ def _pages(c: Connection, table: str) -> Iterator[Row]:
 def restore_backup(settings: DeskSettings, source: Path) -> int:
     """Fill an empty folder, and an empty database, from a backup; how many files were in it."""
     folder = Path(settings.data)
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     with hold_folder(folder), tempfile.TemporaryDirectory(prefix=".restore-", dir=folder) as unpacked:
         if any((folder / name).exists() for name in ("desk.sqlite", "results", *_SECRETS)):
             raise UsageError("there is a desk here already", where=str(folder), hint="restore into an empty folder")
@@ -145,7 +146,7 @@ def _unpack(source: Path, scratch: Path) -> int:
                 if not entry.isreg() or not (entry.name in known or _RESULT.fullmatch(entry.name)):
                     raise FormatError("not a backup of a desk", where=str(source), why=entry.name[:200])
                 archive.extract(entry, scratch, filter="data")
-                (scratch / entry.name).chmod(0o600 if entry.name in known else 0o644)
+                (scratch / entry.name).chmod(0o600)
                 count += 1
     except (tarfile.TarError, EOFError, OSError) as error:
         raise FormatError("cannot read the backup", where=str(source), why=str(error)) from error

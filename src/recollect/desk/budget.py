@@ -5,8 +5,9 @@ jobs. `Lane` and `ArchiveBudgets` are pure (the clock is an argument); `Permits`
 - permits of a lane are spaced evenly, a little wider than its rate, so that no window of the archive's own clock sees
   more requests than configured; a permit is taken when it is given, never booked ahead;
 - jobs take turns: a job with a thousand requests waiting delays another by one permit;
-- no more requests of an archive are under way than its `concurrency`, over all workers; a request whose end is not
-  reported counts for five minutes;
+- no more requests of an archive are under way than its `concurrency`, over all workers; each has an id, so that asking
+  for it and reporting its end can be repeated; a request whose end is not reported counts for five minutes, and of a
+  job that was taken from its worker for the few seconds in which the worker notices;
 - requests of a quota are counted in the database before they are given out, in small blocks, so that a crash of the
   desk can waste some of a quota and never exceed it.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -27,6 +28,9 @@ PATIENCE = 45.0
 """Longer waits are answered with the moment to come back, so that a worker can do something else."""
 _UNTIL_WOKEN = 3600.0
 _ENDING = 5.0
+NOTICED = 5.0
+"""Seconds in which a worker notices that a job was taken from it, and has ended its requests."""
+_UNNAMED = "#"
 _LONGEST_REQUEST = 300.0  # recoveries give up a request after 120 s, and its end is reported at once
 
 
@@ -64,27 +68,45 @@ class Slots:
     """Requests to one archive that are under way, over all workers: never more than its `concurrency`."""
 
     limit: int
-    taken: dict[str, deque[float]] = field(default_factory=dict)
-    """Job -> when each of its slots is free at the latest, oldest first."""
+    taken: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Job -> permit -> when its slot is free at the latest."""
+    numbered: int = 0
 
     def free_at(self, now: float) -> float:
         """The earliest known time when a slot is free: now, or at the latest when the oldest request has ended."""
         for job, ends in list(self.taken.items()):
-            while ends and ends[0] <= now:  # its end was never reported
-                ends.popleft()
+            for permit in [permit for permit, end in ends.items() if end <= now]:  # its end was never reported
+                del ends[permit]
             if not ends:
                 del self.taken[job]
         if sum(len(ends) for ends in self.taken.values()) < self.limit:
             return 0.0
-        return min(ends[0] for ends in self.taken.values())
+        return min(min(ends.values()) for ends in self.taken.values())
 
-    def take(self, job: str, now: float) -> None:
-        self.taken.setdefault(job, deque()).append(now + _LONGEST_REQUEST)
+    def take(self, job: str, now: float, permit: str = "") -> None:
+        self.numbered += 1
+        self.taken.setdefault(job, {})[permit or f"{_UNNAMED}{self.numbered}"] = now + _LONGEST_REQUEST
 
-    def give_back(self, job: str, count: int) -> None:
-        ends = self.taken.get(job, deque())
-        for _ in range(min(count, len(ends))):
-            ends.popleft()
+    def holds(self, job: str, permit: str) -> bool:
+        return permit in self.taken.get(job, {})
+
+    def give_back(self, job: str, permits: Iterable[str]) -> None:
+        """The requests of these permits are over; those that are not open change nothing."""
+        ends = self.taken.get(job, {})
+        for permit in permits:
+            ends.pop(permit, None)
+
+    def give_back_some(self, job: str, count: int) -> None:
+        """As many requests without an id are over, the oldest first."""
+        unnamed = [permit for permit in self.taken.get(job, {}) if permit.startswith(_UNNAMED)]
+        self.give_back(job, unnamed[:count])
+
+    def end_by(self, job: str, moment: float, given_before: float) -> None:
+        """The requests of a job whose permits were given before are over at a moment, whatever is reported."""
+        ends = self.taken.get(job, {})
+        for permit, end in ends.items():
+            if end - _LONGEST_REQUEST <= given_before:
+                ends[permit] = min(end, moment)
 
 
 def spacing(rate: Rate | None) -> float:
@@ -113,9 +135,13 @@ class Lane:
     given: int = 0
     turns: deque[str] = field(default_factory=deque)
     waiting: dict[str, deque[object]] = field(default_factory=dict)
+    permits: dict[object, str] = field(default_factory=dict)
+    """Ticket -> id of the permit, of requests that have one."""
 
-    def ask(self, job: str, ticket: object) -> None:
+    def ask(self, job: str, ticket: object, permit: str = "") -> None:
         """Put a request at the end of its job's line."""
+        if permit:
+            self.permits[ticket] = permit
         line = self.waiting.setdefault(job, deque())
         if not line:
             self.turns.append(job)
@@ -126,6 +152,7 @@ class Lane:
         line = self.waiting.get(job)
         if line is not None and ticket in line:
             line.remove(ticket)
+            self.permits.pop(ticket, None)
             if not line:
                 del self.waiting[job]
                 self.turns.remove(job)
@@ -153,8 +180,18 @@ class Lane:
         if self.quota is not None:
             self.quota.take(now)
         if self.slots is not None:
-            self.slots.take(job, now)
+            self.slots.take(job, now, self.permits.get(ticket, ""))
+        self.permits.pop(ticket, None)
         return ticket
+
+    def drop(self, job: str) -> list[object]:
+        """Take out all requests of a job."""
+        line = self.waiting.pop(job, deque())
+        if line:
+            self.turns.remove(job)
+        for ticket in line:
+            self.permits.pop(ticket, None)
+        return list(line)
 
     def refusal(self, now: float, patience: float = PATIENCE) -> Refusal | None:
         """Why asking is of no use for a while, if so."""
@@ -216,15 +253,26 @@ class ArchiveBudgets:
             if lane.archive == archive:
                 lane.paused_until = 0.0
 
-    def finished(self, job: str, archive: str, count: int) -> None:
-        """Requests of a job to an archive that are over."""
+    def finished(self, job: str, archive: str, count: int = 0, permits: Iterable[str] = ()) -> None:
+        """Requests of a job to an archive that are over: those of some permits, and as many without an id."""
         if (slots := self._slots.get(archive)) is not None:
-            slots.give_back(job, count)
+            slots.give_back(job, permits)
+            slots.give_back_some(job, count)
+
+    def has(self, job: str, archive: str, permit: str) -> bool:
+        """Whether a permit was given, and its request is not over."""
+        slots = self._slots.get(archive)
+        return slots is not None and slots.holds(job, permit)
 
     def ended(self, job: str) -> None:
         """The job runs no more: none of its requests is under way."""
         for slots in self._slots.values():
             slots.taken.pop(job, None)
+
+    def taken_away(self, job: str, now: float, given_before: float) -> None:
+        """The job was taken from its worker, which ends what is under way as soon as it notices."""
+        for slots in self._slots.values():
+            slots.end_by(job, now + NOTICED, given_before)
 
     def in_use(self, archive: str) -> int:
         """Requests to an archive that are under way, of those that are counted."""
@@ -305,6 +353,10 @@ class Ended(Exception):
     """The desk ends while a request waits for its permit."""
 
 
+class TakenAway(Exception):
+    """The job of a request that waits for its permit is not its worker's any more."""
+
+
 class Permits:
     """Waiting for permits on a running loop. `save` is awaited when a quota or a pause must be kept."""
 
@@ -322,20 +374,33 @@ class Permits:
         self._timers: dict[int, asyncio.TimerHandle] = {}
 
     async def acquire(
-        self, job: str, archive: str, kind: RequestKind, egress: str, patience: float = PATIENCE
+        self,
+        job: str,
+        archive: str,
+        kind: RequestKind,
+        egress: str,
+        patience: float = PATIENCE,
+        permit: str = "",
     ) -> Refusal | None:
-        """Return None when one request may be sent now, or until when there is no use in asking."""
+        """Return None when one request may be sent now, or until when there is no use in asking.
+
+        A permit that was given before, and whose answer was lost on the way, is given again.
+        """
         lane = self.budgets.lane(archive, kind, egress)
+        if permit and self.budgets.has(job, archive, permit):
+            return None
         refusal = self.budgets.refusal(lane, self._clock())
         if refusal is not None:
             return refusal
         loop = asyncio.get_running_loop()
         ticket: asyncio.Future[None] = loop.create_future()
-        lane.ask(job, ticket)
+        lane.ask(job, ticket, permit)
         self._serve(lane)
         try:
             async with asyncio.timeout(patience):
                 await ticket
+        except TakenAway:
+            return Refusal(self._clock(), "the job was taken from its worker")
         except Ended:
             return Refusal(self._clock() + _ENDING, "the desk is ending")
         except TimeoutError:
@@ -362,15 +427,25 @@ class Permits:
                 self._saved = ()  # it is saved with the next permit
                 raise
 
-    def finished(self, job: str, archive: str, count: int = 1) -> None:
+    def finished(self, job: str, archive: str, count: int = 1, permits: Iterable[str] = ()) -> None:
         """Requests are over: the next ones may begin."""
-        self.budgets.finished(job, archive, count)
+        self.budgets.finished(job, archive, count, permits)
         self._serve_archive(archive)
 
     def ended(self, job: str) -> None:
         """A job runs no more."""
         self.budgets.ended(job)
         for lane in self.budgets.lanes:
+            self._serve(lane)
+
+    def taken_away(self, job: str, given_before: float) -> None:
+        """A job was taken from its worker: what waits is let go, and what is under way ends soon."""
+        self.budgets.taken_away(job, self._clock(), given_before)
+        for lane in self.budgets.lanes:
+            for ticket in lane.drop(job):
+                assert isinstance(ticket, asyncio.Future)
+                if not ticket.done():
+                    ticket.set_exception(TakenAway())
             self._serve(lane)
 
     def stop(self) -> None:

@@ -4,11 +4,13 @@ Hides: how a recovery is run so that it can be killed at any moment, and how it 
 assignment as one line of JSON from stdin and writes lines of JSON to stdout; it knows no address and no secret of the
 desk. Every request to an archive waits for a permit that the worker brings; without a worker (stdin ends) it ends.
 
-    in    {"folder", "archives", "options", "limits", "survey_only", "reconsider"}, then
+    in    {"folder", "archives", "options", "limits", "survey_only", "reconsider", "skip", "contact"}, then
           {"permit": N, "granted": true} | {"permit": N, "seconds": T, "reason": "..."} | {"stop": true}
     out   {"type": "status", ...} as recover reports it, {"type": "survey", ...}, {"type": "packing"},
-          {"type": "permit", "permit": N, "archive", "kind"}, {"type": "finished", "archive"} for each request that is
-          over (of archives that limit how many are), {"type": "paused", "archive", "kind", "seconds"},
+          {"type": "permit", "permit": N, "archive", "kind"}, {"type": "finished", "permit": N, "archive"} when that
+          request is over, {"type": "paused", "archive", "kind", "seconds"}, {"type": "reading", "capture"} before a
+          capture is read (the worker sees on which one it got stuck), {"type": "alive"} every second while archives are
+          asked, {"type": "progress"} while files are written,
           {"type": "done", "outcome": "recovered" | "nothing" | "waiting" | "failed" | "stopped", ...}
 """
 
@@ -19,21 +21,28 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
 
+from recollect.archives.opening import CONTACT_VARIABLE
 from recollect.archives.registry import Archive, Rate
 from recollect.archives.transport import RequestKind
-from recollect.errors import ArchiveThrottled, RecollectError
+from recollect.desk.processes import end_with_parent
+from recollect.errors import ArchiveThrottled, FormatError, RecollectError, ResourceError, UsageError
 from recollect.recovery.meter import OutOfQuota
 
 _LONG_WAIT = 30.0  # a refusal that lasts longer is not waited for: the job gives its worker back
+
+
+_ALIVE = 1.0
 
 
 class Outcome(StrEnum):
@@ -111,17 +120,22 @@ class LinePermits:
 
     def __init__(self, line: Line) -> None:
         self._line = line
+        self._open: dict[str, deque[int]] = {}
+        self._alive: asyncio.Task[None] | None = None
         self.refused: dict[str, tuple[float, str]] = {}
         """Archive -> until when it may not be asked (by the monotonic clock), and why."""
 
     async def acquire(self, archive: Archive, kind: RequestKind, deadline: float) -> None:
         loop = asyncio.get_running_loop()
+        if self._alive is None or self._alive.get_loop() is not loop:
+            self._alive = loop.create_task(self._show_life())
         while True:
             until, reason = self.refused.get(archive.id, (0.0, ""))
             if until > time.monotonic() + _LONG_WAIT:
                 raise OutOfQuota("no requests left", where=archive.id, why=reason)
             answer = await self._line.permit(archive.id, kind.value)
             if answer.get("granted"):
+                self._open.setdefault(archive.id, deque()).append(answer["permit"])
                 return
             wait = max(0.05, float(answer.get("seconds", 0.0)))
             if wait > _LONG_WAIT:
@@ -131,9 +145,16 @@ class LinePermits:
                 raise ArchiveThrottled("no permit before the deadline", where=archive.id)
             await asyncio.sleep(wait)
 
+    async def _show_life(self) -> None:
+        """Tell the worker that requests are attended to: it cannot see the difference between slow and stuck."""
+        while True:
+            self._line.say(type="alive")
+            await asyncio.sleep(_ALIVE)
+
     def finished(self, archive: Archive) -> None:
-        if archive.concurrency:
-            self._line.say(type="finished", archive=archive.id)
+        numbers = self._open.get(archive.id)
+        if numbers:  # which of them it was makes no difference
+            self._line.say(type="finished", archive=archive.id, permit=numbers.popleft())
 
     def paused(self, archive: Archive, kind: RequestKind, seconds: float) -> None:
         if seconds > _LONG_WAIT:
@@ -167,16 +188,35 @@ def main() -> int:
     # What libraries print must not become part of the protocol.
     sink = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    end_with_parent()
     line = Line(sys.stdin, sink)
     assignment = line.first()
+    if assignment.get("contact"):
+        os.environ[CONTACT_VARIABLE] = assignment["contact"]
     try:
-        outcome = run(line, assignment)
+        outcome = _run_or_start_afresh(line, assignment)
     except RecollectError as error:
         outcome = {"outcome": Outcome.FAILED, "reason": str(error)}
     except OSError as error:
         outcome = {"outcome": Outcome.FAILED, "reason": f"{error.strerror or error}: {error.filename or ''}"}
     line.say(type="done", **outcome)
     return 0
+
+
+def _run_or_start_afresh(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
+    """A state that cannot be used (damaged, of another site or version) is as good as none."""
+    folder = Path(assignment["folder"])
+    resumed = folder.exists() and any(folder.iterdir())
+    try:
+        return run(line, assignment)
+    except (sqlite3.DatabaseError, ResourceError, UsageError, FormatError, LookupError, ValueError, TypeError) as error:
+        other = isinstance(error, ResourceError) and not isinstance(error.__cause__, sqlite3.DatabaseError)
+        if not resumed or other:  # a full disk, say
+            raise
+        sys.stderr.write(f"what was fetched before cannot be used: {type(error).__name__}: {error}\n")
+        shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        return run(line, assignment)
 
 
 def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,15 +244,21 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     resuming = (folder / FOLDER / "journal.db").exists()
     if resuming and assignment.get("reconsider"):
         reconsider(folder, options, [archive.id for archive in archives])
-    guard = _Guard(folder, line, limits)
+    guard, steps = _Guard(folder, line, limits), Steps(line)
     result = recover(
         None if resuming else options.scope.start,
         folder,
         archives=archives,
         options=options,
         outputs=Outputs(windows_names=bool(assignment["options"].get("windows_names"))),
-        watch=Watch(status=lambda status: line.say(**status.to_json()), listed=listed, stop=guard.stop),
-        run=Run(permits=permits, patience=_LONG_WAIT),
+        watch=Watch(
+            status=lambda status: line.say(**status.to_json()),
+            listed=listed,
+            progress=lambda _progress: steps.seen(),
+            stop=guard.stop,
+            reading=lambda capture: line.say(type="reading", capture=capture),
+        ),
+        run=Run(permits=permits, patience=_LONG_WAIT, skip=frozenset(assignment.get("skip", ()))),
     )
     if survey_only:
         return {"outcome": Outcome.RECOVERED}
@@ -231,11 +277,24 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "outcome": Outcome.RECOVERED,
         "summary": summary,
-        "files": pack(line, folder, report.front, int(limits.get("pictures") or 0)),
+        "files": pack(line, steps, folder, report.front, int(limits.get("pictures") or 0)),
     }
 
 
-def pack(line: Line, folder: Path, front: str | None, pictures: int) -> list[dict[str, Any]]:
+class Steps:
+    """Tells the worker that files are being written, at most once a second."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._last = 0.0
+
+    def seen(self, _bytes: int = 0) -> None:
+        if time.monotonic() - self._last >= 1.0:
+            self._last = time.monotonic()
+            self._line.say(type="progress")
+
+
+def pack(line: Line, steps: Steps, folder: Path, front: str | None, pictures: int) -> list[dict[str, Any]]:
     """Everything for download, beside the recovered folder: name, size and checksum of each file."""
     from recollect.desk.delivery import REPORT, STATE, TAR, WACZ, ZIP, packed, write_state, write_tar, write_zip
     from recollect.desk.pictures import thumbnails
@@ -244,12 +303,14 @@ def pack(line: Line, folder: Path, front: str | None, pictures: int) -> list[dic
     target = folder.with_name(f"{folder.name}.out")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
-    files = [write_zip(folder, target / ZIP), write_tar(folder, target / TAR)]
+    files = [write_zip(folder, target / ZIP, steps.seen), write_tar(folder, target / TAR, steps.seen)]
     for source, name in ((folder / "recovered.wacz", WACZ), (folder / "report.html", REPORT)):
         if source.exists():
             shutil.copyfile(source, target / name)
             files.append(packed(target / name))
+    steps.seen()
     files.append(write_state(folder, target / STATE))
+    steps.seen()
     files += [packed(path) for path in thumbnails(folder, front, target, pictures)]
     return [{"name": one.name, "size": one.size, "sha256": one.sha256} for one in files]
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from recollect.desk.database import Connection, Database, Row, one
+from recollect.desk.processes import private_folder
 from recollect.desk.settings import DeskSettings
 from recollect.errors import RecollectError, ResourceError
 from recollect.formats.containers import atomic_output
@@ -76,8 +77,8 @@ class FolderTransport:
     def send(self, message: EmailMessage) -> None:
         name = str(message["Message-ID"]).strip("<>").partition("@")[0]
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with atomic_output(self.folder / f"{name}.eml") as file:
+            private_folder(self.folder)
+            with atomic_output(self.folder / f"{name}.eml", private=True) as file:
                 file.write(message.as_bytes())
         except (OSError, ResourceError) as error:
             why = getattr(error, "strerror", None) or getattr(error, "why", "") or str(error)

@@ -42,6 +42,9 @@ class DeskSettings:
     )
     lease: float = _setting(60.0, "duration", "how long a worker may send no report before its job is queued again")
     heartbeat: float = _setting(10.0, "duration", "how often a worker reports")
+    stuck_after: float = _setting(
+        300.0, "duration", "how long a recovery may make no progress, with no request under way, before it is restarted"
+    )
     max_crashes: int = _setting(3, "count", "number of crashes after which a job fails")
     pending_for: float = _setting(10 * DAY, "duration", "time limit to confirm a job")
     first_reminder: float = _setting(7 * DAY, "duration", "when the first reminder to download a result is sent")

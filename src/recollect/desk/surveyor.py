@@ -170,7 +170,8 @@ class Surveyor:
 
         async def permit(asked: Mapping[str, Any]) -> None:
             try:
-                refusal = await self._permits.acquire(name, asked["archive"], asked["kind"], EGRESS)
+                number = str(asked["permit"])
+                refusal = await self._permits.acquire(name, asked["archive"], asked["kind"], EGRESS, permit=number)
             except RecollectError as error:  # the database does not answer: asked again in a moment
                 refusal = Refusal(self._clock() + _AGAIN, error.what)
             seconds = 0.0 if refusal is None else refusal.until - self._clock()
@@ -188,7 +189,7 @@ class Surveyor:
                     answers.add(task)
                     task.add_done_callback(answers.discard)
                 elif kind == "finished":
-                    self._permits.finished(name, message["archive"])
+                    self._permits.finished(name, message["archive"], 0, [str(message["permit"])])
                 elif kind == "paused":
                     self._permits.pause(message["archive"], message["kind"], EGRESS, message["seconds"])
                 elif kind == "survey":

@@ -19,9 +19,9 @@ import shutil
 import signal
 import socket
 import sys
+import tarfile
 import time
 from asyncio.subprocess import PIPE, Process
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +38,8 @@ log = logging.getLogger("recollect.worker")
 _CLAIM_SECONDS = 25.0
 _PAUSE = 1.0
 _NEWS = 1.0
+_NOTICE = 2.0  # how soon a worker learns that a job was taken from it; see budget.NOTICED
+_MAX_SKIPPED = 20
 _FORGOTTEN = 30 * 86_400.0
 _MAX_PAUSE = 15.0
 _MAX_LINE = 4 * 1024 * 1024
@@ -164,13 +166,16 @@ class Worker:
                     pause = min(pause * 2, _MAX_PAUSE)
                     continue
                 if job is not None:
-                    self._work = Work(desk, self.options, job)
-                    if self.stopping.is_set():
-                        self._work.ask_to_stop()
                     try:
+                        self._work = Work(desk, self.options, job)
+                        if self.stopping.is_set():
+                            self._work.ask_to_stop()
                         await self._work.run()
                     except (RecollectError, *_TROUBLE) as error:
                         log.warning("job %s: %s", job["id"], error or type(error).__name__)
+                    except Exception as error:  # an edge: whatever one job does, the worker goes on with the next
+                        log.exception("job %s", job.get("id"))
+                        await _report_failure(desk, job, error)
                     self._work = None
                 if self.options.once and job is not None:
                     return
@@ -189,6 +194,13 @@ class Worker:
         return await claim
 
 
+async def _report_failure(desk: DeskClient, job: Mapping[str, Any], error: Exception) -> None:
+    """Give back a job that failed in a way nobody foresaw; without an answer, its lease runs out."""
+    with contextlib.suppress(RecollectError, LookupError, *_TROUBLE):
+        reason = f"{type(error).__name__}: {error}"[:500]
+        await desk.post(f"/jobs/{job['id']}/fail", fence=job["fence"], reason=reason)
+
+
 class Work:
     """One claimed job."""
 
@@ -202,7 +214,15 @@ class Work:
         self._share: float | None = None
         self._survey: dict[str, Any] | None = None
         self._log: list[str] = []
-        self._finished: list[str] = []
+        self._finished: list[tuple[str, str]] = []
+        self._open: dict[str, str] = {}  # permit -> archive, of requests that may be under way
+        self._counted = {one["id"] for one in job["archives"] if one.get("concurrency")}
+        self._asking = 0  # permits that the subprocess waits for
+        self._runs = 0
+        self._progress = self._heard_at = time.monotonic()
+        self._reading = ""  # the capture that the subprocess has begun to read
+        self._skip: list[str] = []
+        self._stuck = False
         self._contact = time.monotonic()
         self._process: Process | None = None
         self._stopping = False
@@ -237,7 +257,8 @@ class Work:
             try:
                 if not (folder / FOLDER).exists():
                     await self._fetch_state(folder)
-                await self._recover(folder)
+                while await self._recover(folder):
+                    log.warning("job %s made no progress: begun again without %s", self.id, self._skip[-1])
                 await self._finish(folder, self._done or {"outcome": "failed", "reason": self._last_words()})
             except (Lost, NotAllowed) as error:
                 log.info("job %s: %s", self.id, error)
@@ -246,6 +267,25 @@ class Work:
                 for task in self._tasks:
                     task.cancel()
                 self._kill()
+                if self._process is not None:
+                    await self._process.wait()
+                await self._give_back()
+
+    async def _give_back(self) -> None:
+        """Report that no request is under way, also of a job that was taken from us: others wait for their permits."""
+        for permit, archive in self._open.items():
+            self._finished.append((archive, permit))
+        self._open.clear()
+        with contextlib.suppress(Lost, NotAllowed, *_TROUBLE):
+            await self._desk.post(f"/jobs/{self.id}/finished", fence=self.fence, permits=self._by_archive())
+        self._finished.clear()
+
+    def _by_archive(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for archive, permit in self._finished:
+            if archive in self._counted:
+                found.setdefault(archive, []).append(permit)
+        return found
 
     @contextlib.asynccontextmanager
     async def _folder(self) -> AsyncIterator[Path]:
@@ -266,8 +306,15 @@ class Work:
         for path in self._job.get("states", ()):
             target = folder.with_name(STATE)
             if await self._desk.download(path, target):
-                await asyncio.to_thread(read_state, target, folder)
-                target.unlink()
+                try:
+                    await asyncio.to_thread(read_state, target, folder)
+                except (RecollectError, tarfile.TarError, EOFError, ValueError, OSError) as error:
+                    # What another job left is a help, not a condition: without it the recovery starts afresh.
+                    log.warning("job %s: cannot use %s: %s", self.id, path, error)
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+                    continue
+                finally:
+                    target.unlink(missing_ok=True)
                 self._reconsider = path == self._job.get("source")
                 return
 
@@ -276,7 +323,7 @@ class Work:
             # Changes are reported at once, but at most once a second; without changes, every heartbeat.
             await asyncio.sleep(min(_NEWS, self._job["heartbeat"]))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), max(0.0, self._job["heartbeat"] - _NEWS))
+                await asyncio.wait_for(self._news.wait(), max(0.0, min(_NOTICE, self._job["heartbeat"]) - _NEWS))
             self._news.clear()
             try:
                 await self._post(
@@ -291,24 +338,54 @@ class Work:
 
     # The subprocess ------------------------------------------------------------------------------------------
 
-    async def _recover(self, folder: Path) -> None:
+    async def _recover(self, folder: Path) -> bool:
+        """Run the subprocess to its end; True when it got stuck on a capture, and is to begin again without it."""
         folder.mkdir(parents=True, exist_ok=True)
+        self._runs += 1
+        self._done, self._stuck, self._reading = None, False, ""
+        self._progress = self._heard_at = time.monotonic()
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "recollect.desk.child",
             stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True, limit=_MAX_LINE,
         )  # fmt: skip
         assignment = {name: self._job[name] for name in ("archives", "options", "limits")}
+        assignment |= {"skip": self._skip, "contact": self._job.get("contact", "")}
         self._say({**assignment, "folder": str(folder.resolve()), "reconsider": self._reconsider})
         if self._stopping:
             self._say({"stop": True})
         assert process.stdout is not None and process.stderr is not None
         words = asyncio.ensure_future(self._listen_to_errors(process))
-        async for text in process.stdout:
-            self._heard(json.loads(text))
+        watchdog = asyncio.ensure_future(self._watch_progress())
+        try:
+            async for text in process.stdout:
+                self._heard(json.loads(text))
+        finally:
+            watchdog.cancel()
         await process.wait()
         await words
         if self._lost is not None:
             raise self._lost
+        if not self._stuck:
+            return False
+        await self._give_back()
+        self._asking = 0
+        if not self._reading or len(self._skip) >= _MAX_SKIPPED:
+            self._done = {"outcome": "failed", "reason": "the recovery made no progress"}
+            return False
+        self._skip.append(self._reading)
+        return True
+
+    async def _watch_progress(self) -> None:
+        """Kill a subprocess that is stuck: silent, or without progress although nothing of an archive is awaited."""
+        patience = float(self._job.get("stuck_after") or 300.0)
+        while True:
+            await asyncio.sleep(min(1.0, patience / 4))
+            now = time.monotonic()
+            idle = now - self._progress > patience and not self._asking and not self._open
+            if idle or now - self._heard_at > patience:
+                self._stuck = True
+                self._kill()
+                return
 
     async def _listen_to_errors(self, process: Process) -> None:
         assert process.stderr is not None
@@ -320,12 +397,21 @@ class Work:
 
     def _heard(self, message: dict[str, Any]) -> None:
         kind = message.pop("type")
+        self._heard_at = time.monotonic()
+        self._reading = message["capture"] if kind == "reading" else ""
+        if kind == "alive":
+            return
+        self._progress = self._heard_at
         if kind == "permit":
+            self._asking += 1
             self._spawn(self._permit(message))
         elif kind == "finished":
-            self._finished.append(message["archive"])
-            if len(self._finished) == 1:
-                self._spawn(self._report_finished())
+            permit = self._permit_name(message["permit"])
+            archive = self._open.pop(permit, None)
+            if archive is not None and archive in self._counted:
+                self._finished.append((archive, permit))
+                if len(self._finished) == 1:
+                    self._spawn(self._report_finished())
         elif kind == "paused":
             self._spawn(self._report_pause(message))
         elif kind == "status":
@@ -348,10 +434,16 @@ class Work:
     async def _permit(self, asked: dict[str, Any]) -> None:
         """Bring a permit, as soon as the desk gives one; without contact there is none."""
         number, archive = asked["permit"], asked["archive"]
+        name = self._permit_name(number)
         while True:
             try:
                 answer = await self._desk.post(
-                    f"/jobs/{self.id}/permit", timeout=90, fence=self.fence, archive=archive, kind=asked["kind"]
+                    f"/jobs/{self.id}/permit",
+                    timeout=90,
+                    fence=self.fence,
+                    archive=archive,
+                    kind=asked["kind"],
+                    permit=name,
                 )
                 self._contact = time.monotonic()
                 break
@@ -362,6 +454,10 @@ class Work:
                 self._kill()
                 return
         answer = answer or {}
+        self._asking = max(0, self._asking - 1)
+        if answer.get("granted"):
+            self._open[name] = archive
+        self._progress = time.monotonic()
         waiting = [one for one in self._status.get("waiting_for", []) if one["archive"] != archive]
         if not answer.get("granted") and answer.get("seconds", 0.0) > 0:
             waiting.append({"archive": archive, "until": answer["until"], "reason": answer.get("reason", "")})
@@ -371,10 +467,10 @@ class Work:
     async def _report_finished(self) -> None:
         """Report requests that are over: at once, and together with those that end meanwhile."""
         while self._finished:
-            counts = Counter(self._finished)
+            number = len(self._finished)
             with contextlib.suppress(Lost, NotAllowed):
-                await self._post("finished", archives=counts)
-            del self._finished[: counts.total()]
+                await self._post("finished", permits=self._by_archive())
+            del self._finished[:number]
 
     async def _report_pause(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(Lost, NotAllowed):
@@ -383,6 +479,10 @@ class Work:
     async def _report_packing(self) -> None:
         with contextlib.suppress(Lost, NotAllowed):
             await self._post("pack")
+
+    def _permit_name(self, number: int) -> str:
+        """The name of a permit for the desk: every run of the subprocess counts from one."""
+        return f"{self._runs}.{number}"
 
     def _say(self, message: Mapping[str, Any]) -> None:
         process = self._process

@@ -459,8 +459,9 @@ def _excerpt(text: bytes) -> str:
 
 
 @contextmanager
-def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_output(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[BinaryIO]:
     """A writable binary file that takes its place when the block ends well, and vanishes when it does not.
+    `private` ones are readable by their owner only, whatever the umask.
 
     `.gz` and `.zst` are compressed so that they can be searched; anything else is plain. `-` is stdout, and a path
     that is not a regular file (a pipe, /dev/null) is written directly.
@@ -476,7 +477,7 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             with target.open("wb") as direct, compressed(direct, name) as out:
                 yield out
             return
-        handle, temporary = _beside(target, name)
+        handle, temporary = _beside(target, name, private=private)
         try:
             with os.fdopen(handle, "wb", buffering=BUFFER) as file:
                 with compressed(file, name) as out:
@@ -519,7 +520,7 @@ def _named(name: str, target: Path) -> Iterator[None]:
         raise ResourceError("cannot write", where=name, why=error.strerror or str(error), hint=hint) from error
 
 
-def _beside(target: Path, name: str) -> tuple[int, str]:
+def _beside(target: Path, name: str, *, private: bool = False) -> tuple[int, str]:
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".tmp")
     except OSError as error:
@@ -535,7 +536,9 @@ def _beside(target: Path, name: str) -> tuple[int, str]:
         why = f"no file can be made in {folder}: {reason}"
         hint = f"write to another folder, or see who may write there: ls -ld {folder}"
         raise RecollectError("cannot write", where=name, why=why, hint=hint) from error
-    # mkstemp makes files private; ours get the mode that the file had or a new file would have.
+    if private:  # as mkstemp made it
+        return handle, temporary
+    # Others get the mode that the file had or a new file would have.
     mask = os.umask(0)
     os.umask(mask)
     os.fchmod(handle, stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~mask)

@@ -111,6 +111,8 @@ class Acquirer:
         *,
         may_hold: Callable[[Archive, str], bool] = lambda _archive, _uri: True,
         load: Callable[[Archive], float] = lambda _archive: 0.0,
+        on_reading: Callable[[str], None] = lambda _capture: None,
+        skip: frozenset[str] = frozenset(),
     ) -> None:
         self._store = store
         self._journal = journal
@@ -120,6 +122,8 @@ class Acquirer:
         self._options = options
         self._may_hold = may_hold
         self._load = load
+        self._on_reading = on_reading
+        self._skip = skip
         self._matched: dict[str, int] = {}  # archive -> digests that agreed, minus those that did not
 
     async def acquire(self, item: Queued, site: SiteKnowledge) -> Acquired | Missing:
@@ -322,6 +326,9 @@ class Acquirer:
         if resource.redirect_to is not None:
             self._check_redirect(resource, site)
             return Acquired(resource, incoming.keep(), None)
+        if resource.uri_m in self._skip:
+            raise _Refused("rejected", "reading it does not end", candidate.digest)
+        self._on_reading(resource.uri_m)
         document, rejection, head = None, None, b""
         if incoming.length <= _MAX_PARSED or resource.content_encoding:
             try:

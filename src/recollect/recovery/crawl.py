@@ -63,6 +63,8 @@ class Crawl:
         stop: Callable[[], bool] = lambda: False,
         wait: bool = False,
         permits: Permits | None = None,
+        on_reading: Callable[[str], None] = lambda _capture: None,
+        skip: frozenset[str] = frozenset(),
     ) -> None:
         self.store = store
         self.journal = Journal(store)
@@ -76,6 +78,8 @@ class Crawl:
         self._stop = stop
         self._wait = wait  # for the next period, when requests run out
         self._permits = permits
+        self._on_reading = on_reading
+        self._skip = skip
         self._site = SiteKnowledge(reviewed=store.reviewed())
         self._queries: list[SiteQuery] = []
         self._beside: dict[str, asyncio.Future[None]] = {}
@@ -108,6 +112,8 @@ class Crawl:
                 self.archives,
                 self.options,
                 may_hold=self._may_hold,
+                on_reading=self._on_reading,
+                skip=self._skip,
                 load=lambda archive: client.in_use(archive) / (archive.concurrency or _DEFAULT_CONCURRENCY),
             )
             await self._list(lister)

@@ -103,3 +103,4 @@ class Watch:
     progress: ProgressCallback = lambda _progress: None
     problem: Callable[[str], None] = lambda _problem: None  # what does not stop a run: a damaged map
     stop: Callable[[], bool] = lambda: False
+    reading: Callable[[str], None] = lambda _capture: None  # before the bytes of a capture are read, with its address

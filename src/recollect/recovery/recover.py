@@ -49,6 +49,7 @@ class Run:
         default_factory=dict
     )  # requests made elsewhere in this period; `*`: to each archive
     permits: Permits | None = None  # asked before every request, for a budget over several processes
+    skip: frozenset[str] = frozenset()  # captures that are not read, by their address: reading them did not end
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +233,8 @@ def _recover(
         stop=watch.stop,
         wait=run.wait,
         permits=run.permits,
+        on_reading=watch.reading,
+        skip=run.skip,
     )
     finished = asyncio.run(crawl.run())
     if finished.stopped == Stop.DECLINED:

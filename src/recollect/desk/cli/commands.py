@@ -173,9 +173,11 @@ def worker(
     import socket
     import threading
 
+    from recollect.desk.processes import private_process
     from recollect.desk.worker import NotAllowed, Worker, WorkerOptions
 
     start_logging(verbose)
+    private_process()
     token = Path(token_file).read_text().strip()
     if not token:
         raise UsageError("the file holds no token", where=token_file)

@@ -116,7 +116,7 @@ async def settle_takedown(request: web.Request) -> web.Response:
         return _take_down(c, row["uri"], desk.now()) if action == "block" else []
 
     for identifier in await desk.transact(work):
-        desk.ended(identifier)
+        desk.taken_away(identifier)
         await operate.delete(desk, identifier, "admin: takedown")
     return see("/admin/takedowns")
 

@@ -169,8 +169,10 @@ async def cancel(request: web.Request) -> web.Response:
         await desk.run(queue.cancel, job.id, desk.now(), "operator")
     else:
         await desk.run(people.leave, person, desk.now())
-    desk.ended_unless_held(await desk.run(queue.get, job.id))
     after = await desk.run(queue.get, job.id)
+    if after.state == State.CANCELLED:
+        desk.taken_away(job.id)
+    desk.changed(job.id)
     state = State.CANCELLED if person is not None else after.state
     return json_reply({"id": job.id, "state": state.value})
 

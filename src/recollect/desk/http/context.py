@@ -27,7 +27,7 @@ from recollect.desk.http.hub import Hub
 from recollect.desk.jobs import Job, Refused
 from recollect.desk.outbox import Transport
 from recollect.desk.settings import DeskSettings
-from recollect.desk.states import CLAIMED, BadTransition
+from recollect.desk.states import BadTransition
 from recollect.desk.surveyor import EGRESS, Busy, Surveyor
 from recollect.errors import RecollectError, ResourceError
 
@@ -36,6 +36,9 @@ log = logging.getLogger("recollect.desk")
 _Result = TypeVar("_Result")
 BODY_SECONDS = 30.0
 """A form or a report has to arrive within this time; files of results may take longer."""
+LOCAL = "local"
+"""The name of the token of the desk's own workers, in its folder."""
+JOB_ID = re.compile(r"[0-9a-f]{16}")
 _LOOPBACK = re.compile(r"127\.|::1$|::ffff:127\.")
 JSON_HEADERS = {
     "Content-Type": "application/json",
@@ -69,7 +72,7 @@ class Desk:
 
     def results(self, job: str) -> Path:
         """Where the files of a job are; the id comes from the desk, and is checked again."""
-        if not re.fullmatch(r"[0-9a-f]{16}", job):
+        if not JOB_ID.fullmatch(job):
             raise queue.UnknownJob("no such job", where=job[:40])
         return self.folder / "results" / job
 
@@ -91,14 +94,13 @@ class Desk:
         """Keep what archives were asked and when they may be asked again."""
         await self.run(budget.write, self.permits.budgets.snapshot())
 
-    def ended_unless_held(self, job: Job) -> None:
-        """A job that changed: when no worker holds it now, its requests to archives are over."""
-        if job.state not in CLAIMED:
-            self.permits.ended(job.id)
-        self.changed(job.id)
+    def taken_away(self, job: str, at: float | None = None) -> None:
+        """A job that was taken from its worker, which notices within seconds: its requests to archives end then."""
+        self.permits.taken_away(job, self.now() if at is None else at)
+        self.changed(job)
 
     def ended(self, job: str) -> None:
-        """A job that no worker runs any more: its requests to archives are over."""
+        """A job that its worker gave back: its requests to archives are over."""
         self.permits.ended(job)
         self.changed(job)
 
@@ -158,6 +160,24 @@ async def has_role(request: web.Request, role: str) -> str:
 def _credential(c: Connection, given: str, role: str) -> str | None:
     row = one(c.rows("SELECT name, hash FROM credential WHERE hash = ? AND role = ?", given, role))
     return row["name"] if row is not None and hmac.compare_digest(row["hash"], given) else None
+
+
+async def require_worker(request: web.Request, name: str) -> None:
+    """Raise Denied unless the token is that of this worker: its own, or the desk's for all names that have none."""
+    owner = await require(request, "worker")
+    if owner == LOCAL:
+        bound = await desk_of(request).transact(
+            lambda c: c.rows("SELECT name FROM credential WHERE role = 'worker' AND name != ?", LOCAL)
+        )
+        if any(_is_of(name, row["name"]) for row in bound):
+            raise Denied("this name belongs to another token", hint="--name NAME, or the token that was made for it")
+    elif not _is_of(name, owner):
+        raise Denied("the token belongs to another worker", hint=f"--name {owner}")
+
+
+def _is_of(name: str, owner: str) -> bool:
+    """Whether a worker is the one that a token was made for, or one of several on its machine: NAME, NAME-2."""
+    return name == owner or name.startswith(f"{owner}-")
 
 
 async def require(request: web.Request, role: str) -> str:

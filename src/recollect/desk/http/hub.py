@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 MAX_WATCHERS = 5000
-MAX_OF_ONE = 10
+MAX_OF_ONE = MAX_WATCHERS // 10
 """Pages that one recipient can watch at a time: one secret must not take the places of all."""
 OPERATOR = "operator"
 _MOST_MESSAGES = 4096

@@ -19,7 +19,16 @@ from recollect import __version__
 from recollect.datetimes import format_iso
 from recollect.desk import outbox, people, queue
 from recollect.desk.database import Connection, Row
-from recollect.desk.http.context import BadRequest, Desk, desk_of, json_body, json_reply, require, whole_number
+from recollect.desk.http.context import (
+    BadRequest,
+    Desk,
+    desk_of,
+    has_role,
+    json_body,
+    json_reply,
+    require,
+    whole_number,
+)
 from recollect.desk.jobs import Job
 from recollect.desk.statistics import statistics
 from recollect.errors import RecollectError
@@ -99,7 +108,7 @@ async def act(desk: Desk, action: str, job: str, fields: dict[str, Any], actor: 
     else:
         raise BadRequest("unknown action", where=action[:40])
     if action in ("pause", "cancel"):
-        desk.ended(job)
+        desk.taken_away(job)
     desk.changed(job)
 
 
@@ -312,23 +321,38 @@ async def ready(request: web.Request) -> web.Response:
     return json_reply({"ready": fine, **fields}, 200 if fine else 503)
 
 
+def _sample(name: str, value: int, **labels: str) -> str:
+    """One line of Prometheus' text format."""
+    inside = ",".join(f'{label}="{_label(text)}"' for label, text in labels.items())
+    return f"{name}{{{inside}}} {value}"
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
 async def metrics(request: web.Request) -> web.Response:
-    """Counters in the text format of Prometheus; no token: they name no person and no site."""
+    """Counters in the text format of Prometheus. They name no person and no site; the addresses of workers only to
+    the operator."""
     desk = desk_of(request)
+    operator = await has_role(request, "operator")
     states = await desk.run(queue.counts)
     posted = await desk.run(outbox.counts)
     lines = ["# TYPE recollect_desk_jobs gauge"]
-    lines += [f'recollect_desk_jobs{{state="{state}"}} {count}' for state, count in states.items()]
+    lines += [_sample("recollect_desk_jobs", count, state=state) for state, count in states.items()]
     lines.append("# TYPE recollect_desk_mails gauge")
-    lines += [f'recollect_desk_mails{{state="{state}"}} {count}' for state, count in sorted(posted.items())]
+    lines += [_sample("recollect_desk_mails", count, state=state) for state, count in sorted(posted.items())]
     lines.append("# TYPE recollect_desk_permits_total counter")
+    given: dict[tuple[tuple[str, str], ...], int] = {}
     for lane in desk.permits.budgets.lanes:
-        labels = f'archive="{lane.archive}",kind="{lane.kind}",egress="{lane.egress}"'
-        lines.append(f"recollect_desk_permits_total{{{labels}}} {lane.given}")
+        labels = {"archive": lane.archive, "kind": lane.kind, **({"egress": lane.egress} if operator else {})}
+        key = tuple(labels.items())
+        given[key] = given.get(key, 0) + lane.given
+    lines += [_sample("recollect_desk_permits_total", count, **dict(key)) for key, count in given.items()]
     lines += ["# TYPE recollect_desk_watchers gauge", f"recollect_desk_watchers {desk.hub.watchers}"]
     lines.append("# TYPE recollect_desk_requests_total counter")
     for (route, status), count in sorted(desk.requests.items()):
-        lines.append(f'recollect_desk_requests_total{{route="{route}",status="{status}"}} {count}')
+        lines.append(_sample("recollect_desk_requests_total", count, route=route, status=str(status)))
     return web.Response(text="\n".join(lines) + "\n", content_type="text/plain", charset="utf-8")
 
 

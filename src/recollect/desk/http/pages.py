@@ -216,7 +216,10 @@ async def cancel(request: web.Request) -> web.Response:
     await posted(request)
     job, person = await authorized(request)
     if person is not None:
-        desk.ended_unless_held(await desk.run(people.leave, person, desk.now()))
+        after = await desk.run(people.leave, person, desk.now())
+        if after.state == State.CANCELLED:
+            desk.taken_away(job.id)
+        desk.changed(job.id)
     return see(_job_path(job.id, request.query.get("token", "")))
 
 

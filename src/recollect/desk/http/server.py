@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from recollect.archives.opening import CONTACT_VARIABLE, operator_agent
 from recollect.archives.registry import load_archives
 from recollect.desk import people
 from recollect.desk.budget import ArchiveBudgets, Permits
@@ -28,6 +29,7 @@ from recollect.desk.http import admin, api, operator_api, pages, preview, sessio
 from recollect.desk.http.clock import SteadyClock
 from recollect.desk.http.context import DESK, Desk, error_reply, status_of
 from recollect.desk.outbox import transport_of
+from recollect.desk.processes import private_folder, private_process
 from recollect.desk.settings import DeskSettings
 from recollect.desk.surveyor import Surveyor
 from recollect.errors import RecollectError, ResourceError, UsageError
@@ -84,7 +86,11 @@ async def serve(settings: DeskSettings, on_ready: Callable[[str, Desk], None]) -
     loop = asyncio.get_running_loop()
     folder = Path(settings.data)
     settings = _checked(settings)
-    folder.mkdir(parents=True, exist_ok=True)
+    private_process()
+    private_folder(folder)
+    _make_private(folder)
+    if settings.contact:  # for surveys, and workers of this desk
+        os.environ[CONTACT_VARIABLE] = settings.contact
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(hold_folder(folder))
         desk = await open_desk(settings)
@@ -118,6 +124,15 @@ async def serve(settings: DeskSettings, on_ready: Callable[[str, Desk], None]) -
         await desk.save_budgets()
 
 
+def _make_private(folder: Path) -> None:
+    """What an earlier version of the desk may have left readable."""
+    for path in (*folder.glob("desk.sqlite*"), *folder.glob("*.token"), *folder.glob("outbox/*.eml")):
+        path.chmod(0o600)
+    for path in (folder / name for name in ("outbox", "results", "listings", "work")):
+        if path.is_dir():
+            private_folder(path)
+
+
 def _checked(settings: DeskSettings) -> DeskSettings:
     """The settings, with addresses in one form; raises UsageError for what cannot work."""
     if settings.smtp and not settings.from_address:
@@ -125,6 +140,7 @@ def _checked(settings: DeskSettings) -> DeskSettings:
     base, preview = (_origin(getattr(settings, name), name) for name in ("base_url", "preview_url"))
     if preview and preview == base:
         raise UsageError("previews need an origin of their own", hint="a second host name for --preview-url")
+    operator_agent("", settings.contact)  # raises for what cannot stand in a header
     if preview and settings.preview_port is None:
         raise UsageError("previews need a port", hint="--preview-port 8081, which --preview-url leads to")
     return replace(settings, base_url=base, preview_url=preview)

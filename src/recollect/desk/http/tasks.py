@@ -52,11 +52,12 @@ def start(desk: Desk) -> list[asyncio.Task[None]]:
     listed: set[asyncio.Task[None]] = set()
 
     async def upkeep() -> None:
-        done = await desk.run(tick, desk.now(), desk.settings)
+        now = desk.now()
+        done = await desk.run(tick, now, desk.settings)
         for job in done.expired:
             await asyncio.to_thread(shutil.rmtree, desk.results(job), ignore_errors=True)
         for job in done.changed:
-            desk.ended(job)
+            desk.taken_away(job, now)  # what another worker was permitted since then is its own
         await desk.save_budgets()
         for job in set(done.relist) - relisting:
             # On its own: asking archives can take minutes, and leases are looked after every second.

@@ -23,6 +23,8 @@ from recollect.desk.child import archive_to_json
 from recollect.desk.database import Connection
 from recollect.desk.delivery import DOWNLOADS, STATE
 from recollect.desk.http.context import (
+    JOB_ID,
+    LOCAL,
     BadRequest,
     Desk,
     desk_of,
@@ -31,6 +33,7 @@ from recollect.desk.http.context import (
     json_reply,
     number,
     require,
+    require_worker,
     whole_number,
 )
 from recollect.desk.jobs import Job
@@ -65,6 +68,7 @@ async def claim(request: web.Request) -> web.Response:
     await require(request, "worker")
     fields = await json_body(request)
     name = _worker(fields)
+    await require_worker(request, name)
     loop = asyncio.get_running_loop()
     until = loop.time() + number(fields, "patience", 0.0, _MAX_CLAIM, 0.0)
     egress = egress_of(request, str(fields.get("egress", "")))
@@ -104,9 +108,8 @@ def assignment(desk: Desk, job: Job) -> dict[str, Any]:
     """What a worker needs to know of a job: no address, no secret of a person."""
     chosen = job.options["archives"]
     archives: list[Archive] = [a for a in desk.archives if (a.id in chosen if chosen else not a.ignore)]
-    states = [f"/jobs/{job.id}/state"]
-    if job.source:
-        states.append(f"/jobs/{job.source}/state")
+    source = f"/jobs/{job.source}/state" if job.source and JOB_ID.fullmatch(job.source) else None
+    states = [f"/jobs/{job.id}/state", *([source] if source else [])]
     states.append(f"/listings/{listing_key(job.options)}")
     return {
         "id": job.id,
@@ -123,7 +126,9 @@ def assignment(desk: Desk, job: Job) -> dict[str, Any]:
         "lease": desk.settings.lease,
         "heartbeat": desk.settings.heartbeat,
         "states": states,
-        "source": f"/jobs/{job.source}/state" if job.source else None,
+        "source": source,
+        "stuck_after": desk.settings.stuck_after,
+        "contact": desk.settings.contact,
     }
 
 
@@ -138,10 +143,18 @@ async def _lease(request: web.Request) -> tuple[Desk, Lease, dict[str, Any]]:
     desk = desk_of(request)
     await require(request, "worker")
     fields = await json_body(request)
-    fence = fields.get("fence")
-    if isinstance(fence, bool) or not isinstance(fence, int):
+    fence, name = fields.get("fence"), _worker(fields)
+    if isinstance(fence, bool) or not isinstance(fence, int) or not 0 <= fence < 2**53:
         raise BadRequest("`fence` is missing")
-    return desk, Lease(request.match_info["job"], fence, _worker(fields)), fields
+    await require_worker(request, name)
+    return desk, Lease(_job_id(request), fence, name), fields
+
+
+def _job_id(request: web.Request) -> str:
+    identifier = request.match_info["job"]
+    if not JOB_ID.fullmatch(identifier):
+        raise queue.LeaseLost("there is no such job", where=identifier[:40])
+    return identifier
 
 
 async def beat(request: web.Request) -> web.Response:
@@ -179,7 +192,9 @@ async def permit(request: web.Request) -> web.Response:
     archive, kind = str(fields.get("archive")), fields.get("kind")
     if kind not in ("index", "replay") or archive not in {a.id for a in desk.archives}:
         raise BadRequest("unknown archive or kind of request")
-    refusal = await desk.permits.acquire(lease.job, archive, kind, egress_of(request, str(fields.get("egress", ""))))
+    egress = egress_of(request, str(fields.get("egress", "")))
+    name = _permit_id(lease, fields["permit"]) if "permit" in fields else ""
+    refusal = await desk.permits.acquire(lease.job, archive, kind, egress, permit=name)
     if refusal is not None:
         # Seconds, too: the clock of a worker's machine may be another.
         seconds = max(0.0, refusal.until - desk.now())
@@ -187,20 +202,33 @@ async def permit(request: web.Request) -> web.Response:
     try:
         await desk.run(queue.held, lease, desk.now())  # the job may have ended while it waited
     except queue.LeaseLost:
-        desk.permits.finished(lease.job, archive)
+        desk.permits.finished(lease.job, archive, 0 if name else 1, [name])
         raise
     return json_reply({"granted": True})
 
 
+def _permit_id(lease: Lease, given: object) -> str:
+    """The id of a permit: as its worker numbers it, and of nobody else."""
+    if isinstance(given, bool) or not isinstance(given, int | str) or not _NAME.fullmatch(str(given)):
+        raise BadRequest("`permit` is a number or a name")
+    return f"{lease.worker} {lease.fence} {given}"
+
+
 async def finished(request: web.Request) -> web.Response:
-    """Requests to archives that are over: {"archives": {ID: count}}."""
+    """Requests to archives that are over: {"permits": {ARCHIVE: [ID, ...]}}, or of permits that were asked for without
+    an id {"archives": {ARCHIVE: count}}. The first may be repeated, also by a worker that lost the job meanwhile."""
     desk, lease, fields = await _lease(request)
-    await desk.run(queue.held, lease, desk.now())
-    counts = fields.get("archives")
-    if not isinstance(counts, dict):
-        raise BadRequest("`archives` is not an object")
-    for archive in counts:
-        desk.permits.finished(lease.job, str(archive), int(number(counts, archive, 0, 10_000)))
+    named, counts = fields.get("permits", {}), fields.get("archives", {})
+    if not isinstance(named, dict) or not isinstance(counts, dict) or not {"permits", "archives"} & fields.keys():
+        raise BadRequest("`permits` or `archives` is not an object")
+    for archive, permits in named.items():
+        if not isinstance(permits, list):
+            raise BadRequest("the permits of an archive are a list", where=str(archive)[:80])
+        desk.permits.finished(lease.job, str(archive), 0, [_permit_id(lease, one) for one in permits])
+    if "archives" in fields:
+        await desk.run(queue.held, lease, desk.now())
+        for archive in counts:
+            desk.permits.finished(lease.job, str(archive), int(number(counts, archive, 0, 10_000)))
     return json_reply({"state": _DONE})
 
 
@@ -240,7 +268,8 @@ async def upload(request: web.Request) -> web.Response:
     if not _uploadable(name):
         raise BadRequest("unknown file", where=name[:80])
     fence = whole_number(request.query.get("fence", ""), "fence")
-    lease = Lease(request.match_info["job"], fence, request.query.get("worker", ""))
+    lease = Lease(_job_id(request), fence, request.query.get("worker", ""))
+    await require_worker(request, lease.worker)
     await desk.run(queue.held, lease, desk.now())
     folder = desk.results(lease.job)
     folder.mkdir(parents=True, exist_ok=True)
@@ -388,8 +417,15 @@ def _sent(path: Path) -> web.StreamResponse:
     return web.FileResponse(path) if path.is_file() else web.Response(status=404)
 
 
+async def me(request: web.Request) -> web.Response:
+    """Who a worker is: the name that its token was made for, or none for the desk's own token."""
+    owner = await require(request, "worker")
+    return json_reply({"name": None if owner == LOCAL else owner})
+
+
 _JOB = "/api/worker/jobs/{job}"
 ROUTES = [
+    web.get("/api/worker/me", me),
     web.post("/api/worker/claim", claim),
     web.post(f"{_JOB}/beat", beat),
     web.post(f"{_JOB}/permit", permit),
