@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from recollect.engines.spark.maps import DOMAIN, borders_between
 from recollect.formats.detect import find_sources
+from recollect.maps.scope import Selection
 from recollect.profiles.indexes.profile import InputCounts
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions
-from recollect.profiles.indexes.select import Filter, Selection
+from recollect.profiles.indexes.select import Filter
 from recollect.profiles.statistics.statranges import RangeCounts, RangeSurts, joined
 from recollect.profiles.statistics.stats import stats, tables
 from recollect.profiles.statistics.statscan import CaptureCounts, CountingSink, read_all

@@ -20,11 +20,19 @@ _WORDS = {
     Reason.NOT_CACHED: "not in the cache",
     Reason.BEYOND_TARGET: "the wanted recall is reached without it",
     Reason.SWITCHED_OFF: "switched off by the operator",
+    Reason.NONE_IN_PERIOD: "holds none of this time",
 }
 
 
 def reason_words(decision: Decision) -> str:
-    """Why an archive is skipped, as text; empty for one that is asked."""
+    """Why an archive is skipped, or asked although its map does not have the URI, as text; empty for any other."""
+    words = _reason(decision)
+    if decision.note and decision.reason in (Reason.HOLDS_NONE, Reason.NONE_IN_PERIOD):
+        return f"{words}, {decision.note}"
+    return words or decision.note
+
+
+def _reason(decision: Decision) -> str:
     rest = decision.rest
     if decision.reason is Reason.NOT_BEST:
         return f"only the best {decision.limit} are asked"
@@ -60,8 +68,10 @@ def words(decision: Decision) -> str:
 def decision_json(decision: Decision) -> dict[str, Any]:
     """The shape of a decision; empty fields are left out. `source` (also as `by`) is what decided, such as `map`, `set`
     or `voids`; `code` is the reason as an enumeration, `reason` as text; `chance` the probability that the archive has
-    the URI, `sources` where that comes from."""
+    the URI, `sources` where that comes from; `answer` is yes, no or unknown."""
     entry: dict[str, Any] = {"id": decision.archive, "decision": "ask" if decision.ask else "skip"}
+    if decision.answer is not None:
+        entry["answer"] = decision.answer.value
     fields = {
         "source": decision.source.value,
         "by": decision.source.value,

@@ -64,6 +64,15 @@ class Problems:
         return {"skipped": self.count, "problems": self.examples}
 
 
+def _moment(stated: datetime | None, logs: tuple[str, ...], maps: tuple[str, ...]) -> str:
+    """The moment up to which voids hold: the stated one, else that of the maps, which voids keep, else of the logs."""
+    from recollect.profiles.indexes.profile import time_of_inputs
+
+    if stated is None and not maps:
+        stated = time_of_inputs(logs) or datetime.now(UTC)
+    return format_iso(stated) if stated else ""
+
+
 @click.command(epilog=VOIDS_EPILOG)
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option("--map", "maps", multiple=True, required=True, metavar="MAP", help="A map of the holdings. Repeatable.")
@@ -89,7 +98,7 @@ class Problems:
     is_flag=True,
     help="Trust a 404 even where MAP has a wildcard. This may hide another query of the same path.",
 )
-@click.option("--updated-at", type=DATE, metavar="TIME", help="The time for the header.  [default: now]")
+@click.option("--updated-at", type=DATE, metavar="TIME", help="The time for the header.  [default: that of the maps]")
 @click.option("--strict", is_flag=True, help="Stop at the first unreadable line.")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
@@ -115,7 +124,7 @@ def voids(logs: tuple[str, ...], maps: tuple[str, ...], output: str, **options: 
             min_requests=options["min_requests"],
             min_branches=options["min_branches"],
             trust_log=options["trust_log"],
-            updated_at=format_iso(options["updated_at"] or datetime.now(UTC)),
+            updated_at=_moment(options["updated_at"], logs, maps),
             asked=asked_of(options),
             on_problem=problems.note,
             progress=progress,

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from recollect.formats.forms import Asked
     from recollect.formats.logs import LogEntry
     from recollect.maps.merge import MergeOptions, MergeResult
+    from recollect.maps.scope import Selection
     from recollect.profiles.compaction.budget import Budget, BudgetCompaction
     from recollect.profiles.compaction.weights import Compaction, Weights
     from recollect.profiles.indexes.options import ProfileOptions
     from recollect.profiles.indexes.profile import ProfileResult
-    from recollect.profiles.indexes.select import Selection
     from recollect.profiles.statistics.evaluate import Holder
     from recollect.profiles.statistics.stats import Stats
 

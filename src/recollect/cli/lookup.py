@@ -18,6 +18,7 @@ from recollect.model import Answer, Problem
 if TYPE_CHECKING:
     from recollect.formats.ukvs.periods import Period
     from recollect.maps.lookup import Holdings, Lookup
+    from recollect.maps.scope import Query
 
 LOOKUP_EPILOG = """\b
 Examples:
@@ -30,7 +31,9 @@ Examples:
 \b
 MAP is a map (plain, or compressed by recollect: .gz, .zst), a folder of parts, or a filter. Arguments that are files or
 folders are maps, the others are URIs (or SURTs); put -- between them if a URI is also the name of a file.
-Answers: yes, no, unknown (a map of voids without a key for the URI, or a frequency of /).
+Answers: yes, no, unknown. A map says no only within its scope: a map of text/html does not answer for logo.png, a map
+up to 2024 not for 2025; the answer is then unknown, with the reason. So it is for a map of voids without a key for the
+URI, and for a frequency of /.
 """
 
 
@@ -45,12 +48,21 @@ Answers: yes, no, unknown (a map of voids without a key for the URI, or a freque
     metavar="TIME",
     help="Count only captures of this period, in maps with times: 2014, 2014-06:2016.",
 )
+@click.option(
+    "--status",
+    default="",
+    metavar="STATUS",
+    help="Look for captures with this status (404, 3xx, any), in maps of captures with others: unknown.",
+)
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
-def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, as_json: bool, quiet: bool) -> int:
+def lookup(
+    arguments: tuple[str, ...], source: str | None, moment: str | None, status: str, as_json: bool, quiet: bool
+) -> int:
     """Look up URIs in maps: the deciding key, its frequency, and the answer yes, no or unknown."""
     from recollect.formats.mapfiles import expect_map
     from recollect.maps.lookup import open_map
+    from recollect.maps.scope import ANY
 
     paths, uris = _sorted_out(arguments)
     if not uris and source is None:
@@ -61,17 +73,17 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
             raise UsageError(
                 "not a map", where=path, why="it is empty", hint="the archive holds nothing, or writing failed"
             )
-    at = _period(moment) if moment else None
+    query = _query(moment, status)
     maps = {name: open_map(path) for name, path in _named(paths).items()}
     tally = AnswerCounts()
     columns = source is not None and _is_table(source)
-    plain = source is not None and not uris and not as_json and not columns and at is None
+    plain = source is not None and not uris and not as_json and not columns and query == ANY
     if source is not None and plain and _in_bulk(maps, source, tally):
         pass
     else:
         lines = iter(()) if source is None else _urls(source, tally) if columns else lines_of(source)
         wanted = [*uris] if source is None else _chained(uris, lines)
-        _answer(maps, wanted, at, tally, as_json=as_json, people=source is None)
+        _answer(maps, wanted, query, tally, as_json=as_json, people=source is None)
     if not quiet and source is not None:
         talk(f"{tally.total:,} looked up: {tally.summary()}")
     for line, why in tally.bad[:5]:
@@ -81,6 +93,19 @@ def lookup(arguments: tuple[str, ...], source: str | None, moment: str | None, a
     if tally.bad and len(tally.bad) == tally.total:
         return 1
     return 3 if tally.bad else 0
+
+
+def _query(moment: str | None, status: str) -> Query:
+    from recollect.maps.scope import Query
+
+    wanted = status.strip().lower()
+    if wanted not in ("", "any") and not re.fullmatch(r"[1-9](?:\d\d|\dx|xx)", wanted):
+        raise UsageError("not a status", where="--status", why=repr(status), hint="404, 3xx, or any")
+    return Query(
+        at=_period(moment) if moment else None,
+        status="" if wanted == "any" else wanted,
+        any_status=wanted == "any",
+    )
 
 
 def _period(moment: str) -> Period:
@@ -195,7 +220,7 @@ def _in_bulk(maps: dict[str, Holdings], source: str, tally: AnswerCounts) -> boo
 def _answer(
     maps: dict[str, Holdings],
     uris: Iterable[str],
-    at: Period | None,
+    query: Query,
     tally: AnswerCounts,
     *,
     as_json: bool,
@@ -204,25 +229,33 @@ def _answer(
     """Answer one by one: JSON lines, a table for people, or lines of tabs."""
     rows: list[list[str]] = []
     several = len(maps) > 1
-    for uri, found in _verdicts(maps, uris, at, tally):
+    for uri, found in _verdicts(maps, uris, query, tally):
         if as_json:
-            emit_json_line(_document(uri, found))
+            emit_json_line(_document(uri, found, maps))
         elif people:
-            rows.append(_row(uri, found, maps) if several else _fields(uri, found))
+            rows.append(_row(uri, found, maps) if several else _fields(uri, found, maps, people=people))
         else:
-            click.echo("\t".join(_fields(uri, found)))
+            click.echo("\t".join(_fields(uri, found, maps, people=people)))
     if people and not as_json:
-        emit_table(["URI", *maps, "ask"] if several else ["URI", "answer", "key", "frequency"], rows)
+        _show(["URI", *maps, "ask"] if several else ["URI", "answer", "key", "frequency"], rows)
+
+
+def _show(columns: list[str], rows: list[list[str]]) -> None:
+    """A table, with a column of reasons if a row has one."""
+    if any(len(row) > len(columns) for row in rows):
+        columns = [*columns, "reason"]
+        rows = [[*row, *[""] * (len(columns) - len(row))] for row in rows]
+    emit_table(columns, rows)
 
 
 def _verdicts(
-    maps: dict[str, Holdings], uris: Iterable[str], at: Period | None, tally: AnswerCounts
+    maps: dict[str, Holdings], uris: Iterable[str], query: Query, tally: AnswerCounts
 ) -> Iterator[tuple[str, dict[str, Lookup] | str]]:
     """The answers of all maps for each URI, or why it is not a URI."""
     for uri in uris:
         tally.total += 1
         try:
-            found = {name: opened.lookup(uri, at=at) for name, opened in maps.items()}
+            found = {name: opened.lookup(uri, query) for name, opened in maps.items()}
         except BadURI as error:
             why = error.why or str(error)
             tally.bad.append((uri, why))
@@ -238,51 +271,57 @@ def _overall(found: dict[str, Lookup]) -> str:
     return next(answer for answer in (Answer.YES, Answer.UNKNOWN, Answer.NO) if answer in answers)
 
 
-def _document(uri: str, found: dict[str, Lookup] | str) -> dict[str, Any]:
+def _document(uri: str, found: dict[str, Lookup] | str, maps: dict[str, Holdings]) -> dict[str, Any]:
     if isinstance(found, str):
         return {"uri": uri, "answer": Answer.UNKNOWN, "key": None, "frequency": None, "error": found}
     if len(found) == 1:
-        (only,) = found.values()
-        return {"uri": uri, **_said(only)}
+        ((name, only),) = found.items()
+        return {"uri": uri, **_said(only, maps[name])}
     return {
         "uri": uri,
         "answer": _overall(found),
         "ask": [name for name, one in found.items() if one.answer != Answer.NO],
-        "maps": {name: _said(one) for name, one in found.items()},
+        "maps": {name: _said(one, maps[name]) for name, one in found.items()},
     }
 
 
-def _said(one: Lookup) -> dict[str, Any]:
-    return {
+def _said(one: Lookup, opened: Holdings) -> dict[str, Any]:
+    said = {
         "answer": one.answer,
         "key": None if one.key is None else one.key.decode("utf-8", "replace"),
         "frequency": None if one.frequency is None else str(one.frequency),
     }
+    reason = one.reason(opened.scope)
+    said |= {"reason": reason} if reason else {}
+    return said | ({"code": one.limit.kind.value} if one.limit else {})
 
 
 def _cells(one: Lookup) -> list[str]:
-    said = _said(one)
-    return [said["answer"], said["key"] or "-", said["frequency"] or "-"]
+    key = "-" if one.key is None else one.key.decode("utf-8", "replace")
+    return [one.answer, key, "-" if one.frequency is None else str(one.frequency)]
 
 
-def _row(uri: str, found: dict[str, Lookup] | str, maps: Iterable[str]) -> list[str]:
+def _row(uri: str, found: dict[str, Lookup] | str, maps: dict[str, Holdings]) -> list[str]:
     """One column per map: its answer, frequency and, if it is not the URI's own, the deciding key."""
     if isinstance(found, str):
-        return [uri, *(Answer.UNKNOWN for _ in maps), found]
+        return [uri, *(Answer.UNKNOWN for _ in maps), "", found]
     cells = []
     for one in found.values():
         answer, key, frequency = _cells(one)
         cells.append(f"{answer} {frequency} {key}" if key.endswith("*") else f"{answer} {frequency}".removesuffix(" -"))
     ask = [name for name, one in found.items() if one.answer != Answer.NO]
-    return [uri, *cells, ", ".join(ask) or "none"]
+    reasons = [f"{name}: {why}" for name, one in found.items() if (why := one.reason(maps[name].scope))]
+    return [uri, *cells, ", ".join(ask) or "none", *(["; ".join(reasons)] if reasons else [])]
 
 
-def _fields(uri: str, found: dict[str, Lookup] | str) -> list[str]:
-    """`URI answer key frequency` for one map; for several `URI answer` and the maps to ask, then one answer per map."""
+def _fields(uri: str, found: dict[str, Lookup] | str, maps: dict[str, Holdings], *, people: bool) -> list[str]:
+    """`URI answer key frequency` for one map, and why if the answer is unknown for its scope; for several `URI answer`
+    and the maps to ask, then one answer per map."""
     if isinstance(found, str):
         return [uri, Answer.UNKNOWN, "-", "-"]
     if len(found) == 1:
-        (only,) = found.values()
-        return [uri, *_cells(only)]
+        ((name, only),) = found.items()
+        reason = only.reason(maps[name].scope) if people or only.limit else ""
+        return [uri, *_cells(only), *([reason] if reason else [])]
     ask = ",".join(name for name, one in found.items() if one.answer != Answer.NO)
     return [uri, _overall(found), ask or "-", *(f"{name}={one.answer}" for name, one in found.items())]

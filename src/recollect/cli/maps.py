@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +21,7 @@ from recollect.cli.console import (
     temp_dir_option,
 )
 from recollect.cli.engines import engine_options, taken_engine
+from recollect.cli.types import DATE
 from recollect.errors import UsageError
 from recollect.formats.ukvs import Header, Record
 from recollect.formats.ukvs.faults import Fault
@@ -165,6 +166,12 @@ _SHOWN_PROBLEMS = 10
 )
 @click.option("--id", "archive", default="", metavar="URI", help="The archive's URI, if the maps name different ones.")
 @click.option(
+    "--updated-at",
+    type=DATE,
+    metavar="TIME",
+    help="The moment up to which the merged map is complete.  [default: that of the oldest map]",
+)
+@click.option(
     "--output-format",
     type=click.Choice(["ukvs", "cdxj"]),
     help="UKVS, or the older CDXJ profile.  [default: as the maps are]",
@@ -177,7 +184,8 @@ _SHOWN_PROBLEMS = 10
 def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet: bool, **options: Any) -> int:
     """Merge maps into one. The output may replace one of the inputs.
 
-    Maps must have the same columns and the same policy. Unsorted maps are sorted first; - is stdin.
+    Maps must have the same columns and the same policy. Unsorted maps are sorted first; - is stdin. Where the maps have
+    different filters, the merged map says no only where each of them covers the request.
     """
     from recollect.datetimes import format_iso
     from recollect.formats.mapfiles import expect_map
@@ -191,7 +199,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
         disjoint=options["disjoint"],
         spread=options["spread"],
         archive=options["archive"],
-        updated_at=format_iso(datetime.now(UTC)),
+        updated_at=format_iso(updated) if (updated := options["updated_at"] or _time_of(maps)) else "",
         style=options["output_format"] or "",
         temp_dir=options["temp_dir"],
     )
@@ -207,6 +215,16 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
         _say_merged(result, seconds, output)
     problems.summarise()
     return 3 if problems.count else 0
+
+
+def _time_of(maps: tuple[str, ...]) -> datetime | None:
+    """The earliest moment up to which one of the maps is complete."""
+    from recollect.profiles.indexes.profile import time_of_inputs
+
+    try:
+        return time_of_inputs(maps)
+    except UsageError:  # not files of this machine
+        return None
 
 
 class Problems:

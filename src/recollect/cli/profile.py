@@ -139,7 +139,12 @@ def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) ->
 @click.option("--by-columns", is_flag=True, help="Put the decomposition into key columns instead of the JSON block.")
 @click.option("--name", default="", help="The archive's name, for the header.")
 @click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header.")
-@click.option("--updated-at", type=DATE, metavar="TIME", help="The time for the header.  [default: now]")
+@click.option(
+    "--updated-at",
+    type=DATE,
+    metavar="TIME",
+    help="The moment up to which the inputs are complete, for the header.  [default: the newest input's time]",
+)
 @click.option(
     "--allow-empty", is_flag=True, help="Write a map even if no capture is left; it answers no to every lookup."
 )
@@ -167,10 +172,11 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
     engine = taken_engine(options, output)
     if as_json and output == "-":
         raise UsageError("--json and the map would both go to stdout", hint="add -o map.ukvs")
+    options["updated_at"] = options["updated_at"] or _time_of(inputs)
     if Path(inputs[0]).is_file() and summary_of(inputs[0]) is not None:
         return _from_summaries(inputs, output, options["updated_at"] or datetime.now(UTC), quiet=quiet, as_json=as_json)
     options["detect_language"] = options["detect_language"] or ""
-    chosen = ProfileOptions(**{**options, "updated_at": options["updated_at"] or datetime.now(UTC)})
+    chosen = ProfileOptions(**options)
     started = time.monotonic()
     with progress_bar(quiet=quiet or as_json) as progress:
         result = engine.profile(inputs, output, chosen, progress)
@@ -180,6 +186,17 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
     elif not quiet:
         _summarize(result, seconds)
     return 3 if result.partial else 0
+
+
+def _time_of(inputs: Sequence[str]) -> datetime | None:
+    """The time of the newest input; a clock that is ahead must not make a map newer than it is."""
+    from recollect.profiles.indexes.profile import time_of_inputs
+
+    try:
+        found = time_of_inputs(inputs)
+    except UsageError:  # not files of this machine, or none at all, which the engine reports
+        return None
+    return None if found is None else min(found, datetime.now(UTC))
 
 
 def _from_summaries(inputs: Sequence[str], output: str, updated_at: datetime, *, quiet: bool, as_json: bool) -> int:

@@ -16,8 +16,8 @@ from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
     from recollect.formats.forms import Asked
+    from recollect.maps.scope import Selection
     from recollect.model import Problem
-    from recollect.profiles.indexes.select import Selection
     from recollect.profiles.statistics.stats import Stats
 
 _EXAMPLES = """\b

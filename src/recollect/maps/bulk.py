@@ -20,6 +20,7 @@ from recollect.errors import BadURI
 from recollect.kernels import search as kernels
 from recollect.maps.lookup import MementoMap, keys_of
 from recollect.maps.maptext import MappedText
+from recollect.model import Answer
 
 # A piece is sorted and searched in one sweep, so longer ones are quicker by the line.
 PIECE = 1 << 22
@@ -105,6 +106,9 @@ def _answer_others(
             positions[row] = -2
             continue
         positions[row] = -1
+        if opened.scope.limit(line) is not None and opened.lookup(line).answer == Answer.UNKNOWN:
+            positions[row] = -2
+            continue
         keys += found
         owners += [row] * len(found)
     if keys:

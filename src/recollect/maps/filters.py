@@ -49,8 +49,9 @@ from recollect.formats.outputs import refuse_inputs
 from recollect.formats.ukvs import Header, open_map
 from recollect.formats.ukvs.periods import Period
 from recollect.kernels.fuse import FuseFilter, build_filter
-from recollect.maps.lookup import Lookup, keys_of
+from recollect.maps.lookup import Lookup, in_scope, keys_of, with_time
 from recollect.maps.samplescope import refuse_sample
+from recollect.maps.scope import ANY, Query, Scope
 from recollect.model import Answer, Progress, ProgressCallback
 from recollect.uris import lookup_keys, parse_policy, policy_key, segments, uri_key
 
@@ -211,6 +212,7 @@ def _write(target: str | os.PathLike[str], keys: _Keys, hashes: NDArray[np.uint6
         "id": dict(keys.header.id),
         "name": keys.header.meta.get("name", ""),
         "updated_at": keys.header.meta.get("updated_at", ""),
+        **Scope.of(keys.header).as_meta(),
     }
     text = json.dumps(meta, ensure_ascii=False, sort_keys=True).encode()
     text += b" " * (-(len(text) + 12) % 8)
@@ -260,6 +262,7 @@ class FilterMap:
         if start + _BODY.size + slots * width != len(area) or self.meta["bits"] not in (8, 16):
             raise FormatError("a filter that is cut off", where=path, hint="fetch it again")
         self.header = Header(meta=self.meta, id=self.meta.get("id", {}))
+        self.scope = Scope.of(self.header)
         self._policy = "" if self.header.policy == "HxPx" else self.header.policy
         self._levels = {(kind, depth) for kind, depths in self.meta["wildcards"].items() for depth in depths}
         self._digest = _hasher(bytes.fromhex(self.meta["salt"]))
@@ -277,19 +280,23 @@ class FilterMap:
         with Path(name).open("rb") as file:
             return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), name)
 
-    def lookup(self, uri: str, *, at: Period | None = None) -> Lookup:
-        """Look up a URI or SURT; a filter knows no times, so `at` changes nothing. Raises BadURI."""
+    def lookup(self, uri: str, query: Query = ANY, *, at: Period | None = None) -> Lookup:
+        """Look up a URI or SURT; a filter knows no times, but its scope may. Raises BadURI."""
+        return in_scope(self.decide(uri), self.scope, with_time(query, at))
+
+    def decide(self, uri: str, at: Period | None = None) -> Lookup:
+        """The answer whatever the scope of the filter is; raises BadURI."""
         for key in keys_of(uri, self._policy):
             found = self._find(key)
             if found is not None:
                 return Lookup(uri, found, None, Answer.YES)
         return Lookup(uri, None, None, Answer.NO)
 
-    def lookup_many(self, uris: Iterable[str], *, at: Period | None = None) -> Iterator[Lookup]:
+    def lookup_many(self, uris: Iterable[str], query: Query = ANY, *, at: Period | None = None) -> Iterator[Lookup]:
         """Look up a stream of URIs or SURTs; what is none is answered `unknown`."""
         for uri in uris:
             try:
-                yield self.lookup(uri)
+                yield self.lookup(uri, query, at=at)
             except BadURI:
                 yield Lookup(uri, None, None, Answer.UNKNOWN)
 

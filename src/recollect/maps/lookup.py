@@ -6,6 +6,7 @@ filter) and the choice among hits. `open_map` opens any of them; `MementoMap.loo
 
 Meaning (docs/design.md): the most specific key decides. No key: `no`, or `unknown` in a map of voids or of a sample. A
 void: `no`; in a map of a sample a void `com,example,*` does not cover ports. `/`: `unknown`. Anything else: `yes`.
+A `no` outside of the map's scope (`scope`) is `unknown`, with the limit that the request lies beyond.
 A URI has one normal key, but indexes may spell it otherwise (`uris.spellings`); a spelling that holds something wins
 over one that does not, as nothing held may be missed.
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 from itertools import islice
@@ -36,6 +37,7 @@ from recollect.formats.ukvs.records import Record, parse_line
 from recollect.kernels.sets import HashedSet
 from recollect.maps.maptext import BlockText, ClosedText, MappedText, MapText, open_text
 from recollect.maps.plainmap import open_plain
+from recollect.maps.scope import ANY, Limit, LimitKind, Query, Scope, ScopeKind
 from recollect.maps.sets import anchor_of, has_set, sets_of
 from recollect.model import Answer
 from recollect.uris import is_surt, key_of_uri, policy_key, spellings, surt
@@ -62,6 +64,15 @@ class Lookup:
     frequency: Frequency | None
     answer: Answer
     by_set: bool = False  # the hashed set of a wildcard decided
+    limit: Limit | None = None  # why a map that has no key for it does not say no
+
+    def reason(self, scope: Scope) -> str:
+        """Why the answer of a map with this scope is unknown, or how far a "no" goes, as text; empty for "yes"."""
+        if self.limit is not None:
+            return str(self.limit)
+        if self.answer == Answer.UNKNOWN:
+            return "the key has no frequency" if self.key is not None else ""
+        return scope.extent() if self.answer == Answer.NO else ""
 
 
 class Holdings(Protocol):
@@ -69,10 +80,13 @@ class Holdings(Protocol):
 
     path: str
     header: Header
+    scope: Scope
 
-    def lookup(self, uri: str, *, at: Period | None = None) -> Lookup: ...
+    def lookup(self, uri: str, query: Query = ANY, *, at: Period | None = None) -> Lookup: ...
 
-    def lookup_many(self, uris: Iterable[str], *, at: Period | None = None) -> Iterator[Lookup]: ...
+    def lookup_many(self, uris: Iterable[str], query: Query = ANY, *, at: Period | None = None) -> Iterator[Lookup]: ...
+
+    def decide(self, uri: str, at: Period | None = None) -> Lookup: ...
 
     def close(self) -> None: ...
 
@@ -84,9 +98,9 @@ class MementoMap:
         self.path = path
         self.header = text.header
         self.text: MapText = text
+        self.scope = Scope.of(self.header)
         self._policy = "" if self.header.policy == "HxPx" else self.header.policy
-        self._nothing = Answer.NO if self.header.is_complete else Answer.UNKNOWN
-        self._sampled = self.header.meta.get("scope") == "sample"
+        self._sampled = self.scope.kind is ScopeKind.SAMPLE
         self._known_sets: dict[bytes, list[HashedSet]] = {}
         self._columns = self.header.keys == ("surt",) and self.header.values == ("frequency",)
         if self.header.keys[0] != "surt":
@@ -95,8 +109,12 @@ class MementoMap:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it has a key and a frequency per line, keys of the usual policy, and lines that cover all that
-        their keys cover, as most maps do."""
+        """Whether it has a key and a frequency per line, keys of the usual policy, lines that cover all that their
+        keys cover, and an answer for every URI, as most maps do."""
+        return self._has_plain_lines and not self.scope.has_limits
+
+    @property
+    def _has_plain_lines(self) -> bool:
         return self._columns and not self._policy and not self._sampled
 
     @classmethod
@@ -116,8 +134,16 @@ class MementoMap:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def lookup(self, uri: str, *, at: Period | None = None) -> Lookup:
-        """Look up a URI or a SURT, in the time `at` if given and if the map knows times; raises BadURI."""
+    def lookup(self, uri: str, query: Query = ANY, *, at: Period | None = None) -> Lookup:
+        """Look up a URI or a SURT, in the time `at` if given and if the map knows times; raises BadURI.
+
+        `query` is what else is known of the request: it decides whether the scope of the map covers it.
+        """
+        query = with_time(query, at)
+        return in_scope(self.decide(uri, query.at), self.scope, query)
+
+    def decide(self, uri: str, at: Period | None = None) -> Lookup:
+        """The answer of the deciding key, and "no" without one, whatever the scope of the map is; raises BadURI."""
         best: Lookup | None = None
         for key in keys_of(uri, self._policy):
             found = self.text.find(key)
@@ -128,18 +154,19 @@ class MementoMap:
                 return hit
             if best is None or _better(hit, best):
                 best = hit
-        return best or Lookup(uri, None, None, self._nothing)
+        return best or Lookup(uri, None, None, Answer.NO)
 
-    def lookup_many(self, uris: Iterable[str], *, at: Period | None = None) -> Iterator[Lookup]:
+    def lookup_many(self, uris: Iterable[str], query: Query = ANY, *, at: Period | None = None) -> Iterator[Lookup]:
         """Look up a stream of URIs or SURTs, in their order; a batch is sorted and searched in one sweep.
 
         What is not a URI is answered `unknown` without a key; `keys_of` says why.
         """
+        query = with_time(query, at)
         waiting = iter(uris)
         while batch := list(islice(waiting, BATCH)):
-            yield from self._lookup_batch(batch, at)
+            yield from self._lookup_batch(batch, query)
 
-    def _lookup_batch(self, batch: Sequence[str], at: Period | None) -> Iterator[Lookup]:
+    def _lookup_batch(self, batch: Sequence[str], query: Query) -> Iterator[Lookup]:
         keys: list[bytes] = []
         ends: list[int] = []
         for uri in batch:
@@ -151,12 +178,12 @@ class MementoMap:
             best: Lookup | None = None
             for key, hit in zip(keys[start:end], found[start:end], strict=True):
                 if hit is not None:
-                    verdict = self._judge(uri, key, hit[0], hit[1], at)
+                    verdict = self._judge(uri, key, hit[0], hit[1], query.at)
                     if best is None or _better(verdict, best):
                         best = verdict
             if best is None:
-                best = Lookup(uri, None, None, self._nothing if end > start else Answer.UNKNOWN)
-            yield best
+                best = Lookup(uri, None, None, Answer.NO if end > start else Answer.UNKNOWN)
+            yield in_scope(best, self.scope, query)
             start = end
 
     def prefers(self, asked: bytes, place: int, other: bytes, other_place: int) -> bool:
@@ -176,7 +203,7 @@ class MementoMap:
         if held is False and self._sampled and key.endswith(b",*") and _port_of(asked) != _port_of(key):
             held = None  # the domain listings of archives, which such a void comes from, do not show other ports
         by_set = False
-        if held is not False and key.endswith(b"*") and self.is_simple and len(lines) == 1 and has_set(lines[0]):
+        if held is not False and key.endswith(b"*") and self._has_plain_lines and len(lines) == 1 and has_set(lines[0]):
             sets = self._sets(key, lines[0])
             by_set = bool(sets)
             if by_set and not any(one.holds(asked, anchor_of(key)) for one in sets):
@@ -204,6 +231,23 @@ class MementoMap:
         if not records:
             return VOID
         return _sum([_cut_to(record, at) for record in records])
+
+
+def with_time(query: Query, at: Period | None) -> Query:
+    """The query with the time it is about."""
+    return query if at is None else replace(query, at=at)
+
+
+def in_scope(found: Lookup, scope: Scope, query: Query) -> Lookup:
+    """The answer as far as the scope of the map goes: a "no" outside of it is unknown, and so is one without a key in a
+    map that does not list all holdings."""
+    if found.answer != Answer.NO:
+        return found
+    if found.key is None and not scope.is_complete:
+        limit: Limit | None = Limit(LimitKind(scope.kind.value))
+    else:
+        limit = scope.limit(found.uri, query)
+    return found if limit is None else replace(found, answer=Answer.UNKNOWN, limit=limit)
 
 
 def _port_of(key: bytes) -> bytes:
@@ -330,9 +374,9 @@ class MapSet:
         """The maps as they are now. A reader that keeps this mapping keeps these versions."""
         return self._maps
 
-    def lookup(self, uri: str, *, at: Period | None = None) -> dict[str, Lookup]:
+    def lookup(self, uri: str, query: Query = ANY, *, at: Period | None = None) -> dict[str, Lookup]:
         """What each map says."""
-        return {name: one.lookup(uri, at=at) for name, one in self._maps.items()}
+        return {name: one.lookup(uri, query, at=at) for name, one in self._maps.items()}
 
     def refresh(self) -> list[str]:
         """Open again what has changed on disk; returns the names. A new version that cannot be read leaves the old

@@ -4,8 +4,9 @@ Rules. Key columns, other value columns and the policy must be the same; so must
 Of `!meta`: `counts` add up where this is exact, `span` and `sources` join, entries that all maps share stay,
 entries that differ go into `merged`, one object per map. URI-Rs, and so `gamma`, are known where no URI-R is in two
 maps: the caller says so (`disjoint`), or no key is in two maps and none is a wildcard. What spoke of one file only
-(`page`, `pages`, `links`) is dropped. `scope: voids` stays only if all maps list voids. A single map keeps its header;
-pages of one map (`mapinputs`) are one.
+(`page`, `pages`, `links`) is dropped. The scopes join (`scope.joined`): filters that differ stand side by side in
+`scopes`, `scope: voids` stays only if all maps list voids, and `updated_at` is the oldest of all unless the caller
+gives one. A single map keeps its header; pages of one map (`mapinputs`) are one.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from typing import Any
 import recollect
 from recollect.errors import UsageError
 from recollect.formats.ukvs import Header
+from recollect.maps.scope import Scope, joined
 
 # Entries that are joined by rules of their own, or speak of one file.
 _OWN_RULES = frozenset(
-    ("counts", "gamma", "generator", "links", "merged", "page", "pages", "scope", "sources", "span", "updated_at")
+    (
+        *("all_schemes", "counts", "filters", "gamma", "generator", "links", "merged", "page", "pages", "scope"),
+        *("scopes", "sources", "span", "updated_at"),
+    )
 )
 _OF_A_PAGE = frozenset(("links", "page", "pages"))
 
@@ -122,9 +127,7 @@ def _meta(parts: Sequence[Part], disjoint: bool) -> dict[str, Any]:
         }
     if differ:
         merged["merged"] = [said for part in parts for said in _said(part, differ)]
-    if all(part.header.lists_voids for part in parts):
-        merged["scope"] = "voids"
-    return merged
+    return merged | joined([Scope.of(part.header) for part in parts]).as_meta()
 
 
 def _said(part: Part, names: Sequence[str]) -> list[Any]:

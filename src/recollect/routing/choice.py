@@ -74,6 +74,8 @@ class Reason(StrEnum):
     BEYOND_TARGET = "beyond-target-recall"
     FAR_IN_TIME = "far-in-time"
     """Its captures are known to lie further from the asked datetime than `near`."""
+    NONE_IN_PERIOD = "holds-none-in-period"
+    """It holds none of the time that was asked for; of other times it is not known."""
     NOT_CACHED = "not-cached"
     PAUSED = "paused"
     """It asked for a pause (Retry-After)."""
@@ -87,11 +89,12 @@ class Reason(StrEnum):
 UNHEARD = frozenset(
     {
         *(Reason.UNLIKELY, Reason.NOT_BEST, Reason.BEYOND_TARGET, Reason.FAR_IN_TIME, Reason.NOT_CACHED),
+        Reason.NONE_IN_PERIOD,
         *(Reason.PAUSED, Reason.FAILING, Reason.SWITCHED_OFF),
     }
 )
 # Archives skipped for one of these are asked before the answer is that no archive holds anything.
-SECOND_CHANCE = frozenset({Reason.UNLIKELY, Reason.BEYOND_TARGET, Reason.FAR_IN_TIME})
+SECOND_CHANCE = frozenset({Reason.UNLIKELY, Reason.BEYOND_TARGET, Reason.FAR_IN_TIME, Reason.NONE_IN_PERIOD})
 
 
 # Tuples, because a dozen of each are made for every lookup, and frozen dataclasses take twice the time.
@@ -130,6 +133,8 @@ class Evidence(NamedTuple):
     """Whether the archive is asked although it is unlikely, to notice new holdings."""
     gap: float = 0.0
     """Seconds between the asked datetime and the nearest period with captures; 0 if unknown."""
+    note: str = ""
+    """Why the answer is unknown, or how far a "no" goes."""
 
 
 class Candidate(NamedTuple):
@@ -164,6 +169,10 @@ class Decision(NamedTuple):
     """Whether a sample or the learned model advised against asking it."""
     gap: float = 0.0
     """Seconds between the asked datetime and its nearest known captures."""
+    answer: Answer | None = None
+    """What is known of the archive's holdings; None where that was not considered."""
+    note: str = ""
+    """Why the answer is unknown, or how far a "no" goes."""
 
 
 def combined(first: Evidence, second: Evidence) -> Evidence:
@@ -180,6 +189,7 @@ def combined(first: Evidence, second: Evidence) -> Evidence:
         factor=first.factor * second.factor,
         explored=first.explored or second.explored,
         gap=max(first.gap, second.gap),
+        note="; ".join(dict.fromkeys(filter(None, (first.note, second.note)))),
     )
 
 
@@ -264,16 +274,20 @@ def _decide(
         return Decision(candidate.id, False, Source.CHOICE, reason=Reason.NOT_CHOSEN)
     unlikely = found is not None and found.answer == Answer.NO and found.reason is Reason.UNLIKELY
     if found is not None and found.answer == Answer.NO and not unlikely:
-        return Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason, chance=0.0)
+        said = Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason, chance=0.0)
+        return said._replace(answer=Answer.NO, note=found.note)
     chance, sources, ratio = _chance(candidate, found)
     if found is not None and unlikely and not named and not by_target:
         said = Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason)
-        return said._replace(chance=chance, sources=sources, unlikely=True)
+        return said._replace(chance=chance, sources=sources, unlikely=True, answer=Answer.UNKNOWN)
     if candidate.rest is not None:
-        return Decision(candidate.id, False, Source.RESTING, reason=candidate.rest.reason, rest=candidate.rest)
+        known = Answer.UNKNOWN if found is None or unlikely else found.answer
+        resting = Decision(candidate.id, False, Source.RESTING, reason=candidate.rest.reason, rest=candidate.rest)
+        return resting._replace(answer=known)
     if found is None:
         expected = candidate.probability
-        return Decision(candidate.id, True, Source.NOTHING, expected=expected, chance=chance, sources=sources)
+        said = Decision(candidate.id, True, Source.NOTHING, expected=expected, chance=chance, sources=sources)
+        return said._replace(answer=Answer.UNKNOWN)
     expected = found.expected * ratio if found.answer == Answer.YES else chance
     decision = Decision(candidate.id, True, found.source, found.key, found.frequency, expected)
     decision = decision._replace(
@@ -282,6 +296,8 @@ def _decide(
         always=found.exact or found.explored or named,
         unlikely=unlikely,
         gap=found.gap,
+        answer=Answer.UNKNOWN if unlikely else found.answer,
+        note=found.note,
     )
     if near is not None and found.gap > near and not named:
         return decision._replace(ask=False, source=Source.TIME, reason=Reason.FAR_IN_TIME, expected=0.0)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from recollect.maps.lookup import Holdings, Lookup
     from recollect.maps.maptext import MapText
     from recollect.maps.samples import SampleMap
+    from recollect.maps.scope import Query, Scope
 
 _NAME = re.compile(
     r"(?P<id>.+?)(?:\.voids)?\.(?P<kind>ukvs|mementomap|filter)(?:\.(?:gz|bgz|bz2|zst|zstd))?", re.IGNORECASE
@@ -95,7 +96,7 @@ class ArchiveMap:
     holdings: Holdings
     path: str
     nothing: Evidence
-    """What it says of a URI it has no key for."""
+    """What it says of a URI it has no key for, within its scope."""
     text: MapText | None
     """The text of a map that is searched by normal keys; None of filters, and of maps by a policy's keys."""
     sample: SampleMap | None = None
@@ -158,15 +159,17 @@ class Maps:
         for one in self.maps:
             one.holdings.close()
 
-    def evidence(self, uri_r: str, at: datetime | None = None) -> dict[str, Evidence]:
+    def evidence(self, uri_r: str, at: datetime | None = None, *, any_status: bool = False) -> dict[str, Evidence]:
         """What the maps say of a URI, by archive; with `at` also how far from it the nearest captures lie. A URI that
-        has no key is unknown to all."""
-        from recollect.maps.lookup import keys_of  # here, because a server without maps does not need it
+        has no key is unknown to all. With `any_status` a map of captures with some statuses does not say no."""
+        from recollect.maps.lookup import keys_of, period_of  # here, because a server without maps does not need it
+        from recollect.maps.scope import ANY, Query
 
         try:
             keys = keys_of(uri_r)
         except BadURI:
             return {}
+        query = ANY if at is None and not any_status else Query(period_of(at) if at else None, any_status=any_status)
         found: dict[str, Evidence] = {}
         for one in self.maps:
             known = found.get(one.archive)
@@ -176,10 +179,12 @@ class Maps:
             if one.text is not None and not any(map(one.text.find, keys)):
                 said = one.nothing
             else:
-                lookup = one.holdings.lookup(uri_r)
+                lookup = one.holdings.decide(uri_r)
                 said = one.nothing if lookup.key is None else _evidence(one, lookup)
                 if at is not None and one.has_times and said.answer == Answer.YES:
                     said = said._replace(gap=_gap(one, keys, at))
+            if said.answer == Answer.NO:
+                said = _in_scope(said, one.holdings.scope, uri_r, query)
             if one.sample is not None and said.answer != Answer.NO:
                 said = _estimated(one, one.sample, keys, said)
             if known is None or (one.source is Source.SAMPLE and said.exact):
@@ -302,6 +307,16 @@ def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
     exact = lookup.answer == Answer.YES and not wild
     said = Evidence(lookup.answer, source, key, str(lookup.frequency), expected, chance=chance, sources=sources)
     return said._replace(exact=True) if exact else said
+
+
+def _in_scope(said: Evidence, scope: Scope, uri_r: str, query: Query) -> Evidence:
+    """A "no" as far as the scope of its map goes: outside of it nothing is known."""
+    limit = scope.limit(uri_r, query)
+    if limit is not None:
+        return said._replace(answer=Answer.UNKNOWN, note=str(limit))
+    if scope.filters.since or scope.filters.until:
+        return said._replace(reason=Reason.NONE_IN_PERIOD, note=scope.extent())
+    return said._replace(note=scope.extent())
 
 
 def _bits(holdings: Holdings) -> int:

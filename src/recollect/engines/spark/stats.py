@@ -23,10 +23,11 @@ from recollect.errors import FormatError
 from recollect.formats.detect import Kind, Source
 from recollect.formats.forms import Asked
 from recollect.formats.ukvs import Header
+from recollect.maps.scope import Selection
 from recollect.model import Problem, ProgressCallback
 from recollect.profiles.indexes.profile import MAX_EXAMPLES, InputCounts
 from recollect.profiles.indexes.runs import RunStore
-from recollect.profiles.indexes.select import Filter, Selection
+from recollect.profiles.indexes.select import Filter
 from recollect.profiles.statistics.maptotals import MapCounts, count_map
 from recollect.profiles.statistics.statranges import RangeCounts, RangeSurts, crossing, joined
 from recollect.profiles.statistics.stats import Stats, check_top, one_map, tables, tables_of_map

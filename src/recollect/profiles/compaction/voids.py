@@ -35,6 +35,7 @@ from recollect.formats.ukvs import Header, Record, Writer
 from recollect.kernels import walk as kernels
 from recollect.maps.lookup import MementoMap, keys_of
 from recollect.maps.samplescope import refuse_sample
+from recollect.maps.scope import Scope, joined
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.compaction.keytable import KeyTree, table_of, tree_of
 from recollect.uris import ancestors
@@ -261,7 +262,8 @@ def _evidence(census: _Census, tree: KeyTree) -> tuple[Ints, Ints, Ints]:
 
 
 def _header(maps: Sequence[MementoMap], min_requests: int, updated_at: str) -> Header:
-    meta: dict[str, object] = {"type": "MementoMap", "scope": "voids", "policy": "HxPx"}
+    known = joined([one.scope for one in maps]) if maps else Scope()
+    meta: dict[str, object] = {"type": "MementoMap", **known.as_meta(), "scope": "voids", "policy": "HxPx"}
     meta["voids"] = {"min_requests": min_requests}
     if updated_at:
         meta["updated_at"] = updated_at

@@ -12,8 +12,9 @@ from recollect.datetimes import format_iso
 from recollect.errors import UsageError
 from recollect.formats.forms import Asked
 from recollect.formats.languages import DETECTORS
+from recollect.maps.scope import Selection
 from recollect.profiles.indexes.scan import PIECE
-from recollect.profiles.indexes.select import Selection, selection
+from recollect.profiles.indexes.select import selection
 from recollect.uris import parse_policy
 
 # What `by` takes -> its name in a map.

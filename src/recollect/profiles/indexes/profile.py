@@ -18,15 +18,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import recollect
 from recollect.errors import FormatError, NotSorted, ResourceError, UsageError
 from recollect.formats.containers import CUT_LINE, atomic_output, check_output
-from recollect.formats.detect import Kind, Source, find_sources, inspect, on_disk
+from recollect.formats.detect import Kind, Source, files_of, find_sources, inspect, on_disk
 from recollect.formats.outputs import refuse_inputs
-from recollect.formats.ukvs import Header
+from recollect.formats.ukvs import Header, MapFile
+from recollect.maps.scope import Scope, joined
 from recollect.model import Problem, Progress, ProgressCallback
 from recollect.profiles.indexes.options import DIMENSIONS, ProfileOptions
 from recollect.profiles.indexes.scan import LINE_KINDS, ScanOptions, scan
@@ -291,7 +293,11 @@ class _Job:
             tally.lines = keys.records
             refuse_empty(options, totals.keys, tally)
             header = header_of(self._options, self._sources, totals, tally)
-            text = _write(output, header, keys.lines())
+            meta = {
+                **joined(keys.scopes).as_meta(),
+                **header.meta,
+            }  # a date that the options give is the one that counts
+            text = _write(output, header := replace(header, meta=meta), keys.lines())
         return ProfileResult(totals, tally, tuple(self._sources), header, output, text, False, 0)
 
     def _may_be_sorted(self) -> bool:
@@ -372,6 +378,26 @@ def refuse_empty(options: ProfileOptions, amount: int, tally: InputCounts) -> No
     hint = hint or "`recollect inspect FILE` shows the detected format of a file"
     hint += "; profile --allow-empty writes a map that says no to everything"
     raise FormatError("no captures", why=why, hint=hint)
+
+
+def time_of_inputs(paths: Iterable[str]) -> datetime | None:
+    """The moment up to which inputs are complete: the time of the newest file; of maps, the earliest that they state.
+
+    A map that states none is as old as its file. None for what has no time, such as a pipe: then a map is complete up
+    to its last capture.
+    """
+    files: list[datetime] = []
+    stated: list[datetime] = []
+    for name in files_of(paths):
+        if name == "-" or not Path(name).exists() or Path(name).is_fifo():
+            continue
+        changed = datetime.fromtimestamp(int(Path(name).stat().st_mtime), UTC)
+        if Path(name).is_dir() or inspect(name).kind in _MAPS:
+            with MapFile(name) as opened:
+                stated.append(Scope.of(opened.header).complete_until or changed)
+        else:
+            files.append(changed)
+    return min(stated) if stated else max(files, default=None)
 
 
 def header_of(options: ProfileOptions, sources: Sequence[Source], totals: Totals, tally: InputCounts) -> Header:

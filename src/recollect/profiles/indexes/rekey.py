@@ -19,6 +19,7 @@ from recollect.formats.containers import OnProblem
 from recollect.formats.frequency import Frequency, merge
 from recollect.formats.ukvs import Header, open_map
 from recollect.maps.linesort import LineSorter
+from recollect.maps.scope import Scope
 from recollect.model import Problem
 from recollect.profiles.indexes.policykeys import key_under
 from recollect.profiles.indexes.sinks import Spool, Totals
@@ -40,6 +41,7 @@ class MapKeys:
         self._temp_dir = temp_dir
         self._spool = Spool(temp_dir)
         self.records = 0
+        self.scopes: list[Scope] = []
 
     def read(self, paths: Sequence[str], on_problem: OnProblem) -> Totals:
         """Read maps, in any order of keys; returns what they hold together."""
@@ -47,6 +49,7 @@ class MapKeys:
             for number, path in enumerate(paths):
                 with open_map(path, on_problem) as opened:
                     self._check(path, opened.header)
+                    self.scopes.append(Scope.of(opened.header))
                     for record in opened:
                         self.records += 1
                         if any(part not in _WHOLE for part in record.more_keys):

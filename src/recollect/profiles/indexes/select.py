@@ -15,7 +15,6 @@ import fnmatch
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,49 +23,10 @@ from numpy.typing import NDArray
 from recollect.datetimes import format_timestamp, parse_asked
 from recollect.errors import UsageError
 from recollect.formats.cdx import REVISIT, Capture
+from recollect.maps.scope import Selection
 from recollect.profiles.indexes.batch import Batch
 
 _STATUS_PATTERN = re.compile(r"[1-9](?:\d\d|\d[xX?*]|[xX?*]{1,2})|-", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What to keep; empty keeps everything. `since` and `until` are 14 digits, both inclusive."""
-
-    statuses: tuple[str, ...] = ()
-    media_types: tuple[str, ...] = ()
-    since: str = ""
-    until: str = ""
-    exclude: tuple[str, ...] = ()
-    where: str = ""
-
-    def __bool__(self) -> bool:
-        return self != Selection()
-
-    def as_meta(self) -> dict[str, Any]:
-        """The filters as they stand in a map's `!meta`."""
-        named = {
-            "status": list(self.statuses),
-            "media_type": list(self.media_types),
-            "from": self.since,
-            "to": self.until,
-            "exclude": list(self.exclude),
-            "where": self.where,
-        }
-        return {name: value for name, value in named.items() if value}
-
-    @staticmethod
-    def from_meta(meta: Any) -> Selection:
-        """The selection that `as_meta` wrote."""
-        found = meta if isinstance(meta, dict) else {}
-        return selection(
-            statuses=found.get("status", ()),
-            media_types=found.get("media_type", ()),
-            since=found.get("from", ""),
-            until=found.get("to", ""),
-            exclude=found.get("exclude", ()),
-            where=found.get("where", ""),
-        )
 
 
 def selection(

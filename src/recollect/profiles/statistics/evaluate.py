@@ -333,7 +333,11 @@ def _held_by_map(path: str, lookups: DistinctLookups, report: ProgressCallback) 
     keys, uri_rs = _survey(path)
     report(Progress("looking up the truth", 0, len(lookups.uris), "lookups"))
     with MementoMap.open(path) as known:
-        return Known(asked_by(known, lookups), keys, uri_rs)
+        if not known.scope.has_limits:
+            return Known(asked_by(known, lookups), keys, uri_rs)
+        found = known.lookup_many(lookups.uris)  # beyond its scope it is not the truth
+        held = np.fromiter((one.answer != Answer.NO and one.limit is None for one in found), np.bool_)
+        return Known(held, keys, uri_rs)
 
 
 def _survey(path: str) -> tuple[int, int]:

@@ -25,13 +25,14 @@ from recollect.formats.forms import Asked
 from recollect.formats.frequency import Count
 from recollect.formats.ukvs import Header, open_map
 from recollect.kernels import statistics as kernels
+from recollect.maps.scope import Selection
 from recollect.model import ProgressCallback
 from recollect.profiles.compaction.fit import FEWEST_POINTS, fit_heaps, fit_hosts, fit_paths
 from recollect.profiles.indexes.options import quarter_of_memory
 from recollect.profiles.indexes.profile import InputCounts
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.scan import ScanOptions
-from recollect.profiles.indexes.select import Filter, Selection
+from recollect.profiles.indexes.select import Filter
 from recollect.profiles.statistics.distribution import Distribution, distribution_of
 from recollect.profiles.statistics.maptotals import MapCounts, count_map, notes_of
 from recollect.profiles.statistics.statscan import (

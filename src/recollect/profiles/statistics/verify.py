@@ -40,13 +40,14 @@ from recollect.maps.lookup import Holdings, MementoMap, open_for_many
 from recollect.maps.maptext import MappedText
 from recollect.maps.plainmap import PlainMap, open_plain
 from recollect.maps.samplescope import is_sample
+from recollect.maps.scope import Scope, Selection
 from recollect.model import Answer, Problem, Progress, ProgressCallback
 from recollect.profiles.compaction.keytable import table_of
 from recollect.profiles.indexes.batch import Batch
 from recollect.profiles.indexes.inspection import differs
 from recollect.profiles.indexes.profile import profile
 from recollect.profiles.indexes.scan import ScanOptions, scan
-from recollect.profiles.indexes.select import Filter, Selection
+from recollect.profiles.indexes.select import Filter
 from recollect.uris import ancestors, is_surt
 
 MAX_EXAMPLES = 100
@@ -119,7 +120,7 @@ def verify(
     expect_map(os.fspath(map_path))
     with closing(open_for_many(map_path)) as holdings:
         meta = holdings.header.meta
-        said, chosen = _said_of_inputs(holdings), Selection.from_meta(meta.get("filters"))
+        said, chosen = _said_of_inputs(holdings), Scope.of(holdings.header).filters
         sources = _indexes(named, said, result)
         all_schemes = bool(meta.get("all_schemes"))
         how = ScanOptions(threads or 2, all_schemes=all_schemes)

@@ -618,7 +618,8 @@ def test_every_map_is_valid_and_holds_what_went_in(tmp_path: Path) -> None:
 
 def test_small_batches_give_the_same_as_large_ones(tmp_path: Path) -> None:
     from recollect.formats.detect import find_sources
-    from recollect.profiles.indexes.select import Filter, Selection
+    from recollect.maps.scope import Selection
+    from recollect.profiles.indexes.select import Filter
     from recollect.profiles.indexes.sinks import SortedSink
 
     file = written(tmp_path, "".join(line(f"com,x)/{n // 6:04d}?{n % 6 // 2}") for n in range(999)))
