@@ -58,7 +58,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "merge": ("recollect.cli.maps", "merge", "merge several maps into one"),
     "overlap": ("recollect.cli.stats", "overlap", "compare what is archived with what is requested"),
     "preview": (
-        "recollect.recovery.cli.recovered",
+        "recollect.recovery.cli.preview",
         "preview",
         "serve a recovered website on this machine, to look at it",
     ),
@@ -74,7 +74,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "replay": ("recollect.aggregator.cli.serve", "replay", "simulate routing over a log: requests, recall and latency"),
     "report": ("recollect.cli.report", "report", "write a page about an archive's holdings, with charts"),
     "review": (
-        "recollect.recovery.cli.recovered",
+        "recollect.recovery.cli.review",
         "review",
         "accept or reject the doubtful pages of a recovered website",
     ),

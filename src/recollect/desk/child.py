@@ -298,11 +298,14 @@ def pack(line: Line, steps: Steps, folder: Path, front: str | None, pictures: in
     """Everything for download, beside the recovered folder: name, size and checksum of each file."""
     from recollect.desk.delivery import REPORT, STATE, TAR, WACZ, ZIP, packed, write_state, write_tar, write_zip
     from recollect.desk.pictures import thumbnails
+    from recollect.recovery.store import Store
 
     line.say(type="packing")
     target = folder.with_name(f"{folder.name}.out")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
+    with Store.open(folder) as store:
+        store.write_portable()
     files = [write_zip(folder, target / ZIP, steps.seen), write_tar(folder, target / TAR, steps.seen)]
     for source, name in ((folder / "recovered.wacz", WACZ), (folder / "report.html", REPORT)):
         if source.exists():

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from recollect.errors import RecollectError
 from recollect.formats.containers import atomic_output
+from recollect.recovery.portable import JOURNAL, PORTABLE
 from recollect.recovery.store import FOLDER
 
 ZIP, TAR = "result.zip", "result.tar.gz"
@@ -45,7 +46,10 @@ class Packed:
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
-    """(relative name, path) of what is packed, in order; links and the recovery's own store are left out."""
+    """(relative name, path) of what is packed, in order; links and the recovery's own store are left out, but for a
+    copy of the journal that was written for the download: with it the unzipped folder can be reviewed."""
+    if (copy := folder / FOLDER / PORTABLE).is_file():
+        yield f"{FOLDER}/{JOURNAL}", copy
     for where, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not (name == FOLDER and Path(where) == folder))
         for name in sorted(names):

@@ -52,8 +52,8 @@ _REFUTABLE = frozenset({Verdict.HIJACKED, Verdict.LOGIN})
 _FOR_YEARS = timedelta(days=365)
 # Of several doubtful captures the one with the mildest verdict is kept, then the first in order.
 _MILDEST = (
-    *(Verdict.LEADS_NOWHERE, Verdict.SOFT_404, Verdict.LOGIN, Verdict.HIJACKED, Verdict.COOKIE_WALL),
-    *(Verdict.ANTI_BOT, Verdict.PARKED),
+    *(Verdict.LEADS_NOWHERE, Verdict.SOFT_404, Verdict.ERROR_PAGE, Verdict.LOGIN, Verdict.FOREIGN, Verdict.HIJACKED),
+    *(Verdict.COOKIE_WALL, Verdict.ANTI_BOT, Verdict.PARKED),
 )
 
 
@@ -412,7 +412,10 @@ class Acquirer:
     def _keep(self, suspect: Suspect, *, marked: bool) -> Acquired:
         resource = suspect.resource
         if marked:
-            resource = replace(resource, suspect=suspect.rejection.verdict, doubt=suspect.rejection.detail)
+            reason = suspect.rejection
+            resource = replace(
+                resource, suspect=reason.verdict, doubt=reason.detail, confidence=round(reason.confidence, 3)
+            )
         with self._store.incoming() as incoming:
             incoming.write(suspect.body)
             return Acquired(resource, incoming.keep(), suspect.document)

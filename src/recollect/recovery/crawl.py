@@ -80,7 +80,7 @@ class Crawl:
         self._permits = permits
         self._on_reading = on_reading
         self._skip = skip
-        self._site = SiteKnowledge(reviewed=store.reviewed())
+        self._site = SiteKnowledge(reviewed=store.reviewed(), precedents=store.precedents())
         self._queries: list[SiteQuery] = []
         self._beside: dict[str, asyncio.Future[None]] = {}
         self._queue: deque[Queued] = deque()

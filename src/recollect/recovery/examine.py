@@ -12,6 +12,7 @@ from recollect.recovery.judge import Rejection, judge, judge_redirect
 from recollect.recovery.knowledge import SiteKnowledge
 from recollect.recovery.links import Document
 from recollect.recovery.options import Options
+from recollect.recovery.similar import precedent_for, sketch_of
 from recollect.recovery.store import Recovered
 from recollect.recovery.verdicts import Verdict
 
@@ -36,8 +37,20 @@ def examine_content(
         return None
     repeats = site.repeats.get(index_digest, 1) - 1
     rejection = judge(document, resource.uri, resource.media_type, repeats=repeats, content=content)
-    if rejection is not None or document is None:
+    if rejection is None and document is not None:
+        rejection = _of_the_site(resource, document, site, options, judge_front)
+    if rejection is None or document is None:
         return rejection
+    precedent = precedent_for(sketch_of(document, resource.uri), rejection.verdict, site.precedents)
+    if precedent is None:
+        return rejection
+    return None if precedent.accepted else Rejection(Verdict.DROPPED, "like a page that was dropped in a review")
+
+
+def _of_the_site(
+    resource: Recovered, document: Document, site: SiteKnowledge, options: Options, judge_front: bool
+) -> Rejection | None:
+    """What the site says of a page in which the judge of pages sees no fault."""
     if document.refresh and len(document.text) <= 200 and not options.scope.holds(document.refresh):
         # A page that only refreshes to another address is a redirect.
         return Rejection(Verdict.REDIRECTED_AWAY, f"it sends on to {document.refresh[:200]}")

@@ -25,6 +25,7 @@ class Rejection:
     verdict: Verdict
     detail: str
     certain: bool = False  # it cannot be the resource, so it is not kept for review either
+    confidence: float = 0.9  # the probability that the verdict is right
 
 
 def _phrases(*phrases: str) -> re.Pattern[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from recollect.recovery.lister import SiteQuery
+from recollect.recovery.similar import Precedent
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class SiteKnowledge:
     listed: frozenset[str] = frozenset()  # keys with content in some listing
     ended_at: datetime | None = None  # since when the start page is parked or another site
     reviewed: Mapping[str, str] = field(default_factory=dict)  # digest -> accepted or rejected by a person
+    precedents: tuple[Precedent, ...] = ()  # pages that a person decided about: the decision holds for pages like them
 
     def covers(self, archive: str, key: str) -> bool:
         """Is the archive's listing complete for this key, so that what is not listed is not held?"""

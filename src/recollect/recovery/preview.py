@@ -62,12 +62,17 @@ def _answer(store: Store, uri: str, *, as_archived: bool = False) -> Reply:
     if found.redirect_to is not None:
         target = found.redirect_to if as_archived else _local(store, found.redirect_to) or found.redirect_to
         return Reply(found.status, (("Location", target), ("Content-Length", "0")), b"")
-    body = store.content(found) if as_archived else content_of(store, found, _links(store), policy="")
+    body = store.content(found) if as_archived else rewritten(store, found)
     kind = found.media_type + (f"; charset={found.charset}" if found.charset else "")
     headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("Cache-Control", "no-store")]
     if not as_archived:
         headers.append(("Content-Security-Policy", POLICY))
     return Reply(found.status, tuple(headers), body)
+
+
+def rewritten(store: Store, resource: Recovered) -> bytes:
+    """The content of a resource with links to the addresses of this server."""
+    return content_of(store, resource, _links(store), policy="")
 
 
 def _links(store: Store) -> PageLinks:

@@ -32,6 +32,8 @@ from recollect.errors import BadURI, RecollectError, ResourceError, UsageError
 from recollect.recovery.canonical import Rules, visit_key
 from recollect.recovery.decoding import decoded
 from recollect.recovery.payloads import PayloadWriter
+from recollect.recovery.portable import PORTABLE, lacks_payloads, restore_payloads
+from recollect.recovery.similar import Precedent, Sketch
 from recollect.recovery.verdicts import Reason, Verdict
 
 FOLDER = ".recollect"
@@ -76,6 +78,7 @@ class Recovered:
     other_archives: tuple[tuple[str, datetime], ...] = ()
     suspect: Verdict | None = None  # kept for review: no capture of the page is free of doubt
     doubt: str = ""  # the reason for `suspect`, as text
+    confidence: float | None = None  # in `suspect`: the probability that it is right
 
     @property
     def is_redirect(self) -> bool:
@@ -102,12 +105,14 @@ CREATE TABLE IF NOT EXISTS resource (
   found_on TEXT, near TEXT, guess INTEGER NOT NULL DEFAULT 0, reason TEXT, detail TEXT,
   archive TEXT, captured_at TEXT, uri_m TEXT, status INTEGER, headers TEXT, media_type TEXT, charset TEXT,
   content_encoding TEXT, sha1 TEXT, sha256 TEXT, length INTEGER, fetched_at TEXT, redirect_to TEXT,
-  altered INTEGER, live INTEGER, others TEXT, verdict TEXT
+  altered INTEGER, live INTEGER, others TEXT, verdict TEXT, confidence REAL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS resource_state ON resource (state, kind, number);
 CREATE TABLE IF NOT EXISTS alias (key TEXT PRIMARY KEY, target TEXT NOT NULL, why TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS outside (uri TEXT PRIMARY KEY, page TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS review (sha1 TEXT PRIMARY KEY, decision TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS precedent (
+  sha1 TEXT PRIMARY KEY, verdict TEXT NOT NULL, sketch TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS written (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -126,6 +131,8 @@ class Store:
     def create(cls, out_dir: Path) -> Store:
         """Open the store of an output folder for writing, making it if need be."""
         folder = out_dir / FOLDER
+        if (folder / "journal.db").exists() and lacks_payloads(out_dir):
+            restore_payloads(out_dir)
         if folder.is_symlink() and not folder.resolve().is_relative_to(out_dir.resolve()):
             raise RecollectError("the journal leads out of the folder", where=str(folder), why="it is a symbolic link")
         for part in (folder / "payloads", folder / "tmp"):
@@ -152,6 +159,8 @@ class Store:
     def open(cls, out_dir: Path) -> Store:
         """Open an existing store for reading (a crawl may be writing it)."""
         path = out_dir / FOLDER / "journal.db"
+        if path.exists() and lacks_payloads(out_dir):
+            restore_payloads(out_dir)
         if not path.exists():
             raise UsageError(
                 "no recovery here", where=str(out_dir), hint=f"recollect recover http://lost.example/ -o {out_dir}"
@@ -178,6 +187,8 @@ class Store:
                     self.db.execute(f"ALTER TABLE {table} ADD COLUMN verdict TEXT")
                     for verdict, pattern in _OLD_WORDS:
                         self.db.execute(f"UPDATE {table} SET verdict = ? WHERE detail LIKE ?", (verdict, pattern))
+            if not new and "confidence" not in self._columns("resource"):
+                self.db.execute("ALTER TABLE resource ADD COLUMN confidence REAL")
         if new or version < SCHEMA_VERSION or self.writable:
             self.db.executescript(_SCHEMA)
             if version < SCHEMA_VERSION:
@@ -300,6 +311,21 @@ class Store:
         """Digest of a payload -> what a person decided about it: `accepted` or `rejected`."""
         return dict(self.db.execute("SELECT sha1, decision FROM review"))
 
+    def precedents(self) -> tuple[Precedent, ...]:
+        """Pages that a person decided about, as far as their sketches are known, in order of digest."""
+        if not self._columns("precedent"):
+            return ()  # a journal of an earlier version, opened for reading
+        query = "SELECT decision, verdict, sketch FROM precedent JOIN review USING (sha1) ORDER BY sha1"
+        rows = self.db.execute(query)
+        return tuple(Precedent(word == "accepted", Verdict(v), Sketch.from_json(text)) for word, v, text in rows)
+
+    def add_precedent(self, resource: Recovered, sketch: Sketch) -> None:
+        """Remember how a page looked that a person decides about, for pages like it."""
+        if resource.suspect is not None:
+            with self.db:
+                row = (resource.digest, resource.suspect, sketch.to_json())
+                self.db.execute("INSERT OR REPLACE INTO precedent VALUES (?, ?, ?)", row)
+
     def written(self) -> dict[str, str]:
         """File below the output folder -> SHA-256 of what we wrote into it ("" when an older version wrote it)."""
         return dict(self.db.execute("SELECT name, sha256 FROM written"))
@@ -333,6 +359,17 @@ class Store:
         """The URIs the recovery began with."""
         return list(self.meta("start", []))
 
+    def write_portable(self) -> Path:
+        """Write a copy of the journal for a download, beside the journal: one file, without what belongs to this
+        machine (`recovery.portable`)."""
+        target = self.folder / PORTABLE
+        target.unlink(missing_ok=True)
+        self.db.execute("VACUUM INTO ?", (str(target),))
+        with contextlib.closing(sqlite3.connect(target)) as copy, copy:
+            copy.execute("DELETE FROM meta WHERE name = 'asked'")
+            copy.execute("UPDATE meta SET value = json_set(value, '$.summary', NULL) WHERE name = 'outputs'")
+        return target
+
     # Payloads ------------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -363,7 +400,7 @@ class Store:
             length,
             sha256,
         ) = row[:13]
-        fetched_at, kind, redirect_to, altered, live, found_on, others, verdict, detail = row[13:]
+        fetched_at, kind, redirect_to, altered, live, found_on, others, verdict, detail, confidence = row[13:]
         return Recovered(
             key=key,
             uri=uri,
@@ -387,6 +424,7 @@ class Store:
             other_archives=tuple((name, parse_timestamp(at)) for name, at in json.loads(others)),
             suspect=_verdict(verdict),
             doubt=detail or "",
+            confidence=confidence,
         )
 
     # Writing (the crawl, and tests that need a store) --------------------------------------------------------------
@@ -418,6 +456,7 @@ class Store:
                 json.dumps([(name, format_timestamp(at)) for name, at in resource.other_archives]),
                 resource.suspect,
                 resource.doubt,
+                resource.confidence,
                 self.next_number(),
             ),
         )
@@ -449,7 +488,9 @@ class Store:
         """A person says that a suspect is the page."""
         with self.db:
             self.db.execute("INSERT OR REPLACE INTO review VALUES (?, 'accepted')", (resource.digest,))
-            self.db.execute("UPDATE resource SET verdict = NULL, detail = NULL WHERE key = ?", (resource.key,))
+            self.db.execute(
+                "UPDATE resource SET verdict = NULL, detail = NULL, confidence = NULL WHERE key = ?", (resource.key,)
+            )
 
     def reject(self, resource: Recovered) -> None:
         """A person says that a suspect is not the page: it is missing, and these bytes are not taken again."""
@@ -514,6 +555,7 @@ _COLUMNS = [
     "others",
     "verdict",
     "detail",
+    "confidence",
 ]
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM resource"
 # What led to a resource first is kept; everything else is of its last recovery.

@@ -20,6 +20,8 @@ class Verdict(StrEnum):
     COOKIE_WALL = "cookie-wall"
     ANTI_BOT = "anti-bot"
     LEADS_NOWHERE = "leads-nowhere"  # a front page without a link to any page of the site
+    FOREIGN = "foreign"  # links, title, text and structure are not those of the site
+    ERROR_PAGE = "error-page"  # a server's or a program's error, sent as a page
     ERROR_STATUS = "error-status"
     OTHER_SPELLING = "other-spelling"  # a redirect to another spelling of the same URL
     AFTER_THE_END = "after-the-end"  # captured only when the site was no longer its owner's
@@ -31,14 +33,22 @@ class Verdict(StrEnum):
 SUSPECT = frozenset(
     {
         *(Verdict.SOFT_404, Verdict.PARKED, Verdict.HIJACKED, Verdict.LOGIN, Verdict.COOKIE_WALL, Verdict.ANTI_BOT),
-        Verdict.LEADS_NOWHERE,
+        *(Verdict.LEADS_NOWHERE, Verdict.FOREIGN, Verdict.ERROR_PAGE),
     }
 )
+# What these say is said of the owner of the page, not of the page.
+ABOUT_THE_OWNER = frozenset({Verdict.PARKED, Verdict.HIJACKED, Verdict.FOREIGN})
 # A front page of this kind is the end of the site, when older captures are good.
-ENDS_A_SITE = frozenset({Verdict.PARKED, Verdict.HIJACKED})
-
+ENDS_A_SITE = ABOUT_THE_OWNER
 # Content of another owner, or of none: such an address is not one of the lost site's.
-FOREIGN = frozenset({Verdict.PARKED, Verdict.HIJACKED, Verdict.AFTER_THE_END})
+FOREIGN = ABOUT_THE_OWNER | {Verdict.AFTER_THE_END}
+
+
+class Decision(StrEnum):
+    """What a person says of a doubtful page."""
+
+    MINE = "mine"
+    NOT_MINE = "not-mine"
 
 
 class Reason(StrEnum):
