@@ -66,19 +66,19 @@ def test_the_whole_way_by_clicking(desk: RunningDesk, page: Any, tmp_path: Path)
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="What the archives have").wait_for(timeout=60_000)
     page.get_by_label("Your e-mail address").fill("anna@mail.example")
-    page.get_by_role("button", name="Ask for the recovery").click()
+    page.get_by_role("button", name="Get it back").click()
     page.get_by_role("heading", name="Look into your mail").wait_for()
     [link] = re.findall(r"https?://\S+", desk.mail("anna@mail.example", "confirm").get_content())
     page.goto(link)
     page.get_by_role("button").click()
     page.get_by_role("heading", name="Your site is back").wait_for(timeout=90_000)  # the script reloads it
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download as zip").click()
+        page.get_by_role("link", name="Download", exact=True).click()
     path = tmp_path / "x.zip"
     download.value.save_as(path)
     assert download.value.suggested_filename == "lost.example.zip"
     assert "lost.example/index.html" in zipfile.ZipFile(path).namelist()
-    picture = page.locator(".thumbs img").first
+    picture = page.locator(".shot img").first
     until(lambda: picture.evaluate("image => image.complete && image.naturalWidth > 100"), 10)
     page.get_by_role("button", name="Tell me if more turns up").click()
     page.get_by_text("You get a mail if more").wait_for()
@@ -296,7 +296,7 @@ def test_a_hostile_recovered_page_reaches_nothing(desk: RunningDesk, browser: An
     assert "owned" not in page.title() and asked == [reply["result"]["report"]]
     page.goto(f"{desk.base}/jobs/{job.id}?token={job.token}")
     assert "owned" not in page.title() and not any("stolen" in url for url in asked)
-    preview = page.get_by_role("link", name="Browse a preview").get_attribute("href")
+    preview = page.get_by_role("link", name="Look at it").get_attribute("href")
     assert not preview.startswith(desk.base), "another origin"
     asked.clear()
     page.goto(preview)

@@ -358,6 +358,11 @@ def summary_of(report: Any, complete: bool, stopped: str) -> dict[str, Any]:
 
     assert isinstance(report, Report)
     dates = [resource.captured_at for resource in report.resources]
+    years: dict[str, dict[str, int]] = {}
+    for resource in report.resources:
+        per_year = years.setdefault(resource.archive, {})
+        year = str(resource.captured_at.year)
+        per_year[year] = per_year.get(year, 0) + 1
     types: dict[str, int] = {}
     for resource in report.resources:
         kind = resource.media_type.partition(";")[0].partition("/")[0] or "other"
@@ -379,6 +384,8 @@ def summary_of(report: Any, complete: bool, stopped: str) -> dict[str, Any]:
         "first": format_iso(min(dates)) if dates else None,
         "last": format_iso(max(dates)) if dates else None,
         "front": report.front,
+        "years": years,
+        "ended_at": format_iso(report.ended_at) if report.ended_at else None,
         "complete": complete,
         "stopped": stopped,
     }

@@ -23,6 +23,7 @@ from recollect.recovery.canonical import visit_key
 from recollect.recovery.choose import DatePreference
 from recollect.recovery.options import Options
 from recollect.recovery.scope import Scope, registered_domain
+from recollect.ui.messages import current
 
 MAX_URI = 2000
 _SCHEME = re.compile(r"(https?)://", re.IGNORECASE)
@@ -61,6 +62,7 @@ class Submission:
     archives: tuple[str, ...] = ()
     dates: DatePreference = DatePreference()  # noqa: RUF009 - frozen
     windows_names: bool = False
+    language: str = ""  # of the mails; it decides nothing else
 
     @property
     def site(self) -> str:
@@ -142,7 +144,7 @@ def recovery_options(options: Mapping[str, Any], *, limit: int | None = None) ->
 
 def parse_submission(fields: Mapping[str, Any], known_archives: Sequence[str]) -> Submission:
     """A submission from the fields of the API or the form; raises Refused with the field and a sentence about it."""
-    known = {"uri", "email", "name", "scope", "archives", "at", "from", "to", "windows_names"}
+    known = {"uri", "email", "name", "scope", "archives", "at", "from", "to", "windows_names", "language"}
     for name in fields:
         if name not in known:
             raise Refused("unknown field", where=str(name)[:50], hint=f"known are {', '.join(sorted(known))}")
@@ -159,6 +161,7 @@ def parse_submission(fields: Mapping[str, Any], known_archives: Sequence[str]) -
         archives=_archives(fields, known_archives),
         dates=DatePreference(at, start, end),
         windows_names=_switch(fields, "windows_names"),
+        language=_text(fields, "language")[:20] or current().language,
     )
 
 

@@ -1,116 +1,23 @@
-"""What the mails say. Pure except for the secret that a link needs, which is issued when the mail is sent."""
+"""The texts of mails. Pure except for the secret that a link needs, which is issued when the mail is sent."""
 
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from email.message import EmailMessage
 from typing import Any
 
 from recollect.desk.database import Connection, Row, one
 from recollect.desk.outbox import Kind, Render, compose
+from recollect.desk.outcome import sentence
 from recollect.desk.people import Purpose, issue
 from recollect.desk.settings import DAY, DeskSettings
+from recollect.ui.messages import current, using
+from recollect.ui.pages import render as page
 
 _MAX_URI = 300  # mail servers refuse lines of more than 998 bytes
-_CONFIRM = """Hello{name},
-
-we received a request, most likely from you, to bring this website back from web
-archives:
-
-    {uri}
-
-Please confirm it here:
-
-{link}
-
-The page has a button; only pressing it starts the work. If you did not ask for this,
-do nothing: the request is removed after {pending_days} days and you get no more mail.
-"""
-_READY = """Hello{name},
-
-your website is back, as far as the archives have it:
-
-    {uri}
-
-We recovered {recovered}{missing}. See what came back and download it here:
-
-{link}
-
-You can close that page and come back at any time. The files are kept until {expires}.
-"""
-_NOTHING = """Hello{name},
-
-we are sorry: the web archives we asked have nothing of
-
-    {uri}
-
-This page lists the archives we asked, and what you can still try:
-
-{link}
-"""
-_FAILED = """Hello{name},
-
-the recovery of
-
-    {uri}
-
-ended with an error on our side. The operator knows about it; you need not do anything.
-Its state is here:
-
-{link}
-"""
-_REMINDER = """Hello{name},
-
-your recovered website is still waiting for you:
-
-    {uri}
-
-Download it here:
-
-{link}
-
-The files are removed on {expires}.
-"""
-_LAST = """Hello{name},
-
-this is the last notice: your recovered website
-
-    {uri}
-
-is removed on {expires}. Download it here before that:
-
-{link}
-"""
-_MORE = """Hello{name},
-
-you asked to hear if more turns up of
-
-    {uri}
-
-The archives now list {gain}. This page has a button to get it:
-
-{link}
-"""
-_SUBJECTS = {
-    Kind.CONFIRM: "Please confirm: bring back {host}",
-    Kind.READY: "Your website {host} is back",
-    Kind.NOTHING_FOUND: "Nothing found of {host}",
-    Kind.FAILED: "A problem with the recovery of {host}",
-    Kind.REMINDER: "Your website {host} waits for you",
-    Kind.LAST_NOTICE: "Last notice: {host} is about to be removed",
-    Kind.MORE_FOUND: "More has turned up of {host}",
-}
-_BODIES = {
-    Kind.CONFIRM: _CONFIRM,
-    Kind.READY: _READY,
-    Kind.NOTHING_FOUND: _NOTHING,
-    Kind.FAILED: _FAILED,
-    Kind.REMINDER: _REMINDER,
-    Kind.LAST_NOTICE: _LAST,
-    Kind.MORE_FOUND: _MORE,
-}
+_WIDTH = 78
 
 
 def renderer(settings: DeskSettings, base_url: str) -> Render:
@@ -126,14 +33,12 @@ def renderer(settings: DeskSettings, base_url: str) -> Render:
         person = one(c.rows("SELECT * FROM recipient WHERE id = ? AND left_at IS NULL", row["recipient"]))
         if person is None or not person["email"] or job is None:
             return None
-        values = _values(settings, job, person["name"] or "", facts)
         purpose = Purpose.CONFIRM if kind is Kind.CONFIRM else Purpose.STATUS
         token = issue(c, person["id"], purpose, now)
         link = f"{base_url}/confirm/{token}" if kind is Kind.CONFIRM else status_url(base_url, job["id"], token)
-        subject = _SUBJECTS[kind].format(**values)
-        return compose(
-            settings, row["message_id"], person["email"], subject, _BODIES[kind].format(link=link, **values), now
-        )
+        with using(person["language"] or ""):
+            subject, body = letter(kind, _values(settings, job, person["name"] or "", facts), link)
+        return compose(settings, row["message_id"], person["email"], subject, body, now)
 
     return render
 
@@ -143,26 +48,30 @@ def status_url(base_url: str, job: str, token: str) -> str:
     return f"{base_url}/jobs/{job}?token={token}"
 
 
+def letter(kind: Kind, values: Mapping[str, Any], link: str) -> tuple[str, str]:
+    """Subject and text of a mail to a person, in the current language: a template of `desk/templates/mails`."""
+    subject, _, body = page(f"desk/mails/{kind.value}.txt", link=link, **values).partition("\n")
+    lines = (
+        line if line.startswith((" ", link)) else textwrap.fill(line, _WIDTH, break_long_words=False)
+        for line in body.splitlines()
+    )
+    return subject, "\n".join(lines) + "\n"
+
+
 def _values(settings: DeskSettings, job: Row, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     from recollect.desk.jobs import host_of
 
     summary = json.loads(job["result"]).get("summary", {})
-    recovered, missing = summary.get("recovered", 0), summary.get("missing", 0)
-    expires = job["expires_at"]
+    texts = current()
     return {
-        "name": f" {name}" if name else "",
+        "greeting": texts.gettext("Hello %(name)s,") % {"name": name} if name else texts.gettext("Hello,"),
         "uri": _mail_uri(job["uri"]),
         "host": host_of(job["uri"]),
         "pending_days": round(settings.pending_for / DAY),
-        "recovered": "1 file" if recovered == 1 else f"{recovered:,} files",
-        "missing": f"; {missing:,} more are in no archive or could not be fetched" if missing else "",
-        "expires": f"{datetime.fromtimestamp(expires, UTC):%d %B %Y}" if expires else "later",
-        "gain": _more_files(int(facts.get("gain", 0))),
+        "sentence": sentence(summary),
+        "expires": job["expires_at"],
+        "gain": int(facts.get("gain", 0)),
     }
-
-
-def _more_files(number: int) -> str:
-    return "1 more file than before" if number == 1 else f"{number:,} more files than before"
 
 
 def _mail_uri(uri: str) -> str:

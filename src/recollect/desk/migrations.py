@@ -93,4 +93,8 @@ def _append_only(dialect: Dialect) -> Sequence[str]:
     )
 
 
-MIGRATIONS: tuple[Callable[[Dialect], Sequence[str]], ...] = (_first,)
+def _languages(_dialect: Dialect) -> Sequence[str]:
+    return ("ALTER TABLE recipient ADD COLUMN language TEXT",)
+
+
+MIGRATIONS: tuple[Callable[[Dialect], Sequence[str]], ...] = (_first, _languages)

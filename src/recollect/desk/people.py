@@ -219,8 +219,8 @@ def _new_job(
 def _new_recipient(c: Connection, job: Job, asked: Submission, now: float, network: str) -> str:
     recipient = secrets.token_hex(8)
     c.change(
-        "INSERT INTO recipient (id, job, email, name, network, created) VALUES (?, ?, ?, ?, ?, ?)",
-        recipient, job.id, asked.email, asked.name, network, now,
+        "INSERT INTO recipient (id, job, email, name, network, created, language) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        recipient, job.id, asked.email, asked.name, network, now, asked.language,
     )  # fmt: skip
     return recipient
 

@@ -14,7 +14,7 @@ _MOST = 200
 _LONG = 500
 _COUNTS = ("recovered", "pages", "missing", "discovered", "bytes")
 _MAPS = ("by_type", "missing_by_reason", "by_archive", "requests")
-_TEXTS = ("first", "last", "front", "stopped")
+_TEXTS = ("first", "last", "front", "stopped", "ended_at")
 
 
 def clean_summary(received: object) -> dict[str, Any]:
@@ -25,6 +25,7 @@ def clean_summary(received: object) -> dict[str, Any]:
         **{name: _count(given.get(name)) for name in _COUNTS},
         **{name: _counts(given.get(name)) for name in _MAPS},
         **{name: _text(given.get(name)) for name in _TEXTS},
+        "years": {str(k)[:_LONG]: _counts(v) for k, v in _items(given.get("years"))},
         "listings": {str(k)[:_LONG]: _text(v) for k, v in _items(given.get("listings"))},
         "missing_examples": [
             {"uri": _text(one.get("uri")) or "", "reason": _text(one.get("reason")) or ""}

@@ -59,7 +59,7 @@ def document(
     """
     return render(
         "ui/markup.html",
-        files=files,
+        files,
         title=title,
         body=join(body),
         nav=nav or {},

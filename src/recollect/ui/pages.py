@@ -2,8 +2,8 @@
 
     from recollect.ui.pages import INLINED, Linked, render
 
-    render("desk/job.html", files=Linked(), job=view)          # a server's page: links /_/look.css
-    render("recovery/report.html", files=INLINED, report=...)  # a single file: everything inside, a strict policy
+    render("desk/job.html", Linked(), job=view)          # a server's page: links /_/look.css
+    render("recovery/report.html", INLINED, report=...)        # a single file: everything inside, a strict policy
 
 A template `PACKAGE/NAME` is the file `recollect/PACKAGE/templates/NAME`. Pages extend `ui/base.html` (blocks `title`,
 `main`, `footer`) and take components from `ui/components.html` (`{% import "ui/components.html" as ui %}`). All values
@@ -18,6 +18,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -131,13 +132,14 @@ def environment() -> Environment:
         "day": lambda value: current().day(value),
         "month": lambda value: current().month(value),
         "moment": lambda value: current().moment(value),
+        "iso": lambda seconds: datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds"),
         "duration": lambda value: current().duration(value),
     }
     made.globals |= {"version": __version__, "languages": messages.languages}
     return made
 
 
-def render(template: str, *, files: Linked | Inlined = INLINED, brand: Brand | None = None, **values: object) -> str:
+def render(template: str, files: Linked | Inlined = INLINED, brand: Brand | None = None, /, **values: object) -> str:
     """The page or text that a template makes of values."""
     language = current().language
     page = environment().get_template(template)

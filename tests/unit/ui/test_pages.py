@@ -19,7 +19,7 @@ TEMPLATES = sorted(
 
 @given(st.text())
 def test_values_never_become_markup(text: str) -> None:
-    page = render("ui/markup.html", title=text, body=text, note=text)
+    page = render("ui/markup.html", INLINED, title=text, body=text, note=text)
     shown = re.sub(r"(?s)<style>.*?</style>", "", page)
     assert "<script" not in shown and "onerror=" not in re.sub(r">[^<]*<", "><", shown)
     if "<" in text:
@@ -27,14 +27,14 @@ def test_values_never_become_markup(text: str) -> None:
 
 
 def test_a_single_file_loads_nothing_and_its_policy_allows_only_its_own_style() -> None:
-    page = render("ui/markup.html", files=INLINED, title="t", body="b", note="")
+    page = render("ui/markup.html", INLINED, title="t", body="b", note="")
     digest = base64.b64encode(hashlib.sha256(asset("look.css")).digest()).decode()
     assert f"&#39;sha256-{digest}&#39;" in page
     assert not re.search(r'(?:src|href)="(?!#|data:)', page)
 
 
 def test_a_page_of_a_server_links_its_files() -> None:
-    page = render("ui/markup.html", files=Linked("/x"), title="t", body="b", note="", scripts=["desk.js"])
+    page = render("ui/markup.html", Linked("/x"), title="t", body="b", note="", scripts=["desk.js"])
     assert 'href="/x/_/look.css"' in page and 'src="/x/_/desk.js"' in page and "<style" not in page
 
 

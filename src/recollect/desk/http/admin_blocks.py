@@ -10,10 +10,10 @@ from recollect.desk.http import operator_api as operate
 from recollect.desk.http.context import Desk, desk_of, whole_number
 from recollect.desk.http.pages import see
 from recollect.desk.http.session import button, form, page, session
-from recollect.desk.http.views import moment
 from recollect.desk.jobs import Refused, host_of
 from recollect.desk.states import ACTIVE, State
 from recollect.ui.look import card, field, hidden, post, table, tag
+from recollect.ui.messages import current
 
 
 async def blocklist(request: web.Request) -> web.Response:
@@ -27,7 +27,7 @@ async def _blocklist(desk: Desk, csrf: str, error: str = "", pattern: str = "", 
             row["kind"],
             row["pattern"],
             row["reason"],
-            moment(row["created"]),
+            current().moment(row["created"]),
             tag("div", button(f"/admin/blocklist/{row['number']}/remove", csrf, "Remove"), class_="small"),
         )
         for row in found
@@ -79,7 +79,7 @@ async def takedowns(request: web.Request) -> web.Response:
     found = await desk.transact(lambda c: c.rows("SELECT * FROM takedown ORDER BY number DESC LIMIT 200"))
     rows = [
         (
-            moment(row["created"]),
+            current().moment(row["created"]),
             row["uri"],
             row["email"] or "",
             row["reason"],

@@ -14,10 +14,10 @@ from recollect.desk.http import operator_api as operate
 from recollect.desk.http.context import desk_of, whole_number
 from recollect.desk.http.pages import see
 from recollect.desk.http.session import button, form, page, session
-from recollect.desk.http.views import moment
 from recollect.desk.jobs import Job
 from recollect.desk.states import ACTIVE, CLAIMED, FINAL, State
 from recollect.ui.look import Html, card, facts, figures, hidden, notice, post, progress_bar, table, tag
+from recollect.ui.messages import current
 
 _SHOWN = (
     State.RUNNING,
@@ -136,13 +136,13 @@ async def job(request: web.Request) -> web.Response:
         ("state", found.state.value),
         ("rank", rank or ""),
         ("recipients", wanted),
-        ("created", moment(found.created)),
+        ("created", current().moment(found.created)),
         ("worker", found.worker or ""),
         ("crashes", found.crashes),
         ("fence", found.fence),
         ("reason", found.reason),
-        ("waits until", moment(found.resume_at)),
-        ("expires", moment(found.expires_at)),
+        ("waits until", current().moment(found.resume_at)),
+        ("expires", current().moment(found.expires_at)),
         ("options", json.dumps(dict(found.options))),
         ("status", json.dumps(dict(found.status))),
     ]
@@ -158,7 +158,14 @@ async def job(request: web.Request) -> web.Response:
             class_="inline",
         )
     rows = [
-        (moment(row["at"]), row["action"], row["before"] or "", row["after"], row["actor"], row["detail"][:200])
+        (
+            current().moment(row["at"]),
+            row["action"],
+            row["before"] or "",
+            row["after"],
+            row["actor"],
+            row["detail"][:200],
+        )
         for row in events
     ]
     return page(

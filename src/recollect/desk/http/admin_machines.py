@@ -14,8 +14,8 @@ from recollect.desk.http import operator_api as operate
 from recollect.desk.http.context import Denied, desk_of, whole_number
 from recollect.desk.http.pages import see
 from recollect.desk.http.session import button, form, page, session
-from recollect.desk.http.views import moment
 from recollect.ui.look import card, field, figures, hidden, join, post, table, tag
+from recollect.ui.messages import current
 
 
 async def workers(request: web.Request) -> web.Response:
@@ -31,7 +31,7 @@ async def workers(request: web.Request) -> web.Response:
             one["host"],
             one["egress"],
             one["state"],
-            moment(one["last_seen"]),
+            current().moment(one["last_seen"]),
             tag("a", one["job"], href=f"/admin/jobs/{one['job']}") if one["job"] else "",
             tag(
                 "div",
@@ -47,7 +47,7 @@ async def workers(request: web.Request) -> web.Response:
     keys = [
         (
             one["name"],
-            moment(one["created"]),
+            current().moment(one["created"]),
             tag("div", button(f"/admin/tokens/{quote(one['name'])}/remove", csrf, "Revoke"), class_="small")
             if one["name"] != "local"
             else "",
@@ -141,7 +141,7 @@ def _lane(lane: dict[str, Any]) -> str:
     words = f"{lane['kind']} from {lane['egress']}: {lane['given']:,} requests, {lane['waiting']} wait"
     if lane["quota_left"] is not None:
         words += f", {lane['quota_left']:,} left of the quota"
-    return words + (f", paused until {moment(lane['paused_until'])}" if lane["paused_until"] else "")
+    return words + (f", paused until {current().moment(lane['paused_until'])}" if lane["paused_until"] else "")
 
 
 async def change_archive(request: web.Request) -> web.Response:
@@ -161,8 +161,8 @@ async def mails(request: web.Request) -> web.Response:
             row["number"],
             row["kind"],
             row["state"],
-            moment(row["created"]),
-            moment(row["sent_at"]),
+            current().moment(row["created"]),
+            current().moment(row["sent_at"]),
             row["attempts"],
             row["error"],
             tag("div", button(f"/admin/mails/{row['number']}/send", csrf, "Send again"), class_="small"),

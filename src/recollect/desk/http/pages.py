@@ -29,7 +29,8 @@ from recollect.desk.http.context import (
 from recollect.desk.jobs import Refused, clean_email, clean_uri, parse_submission
 from recollect.desk.states import DELIVERED, State
 from recollect.errors import RecollectError
-from recollect.ui.look import ASSET_TYPES, HEADERS, asset
+from recollect.ui.messages import message
+from recollect.ui.pages import ASSET_TYPES, HEADERS, asset
 
 _HOUR = 3600.0
 _NO_ADDRESS = "survey@desk.invalid"  # a survey needs no address, a submission does
@@ -42,13 +43,18 @@ def html(text: str, status: int = 200) -> web.Response:
     return web.Response(status=status, body=body, headers={**HEADERS, **_OWN_HEADERS})
 
 
+def _words(error: RecollectError) -> str:
+    """An error as sentences."""
+    parts = (views.translated(part).rstrip(".") for part in (error.what, error.why, error.hint) if part)
+    return ". ".join(parts) + "."
+
+
 def problem(_desk: Desk, status: int, what: str, why: str, hint: str = "") -> web.Response:
     return html(views.problem_page(what, why, hint), status)
 
 
 def problem_of(desk: Desk, error: RecollectError) -> web.Response:
-    what = error.what[:1].upper() + error.what[1:]
-    return problem(desk, status_of(error)[0], what, error.why, error.hint)
+    return problem(desk, status_of(error)[0], error.what, error.why, error.hint)
 
 
 def see(place: str) -> web.Response:
@@ -108,7 +114,7 @@ async def survey(request: web.Request) -> web.Response:
         asked = parse_submission({**_options_of(given), "email": _NO_ADDRESS}, known)
         await desk.run(people.check_blocked, asked)
     except Refused as error:
-        words = ": ".join(part for part in (error.what, error.why, error.hint) if part)
+        words = _words(error)
         return html(views_ask.form_page(desk.usual_archives(), given, {error.field: words}), 400)
     assert desk.surveyor is not None
     network = network_of(request)
@@ -120,7 +126,13 @@ async def survey(request: web.Request) -> web.Response:
     if listed.state == "running":
         return html(views_ask.survey_wait_page(asked.uri))
     if listed.state == "failed":
-        return problem(desk, 502, "The archives did not answer", listed.error, "Please try again in some minutes.")
+        return problem(
+            desk,
+            502,
+            message("The archives did not answer"),
+            listed.error,
+            message("Please try again in some minutes."),
+        )
     return html(views_ask.survey_page(asked.uri, listed.found, await _queue(desk), {**given, "uri": asked.uri}, {}))
 
 
@@ -144,9 +156,8 @@ async def submit(request: web.Request) -> web.Response:
         asked = parse_submission(fields, [archive.id for archive in desk.usual_archives()])
         await take(desk, asked, network_of(request))
     except (Refused, people.TooMany) as error:
-        words = ". ".join(part for part in (error.what, error.why, error.hint) if part)
         name = error.field if isinstance(error, Refused) else "form"
-        return await _survey_again(desk, given, {name: words}, status_of(error)[0])
+        return await _survey_again(desk, given, {name: _words(error)}, status_of(error)[0])
     return see("/sent?uri=" + quote(asked.uri, safe=""))
 
 
@@ -271,7 +282,7 @@ async def takedown(request: web.Request) -> web.Response:
     try:
         uri, email = clean_uri(str(given.get("uri", ""))), clean_email(str(given.get("email", "")))
     except Refused as error:
-        return html(views.takedown_page({error.field: error.what}, given), 400)
+        return html(views.takedown_page({error.field: _words(error)}, given), 400)
     reason = str(given.get("reason", ""))[:5000]
     network = network_of(request)
 

@@ -25,7 +25,7 @@ from recollect.archives.registry import load_archives
 from recollect.desk import people
 from recollect.desk.budget import ArchiveBudgets, Permits
 from recollect.desk.database import Connection, hold_folder, open_database
-from recollect.desk.http import admin, api, operator_api, pages, preview, session, tasks, worker_api
+from recollect.desk.http import admin, api, language, operator_api, pages, preview, session, tasks, worker_api
 from recollect.desk.http.clock import SteadyClock
 from recollect.desk.http.context import DESK, Desk, error_reply, status_of
 from recollect.desk.outbox import transport_of
@@ -34,6 +34,7 @@ from recollect.desk.settings import DeskSettings
 from recollect.desk.surveyor import Surveyor
 from recollect.errors import RecollectError, ResourceError, UsageError
 from recollect.sockets import address_of, bind
+from recollect.ui.messages import message
 
 log = logging.getLogger("recollect.desk")
 
@@ -54,7 +55,7 @@ async def _errors(request: web.Request, handler: Callable[[web.Request], object]
         status = error.status
         if for_programs or status < 400:
             raise
-        response = pages.problem(desk, status, "There is no such page" if status == 404 else error.reason, "")
+        response = pages.problem(desk, status, message("There is no such page") if status == 404 else error.reason, "")
     except RecollectError as error:
         status = status_of(error)[0]
         response = error_reply(error) if for_programs else pages.problem_of(desk, error)
@@ -74,7 +75,7 @@ async def _errors(request: web.Request, handler: Callable[[web.Request], object]
 
 def create_app(desk: Desk) -> web.Application:
     """The desk's pages and APIs."""
-    app = web.Application(middlewares=[_errors], client_max_size=_MAX_BODY)
+    app = web.Application(middlewares=[language.middleware, _errors], client_max_size=_MAX_BODY)
     app[DESK] = desk
     for module in (api, operator_api, worker_api, pages, admin):
         app.add_routes(module.ROUTES)

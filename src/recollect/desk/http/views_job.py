@@ -3,294 +3,179 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from recollect.desk.http.views import STEPS, day, moment, page, try_this
-from recollect.desk.states import DELIVERED, State
-from recollect.quantities import counted, format_size
-from recollect.recovery.store import REASONS
-from recollect.ui.look import (
-    Html,
-    card,
-    duration,
-    field,
-    figures,
-    hidden,
-    notice,
-    post,
-    progress_bar,
-    steps,
-    table,
-    tag,
-)
+from recollect.desk import outcome
+from recollect.desk.http.views import show, translated
+from recollect.desk.states import DELIVERED, FINAL, State
+from recollect.recovery.verdicts import RETRIED
+from recollect.ui import charts
+from recollect.ui.messages import current, message
 
-_TITLES = {
-    State.PENDING: "Waiting for your confirmation",
-    State.QUEUED: "In the queue",
-    State.RUNNING: "We are collecting your site",
-    State.WAITING: "Waiting for an archive",
-    State.PACKING: "Packing your site",
-    State.READY: "Your site is back",
-    State.PICKED_UP: "Your site is back",
-    State.EXPIRED: "These files were removed",
-    State.FAILED: "Something went wrong on our side",
-    State.CANCELLED: "Cancelled",
-    State.NOTHING_FOUND: "Nothing found",
-}
+_MOST_EXAMPLES = 10
 
 
 def job_page(view: Mapping[str, Any], token: str) -> str:
     """The page of a job."""
     state = State(view["state"])
-    title = _TITLES[state]
+    href = "/survey?" + urlencode(again(view["options"]))
     if state in DELIVERED:
-        body = _ready(view, token)
-    elif state == State.NOTHING_FOUND:
-        body = _nothing(view)
-    elif state == State.EXPIRED:
-        body = [_expired(view)]
-    elif state in (State.FAILED, State.CANCELLED):
-        body = [_ended(view, state)]
-    else:
-        live = tag(
-            "div",
-            card("", *_under_way(view, state)),
-            data_events=f"/api/jobs/{view['id']}/events?token={quote(token)}",
-            data_state=state.value,
-        )
-        at = 2 if state == State.PENDING else 3
-        body = [steps(STEPS, at), live, _leave(view, token)]
-        return page(title, tag("h1", title), *body, refresh=10, scripts=("desk.js",))
-    return page(title, tag("h1", title), *body)
+        return _result(view, token, href)
+    if state in FINAL:
+        asked = sorted(view.get("summary", {}).get("requests", {}).items())
+        return show("ended.html", state=state.value, job=view, again_href=href, requests=asked)
+    return _under_way(view, state, token)
 
 
 # Under way -----------------------------------------------------------------------------------------------------------
 
 
-def _under_way(view: Mapping[str, Any], state: State) -> list[Html]:
-    parts = [tag("p", "Address: ", tag("b", view["uri"]))]
-    if state == State.PENDING:
-        parts.append(
-            tag("p", "Please press the button on the page that the link in our mail opens. We start after that.")
-        )
-    if state == State.QUEUED:
-        parts.append(tag("p", "You are number ", tag("b", view["rank"] or 1, data_live="rank"), " in the queue."))
-    if (estimate := view.get("estimate")) and state != State.PENDING:
-        words = f"Waiting: {duration(estimate['waiting'])}. Working: {duration(estimate['working'])}."
-        parts.append(tag("p", words, class_="note"))
-    if state == State.WAITING:
-        until = f" We go on at {moment(view['resume_at'])}." if view["resume_at"] else ""
-        parts.append(notice(tag("p", f"{view['reason'] or 'An archive asked us to wait.'}{until}")))
-    parts += _progress(view, state)
-    # The paragraph is there while it is empty, so that the script can fill it.
-    waiting = ", ".join(f"{one['archive']} until {moment(one['until'])}" for one in view["waiting_for"])
-    words = f"We wait for {waiting}." if waiting else ""
-    parts.append(tag("p", words, data_live="waiting", class_="note"))
-    parts.append(tag("p", "You may close this page; we send you a mail when it is ready.", class_="note"))
-    return parts
-
-
-def _progress(view: Mapping[str, Any], state: State) -> list[Html]:
+def _under_way(view: Mapping[str, Any], state: State, token: str) -> str:
+    texts = current()
     counts = view["counts"]
+    kinds = sorted({kind for one in counts.values() for kind in one})
     total = {name: sum(counts[name].values()) for name in ("recovered", "queued", "missing")}
-    if not (total["recovered"] or total["queued"] or state in (State.RUNNING, State.PACKING)):
-        return []
-    percent = tag("b", f"{view['progress']:.0%}", data_live="percent")
-    shown = [
-        (tag("span", f"{total['recovered']:,}", data_live="recovered"), "recovered"),
-        (tag("span", f"{total['queued']:,}", data_live="queued"), "still to fetch"),
-        (tag("span", f"{total['missing']:,}", data_live="missing"), "not available"),
+    known = sum(total.values())
+    waiting = [
+        texts.gettext("%(archive)s until %(time)s") % {"archive": one["archive"], "time": texts.moment(one["until"])}
+        for one in view["waiting_for"]
     ]
-    rows = [
-        (
-            kind + "s",
-            *(
-                tag("span", f"{counts[name].get(kind, 0):,}", data_live=f"{name}-{kind}")
-                for name in ("recovered", "queued", "missing")
-            ),
-        )
-        for kind in sorted({kind for name in total for kind in counts[name]})
-    ]
-    heads = ("kind", "recovered", "to fetch", "missing")
+    return show(
+        "job.html",
+        job=view,
+        state=state.value,
+        token=token,
+        rank=texts.number(view["rank"] or 1),
+        reason=_waiting_reason(view["reason"]),
+        estimate=view.get("estimate"),
+        known=bool(known) or state in (State.RUNNING, State.PACKING),
+        collected=texts.number(total["recovered"]),
+        known_pieces=texts.number(known),
+        waiting_words=texts.gettext("We wait for %(archives)s.") % {"archives": ", ".join(waiting)},
+        counts=[
+            {"kind": kind, **{name: counts[name].get(kind, 0) for name in ("recovered", "queued", "missing")}}
+            for kind in kinds
+        ],
+        pictures=_pictures(view, token),
+    )
+
+
+def _waiting_reason(reason: str) -> str:
+    """`ARCHIVE: why` with the reason in the reader's language."""
+    name, _, why = reason.rpartition(": ")
+    words = translated(why or message("an archive asked us to wait"))
+    return f"{name}: {words}." if name else f"{words}."
+
+
+def _pictures(view: Mapping[str, Any], token: str) -> list[dict[str, str]]:
+    """The pictures of recovered pages that there are; the first one is of the front page."""
+    words = current().gettext("Picture of recovered page %(n)s")
     return [
-        progress_bar(view["progress"], "Processed, of what is known so far"),
-        tag("p", percent, " of what is known so far is processed.", role="status"),
-        figures(shown),
-        table(heads, rows, numbers=(1, 2, 3), caption="Counts by kind") if rows else Html(""),
-    ]
-
-
-def _leave(view: Mapping[str, Any], token: str) -> Html:
-    return card(
-        "",
-        tag("p", "You do not want it any more?"),
-        post(f"/jobs/{view['id']}/cancel?token={quote(token)}", button="Cancel this recovery", plain=True),
-        kind="small",
-    )
-
-
-# Ready ---------------------------------------------------------------------------------------------------------------
-
-
-def _ready(view: Mapping[str, Any], token: str) -> list[Html]:
-    ask = tag("a", "Get the site again with what is new", href="/survey?" + urlencode(again(view["options"])))
-    parts = [
-        notice(tag("p", "More of this site has turned up. ", ask)) if view.get("outdated") else Html(""),
-        _result(view),
-        _thumbnails(view, token),
-        tag("p", tag("a", "Browse a preview", href=view["preview"])) if view.get("preview") else Html(""),
-        _missing(view["summary"]),
-        _next_steps(view),
-        _another_date(view, token),
-        _more(view, token),
-    ]
-    return [part for part in parts if part]
-
-
-def _result(view: Mapping[str, Any]) -> Html:
-    summary, files = view["summary"], view["result"]["files"]
-    known = summary.get("discovered", 0)
-    recovered = summary.get("recovered", 0)
-    first, last = (str(summary.get(name) or "unknown")[:10] for name in ("first", "last"))
-    numbers = [
-        (f"{recovered:,}", "files recovered"),
-        (f"{summary.get('pages', 0):,}", "of them pages"),
-        (f"{recovered / known:.0%}" if known else "all", "of what is known of the site"),
-        (first if first == last else f"{first} to {last}", "dates of the copies"),
-    ]
-    checksum = files.get("result.zip", {}).get("sha256", "")
-    stopped = f"The recovery is not complete: {summary['stopped']}." if summary.get("stopped") else ""
-    return card(
-        view["uri"],
-        figures(numbers),
-        notice(tag("p", stopped)) if stopped else "",
-        _downloads(view),
-        tag("p", "Checksum of the zip (SHA-256): ", tag("code", checksum), class_="note"),
-        tag("p", f"We keep the files until {day(view['expires_at'])}.", class_="note"),
-    )
-
-
-def _downloads(view: Mapping[str, Any]) -> Html:
-    result, files = view["result"], view["result"]["files"]
-    made = [tag("li", tag("a", "Download as zip", href=_path(result["zip"]), class_="button"), _zip_words(files))]
-    if "tar.gz" in result:
-        size = format_size(files["result.tar.gz"]["size"])
-        made.append(tag("li", tag("a", "tar.gz", href=_path(result["tar.gz"])), f" {size}, for Linux and servers"))
-    if "wacz" in result:
-        made.append(tag("li", tag("a", "WACZ", href=_path(result["wacz"])), " for web archives and replayweb.page"))
-    if "report" in result:
-        words = ": every file, where it came from, and what is missing"
-        made.append(tag("li", tag("a", "The full report", href=_path(result["report"])), words))
-    return tag("ul", *made, class_="downloads")
-
-
-def _zip_words(files: Mapping[str, Any]) -> str:
-    return f" {format_size(files['result.zip']['size'])}; opens on every computer"
-
-
-def _thumbnails(view: Mapping[str, Any], token: str) -> Html:
-    thumbs = [
-        tag(
-            "li",
-            tag(
-                "img",
-                src=f"/api/jobs/{view['id']}/thumb-{number}.png?token={quote(token)}",
-                loading="lazy",
-                alt=f"Picture of recovered page {number + 1}",
-                width="1024",
-                height="768",
-            ),
-        )
+        {
+            "src": f"/api/jobs/{view['id']}/thumb-{number}.png?token={quote(token)}",
+            "alt": words % {"n": number + 1},
+            "href": "",
+            "words": "",
+        }
         for number in view.get("thumbs", ())
     ]
-    return card("How it looks", tag("ul", *thumbs, class_="thumbs")) if thumbs else Html("")
 
 
-def _missing(summary: Mapping[str, Any]) -> Html:
-    if not summary.get("missing"):
-        return Html("")
-    reasons = [(REASONS.get(reason, reason), f"{n:,}") for reason, n in summary.get("missing_by_reason", {}).items()]
-    examples = [tag("li", one["uri"]) for one in summary.get("missing_examples", ())[:10]]
-    listed = tag("details", tag("summary", "Some of them"), tag("ul", *examples)) if examples else ""
-    return card(
-        "What is missing, and why", table(("why", "files"), reasons, numbers=(1,), caption="Missing files"), listed
+# The result ----------------------------------------------------------------------------------------------------------
+
+
+def _result(view: Mapping[str, Any], token: str, again_href: str) -> str:
+    summary = view["summary"]
+    pictures = _pictures(view, token)
+    if pictures and view.get("preview"):
+        pictures[0]["href"] = view["preview"]
+    reasons = summary.get("missing_by_reason", {})
+    first, last = (str(summary.get(name) or "")[:10] for name in ("first", "last"))
+    days = [current().day(one) for one in dict.fromkeys((first, last)) if one]
+    return show(
+        "result.html",
+        job={"preview": "", "tell_more": False, "outdated": False, **view},
+        token=token,
+        again_href=again_href,
+        headline=outcome.headline(summary),
+        sentence=outcome.sentence(summary),
+        stopped=current().gettext(str(summary.get("stopped") or "")),
+        front=pictures[0] if pictures else None,
+        gallery=pictures[1:],
+        life=_life(summary),
+        life_words=_life_words(summary, first, last),
+        missing=[{"reason": reason, "count": count} for reason, count in reasons.items() if count],
+        missing_examples=[one["uri"] for one in summary.get("missing_examples", ())[:_MOST_EXAMPLES]],
+        again_later=any(reason in reasons for reason in RETRIED),
+        other_owner=bool(summary.get("ended_at")),
+        windows=bool(view["options"].get("windows_names")),
+        last_date=last,
+        downloads=_downloads(view["result"]),
+        recovered=summary.get("recovered", 0),
+        pages=summary.get("pages", 0),
+        share=outcome.share(summary),
+        dates=" – ".join(days) or "–",
+        by_archive=_by_archive(summary),
     )
 
 
-def _next_steps(view: Mapping[str, Any]) -> Html:
-    unpack = "Unpack the file and open index.html in the folder named like your site; it works offline."
-    if view["options"].get("windows_names"):
-        unpack = (
-            "Right-click the zip in the Explorer and choose Extract all. Then open index.html in the folder named like "
-            "your site; it works offline."
-        )
-    return card(
-        "What to do next",
-        tag(
-            "ol",
-            tag("li", unpack),
-            tag("li", "To put it on the web again, use the folder rehost: its README says how, for each web server."),
-            tag("li", "Keep the file recovered.wacz: it is an exact copy of what the archives gave."),
-        ),
-    )
+def _downloads(result: Mapping[str, Any]) -> dict[str, Any]:
+    """kind -> address without its host (the reader's way here is the right one), size and checksum."""
+    files = result["files"]
+    names = {"zip": "result.zip", "tar.gz": "result.tar.gz", "wacz": "result.wacz", "report": "report.html"}
+    made: dict[str, Any] = {"tar": None, "wacz": None, "report": None}
+    for kind, name in names.items():
+        if kind in result and name in files:
+            href = "/" + result[kind].partition("://")[2].partition("/")[2]
+            made[kind.partition(".")[0]] = {**files[name], "href": href}
+    return made
 
 
-def _another_date(view: Mapping[str, Any], token: str) -> Html:
-    last = str(view["summary"].get("last") or "")[:10]
-    return card(
-        "Try again with another date",
-        tag("p", "We use again what we have fetched already."),
-        post(
-            f"/jobs/{view['id']}/again?token={quote(token)}",
-            field("at", "Around this date", value=last, placeholder="2009-06-01"),
-            button="Try again",
-            plain=True,
-        ),
-    )
+def _life(summary: Mapping[str, Any]) -> charts.Chart | None:
+    """Copies by archive and year, the time of the owner and the time after it."""
+    years = {
+        name: {int(year): count for year, count in per_year.items() if year.isdigit()}
+        for name, per_year in summary.get("years", {}).items()
+    }
+    known = sorted(year for per_year in years.values() for year in per_year)
+    if not known:
+        return None
+    texts = current()
+    spans = []
+    if end := _day(summary.get("ended_at")):
+        after = max(end + timedelta(days=400), date(known[-1], 12, 31))
+        spans = [
+            charts.Span(date(known[0], 1, 1), end, "good", texts.gettext("your site")),
+            charts.Span(end, after, "bad", texts.gettext("another owner")),
+        ]
+    label = texts.gettext("Copies that we used, by archive and year")
+    return charts.life(years, label, (texts.gettext("Year"), texts.gettext("Copies")), spans=spans)
 
 
-def _more(view: Mapping[str, Any], token: str) -> Html:
-    subscribed = bool(view.get("tell_more"))
-    words = "Shall we write to you if more of this site turns up?"
-    if subscribed:
-        words = "You get a mail if more of this site turns up."
-    return card(
-        "",
-        post(
-            f"/jobs/{view['id']}/tell?token={quote(token)}",
-            hidden({"more": "" if subscribed else "yes"}),
-            tag("p", f"Archives go on collecting. {words}"),
-            button="Do not write any more" if subscribed else "Tell me if more turns up",
-            plain=True,
-        ),
-        kind="small",
-    )
+def _life_words(summary: Mapping[str, Any], first: str, last: str) -> str:
+    texts = current()
+    if end := _day(summary.get("ended_at")):
+        words = texts.gettext("Yours until %(month)s, then another owner. Nothing of the later time is in your copy.")
+        return words % {"month": texts.month(end)}
+    if first[:4] == last[:4]:
+        return texts.gettext("All copies are of the year %(year)s.") % {"year": first[:4]}
+    return texts.gettext("The copies are from %(first)s to %(last)s.") % {"first": first[:4], "last": last[:4]}
 
 
-def _path(url: str) -> str:
-    """An address without its host: the reader's way here is the right one."""
-    return "/" + url.partition("://")[2].partition("/")[2]
+def _day(text: object) -> date | None:
+    try:
+        return date.fromisoformat(str(text)[:10])
+    except ValueError:
+        return None
 
 
-# The end -------------------------------------------------------------------------------------------------------------
-
-
-def _nothing(view: Mapping[str, Any]) -> list[Html]:
-    summary = view.get("summary", {})
-    asked = [(name, counted(number, "request")) for name, number in sorted(summary.get("requests", {}).items())]
-    heads = ("archive asked", "requests")
-    listed = table(heads, asked, numbers=(1,), caption="Archives that were asked") if asked else ""
-    words = "We are sorry: none of the archives has anything of it that can be used."
-    return [card(view["uri"], tag("p", words), listed), try_this(view["uri"])]
-
-
-def _expired(view: Mapping[str, Any]) -> Html:
-    return card(
-        view["uri"],
-        tag("p", "We keep results for some weeks, and this one is older. We can make it again."),
-        tag("p", tag("a", "Make it again", href="/survey?" + urlencode(again(view["options"])), class_="button")),
-    )
+def _by_archive(summary: Mapping[str, Any]) -> charts.Chart | None:
+    counts = summary.get("by_archive", {})
+    texts = current()
+    headers = (texts.gettext("Archive"), texts.gettext("Files"))
+    return charts.shares(counts, texts.gettext("Where the files came from"), headers) if counts else None
 
 
 def again(options: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -299,14 +184,3 @@ def again(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     when = "at" if "at" in kept else "between" if "from" in kept or "to" in kept else "newest"
     windows = [("windows_names", "yes")] if options.get("windows_names") else []
     return [*kept.items(), ("when", when), *(("archives", one) for one in options.get("archives", ())), *windows]
-
-
-def _ended(view: Mapping[str, Any], state: State) -> Html:
-    words = "Nothing more happens with this request."
-    if state == State.FAILED:
-        words = "The operator of this service knows about it. You can also ask again."
-    return card(
-        view["uri"],
-        tag("p", words),
-        tag("p", tag("a", "Ask again", href="/survey?" + urlencode(again(view["options"])), class_="button plain")),
-    )

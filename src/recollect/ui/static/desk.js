@@ -1,11 +1,16 @@
-// Keeps the page of a job up to date: numbers as they come, the whole page when its state changes; reloads a page that waits.
+// Keeps the page of a job up to date: numbers as they come, the whole page when its state changes; reloads a page that
+// waits; shows times in the zone of the visitor. Texts are in the page.
 "use strict";
+const language = document.documentElement.lang;
+for (const time of document.querySelectorAll("time[data-time]"))
+  time.textContent = new Date(time.dateTime).toLocaleString(language, { dateStyle: "long", timeStyle: "short" });
 const job = document.querySelector("[data-events]");
 if (job && "EventSource" in window) {
   const source = new EventSource(job.dataset.events);
   const put = (name, text) => {
     for (const place of document.querySelectorAll(`[data-live="${name}"]`)) place.textContent = text;
   };
+  const shown = (number) => number.toLocaleString(language);
   const sum = (counts) => Object.values(counts || {}).reduce((a, b) => a + b, 0);
   source.addEventListener("status", (event) => {
     const status = JSON.parse(event.data);
@@ -17,16 +22,18 @@ if (job && "EventSource" in window) {
     const percent = Math.floor(100 * status.progress);
     const bar = document.getElementById("progress");
     if (bar && percent >= bar.value) bar.value = percent;
-    put("percent", `${Math.max(percent, bar ? bar.value : 0)}%`);
-    put("recovered", sum(status.counts.recovered).toLocaleString("en"));
-    put("queued", sum(status.counts.queued).toLocaleString("en"));
-    put("missing", sum(status.counts.missing).toLocaleString("en"));
-    for (const name of ["recovered", "queued", "missing"])
-      for (const [kind, number] of Object.entries(status.counts[name] || {})) put(`${name}-${kind}`, number.toLocaleString("en"));
-    if (status.rank) put("rank", status.rank.toLocaleString("en"));
-    const waiting = (status.waiting_for || [])
-      .map((one) => `${one.archive} until ${new Date(1000 * one.until).toLocaleTimeString()}`).join(", ");
-    put("waiting", waiting ? `We wait for ${waiting}.` : "");
+    const names = ["recovered", "queued", "missing"];
+    put("collected", shown(sum(status.counts.recovered)));
+    put("known", shown(names.reduce((all, name) => all + sum(status.counts[name]), 0)));
+    for (const name of names)
+      for (const [kind, number] of Object.entries(status.counts[name] || {})) put(`${name}-${kind}`, shown(number));
+    if (status.rank) put("rank", shown(status.rank));
+    const place = document.querySelector('[data-live="waiting"]');
+    if (!place) return;
+    const waiting = (status.waiting_for || []).map((one) => place.dataset.one
+      .replace("{archive}", () => one.archive)
+      .replace("{time}", () => new Date(1000 * one.until).toLocaleTimeString(language, { timeStyle: "short" }))).join(", ");
+    place.textContent = waiting ? place.dataset.words.replace("{}", () => waiting) : "";
   });
 }
 const waiting = document.querySelector("[data-reload]");
