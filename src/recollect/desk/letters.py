@@ -10,7 +10,7 @@ from typing import Any
 
 from recollect.desk.database import Connection, Row, one
 from recollect.desk.outbox import Kind, Render, compose
-from recollect.desk.outcome import sentence
+from recollect.desk.outcome import extent, sentence
 from recollect.desk.people import Purpose, issue
 from recollect.desk.settings import DAY, DeskSettings
 from recollect.ui.messages import current, using
@@ -68,6 +68,7 @@ def _values(settings: DeskSettings, job: Row, name: str, facts: Mapping[str, Any
         "uri": _mail_uri(job["uri"]),
         "host": host_of(job["uri"]),
         "pending_days": round(settings.pending_for / DAY),
+        "extent": extent(summary),
         "sentence": sentence(summary),
         "expires": job["expires_at"],
         "gain": int(facts.get("gain", 0)),

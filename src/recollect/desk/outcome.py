@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
-from recollect.ui.messages import current
+from recollect.ui.messages import current, message
 
 _MOST, _SOME = 0.75, 0.1
 
@@ -21,15 +22,36 @@ def is_whole(summary: Mapping[str, Any]) -> bool:
     return bool(summary.get("complete", True)) and not summary.get("missing") and not summary.get("stopped")
 
 
-def headline(summary: Mapping[str, Any]) -> str:
-    """`Your site is back`, if the figures allow it."""
-    _ = current().gettext
+class Extent(StrEnum):
+    """How much of a site is back."""
+
+    WHOLE = "whole"
+    MOST = "most"
+    PART = "part"
+    LITTLE = "little"
+
+
+def extent(summary: Mapping[str, Any]) -> Extent:
+    """How much is back, of everything known to have existed."""
     back = share(summary)
     if is_whole(summary):
-        return _("Your site is back")
+        return Extent.WHOLE
     if back is None or back >= _MOST:
-        return _("Most of your site is back")
-    return _("A part of your site is back") if back >= _SOME else _("A little of your site is back")
+        return Extent.MOST
+    return Extent.PART if back >= _SOME else Extent.LITTLE
+
+
+_HEADLINES = {
+    Extent.WHOLE: message("Your site is back"),
+    Extent.MOST: message("Most of your site is back"),
+    Extent.PART: message("A part of your site is back"),
+    Extent.LITTLE: message("A little of your site is back"),
+}
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """`Your site is back`, if the figures allow it."""
+    return current().gettext(_HEADLINES[extent(summary)])
 
 
 def sentence(summary: Mapping[str, Any]) -> str:

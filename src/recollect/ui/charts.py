@@ -356,6 +356,17 @@ def areas(
     return Chart(label, _both(draw), (when, *layers), rows, key)
 
 
+def largest(counts: Mapping[str, Mapping[int, int]], most: int, others: str) -> dict[str, Mapping[int, int]]:
+    """The `most` names with the largest sums; the rest together, under the name `others`."""
+    ordered = sorted(counts, key=lambda name: -sum(counts[name].values()))
+    kept: dict[str, Mapping[int, int]] = {name: counts[name] for name in ordered[:most]}
+    rest: dict[int, int] = {}
+    for name in ordered[most:]:
+        for year, count in counts[name].items():
+            rest[year] = rest.get(year, 0) + count
+    return {**kept, others: rest} if rest else kept
+
+
 # The life of a site --------------------------------------------------------------------------------------------------
 
 

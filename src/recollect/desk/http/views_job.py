@@ -15,6 +15,7 @@ from recollect.ui import charts
 from recollect.ui.messages import current, message
 
 _MOST_EXAMPLES = 10
+_MOST_ARCHIVES = 7  # in the chart of a life
 
 
 def job_page(view: Mapping[str, Any], token: str) -> str:
@@ -135,7 +136,7 @@ def _downloads(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _life(summary: Mapping[str, Any]) -> charts.Chart | None:
     """Copies by archive and year, the time of the owner and the time after it."""
-    years = {
+    years: Mapping[str, Mapping[int, int]] = {
         name: {int(year): count for year, count in per_year.items() if year.isdigit()}
         for name, per_year in summary.get("years", {}).items()
     }
@@ -151,6 +152,7 @@ def _life(summary: Mapping[str, Any]) -> charts.Chart | None:
             charts.Span(end, after, "bad", texts.gettext("another owner")),
         ]
     label = texts.gettext("Copies that we used, by archive and year")
+    years = charts.largest(years, _MOST_ARCHIVES, texts.gettext("other archives"))
     return charts.life(years, label, (texts.gettext("Year"), texts.gettext("Copies")), spans=spans)
 
 
