@@ -17,21 +17,20 @@ import re
 import shutil
 import tarfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from recollect.errors import FormatError, ResourceError, UsageError
-from recollect.protection import vault
 from recollect.protection.age import is_locked
 from recollect.protection.block import is_class_name
 from recollect.protection.markup import is_page, strip
+from recollect.protection.selection import OWN_FOLDER, Selection, walk
 
 DEFAULT_CLASS = "files"
 MAX_UNPACKED = 4 << 30
 MAX_FILES = 200_000
-OWN_FOLDER = ".recollect"  # what Recollect keeps in a folder for itself: never packed, never unpacked
 _MAX_HEADER = 1 << 20  # bytes of an extended header: names are shorter
 _PAGE_START = 4096
 _XZ = b"\xfd7zXZ\x00"
@@ -63,6 +62,8 @@ class Packing:
     name: str
     members: tuple[Member, ...]
     skipped: tuple[tuple[str, str], ...] = ()
+    version_control: tuple[str, ...] = ()
+    """Folders of version control that were met and not packed."""
 
     @property
     def files(self) -> tuple[Member, ...]:
@@ -73,22 +74,22 @@ class Packing:
         return sum(member.size for member in self.members)
 
 
-def gather(sources: Iterable[str], leave_out: Path | None = None) -> list[Packing]:
+_ALL = Selection()
+
+
+def gather(sources: Iterable[str], selection: Selection = _ALL) -> list[Packing]:
     """The files of `[CLASS=]PATH` arguments, by class in order of name.
 
     A folder with a slash at its end gives its contents, one without gives itself, as with rsync. All classes are
-    unpacked into one folder, so a name that two sources give is an error. `leave_out` is a folder that is not packed:
-    the copy of the site that `apply -o` writes holds the packed files already.
+    unpacked into one folder, so a name that two sources give is an error.
     """
-    own_output = leave_out.resolve() if leave_out is not None else None
-    members: dict[str, dict[str, Member]] = {}
-    skipped: dict[str, list[tuple[str, str]]] = {}
+    classes: dict[str, _Gathered] = {}
     owners: dict[str, str] = {}
     for source in sources:
         name, path = _split(source)
-        own = members.setdefault(name, {})
-        for member in _walk(path, skipped.setdefault(name, []), own_output):
-            if member.name in owners and not (member.is_folder and member.name in own):
+        own = classes.setdefault(name, _Gathered())
+        for member in _walk(path, own, selection):
+            if member.name in owners and not (member.is_folder and member.name in own.members):
                 raise UsageError(
                     "two sources give the same file",
                     where=member.name,
@@ -100,14 +101,23 @@ def gather(sources: Iterable[str], leave_out: Path | None = None) -> list[Packin
                     "a name that cannot be unpacked again", where=repr(member.name), hint="rename it, or leave it out"
                 )
             owners.setdefault(member.name, source)
-            own[member.name] = member
+            own.members[member.name] = member
     packings = []
-    for name in sorted(members):
-        if not any(not member.is_folder for member in members[name].values()):
+    for name, own in sorted(classes.items()):
+        if not any(not member.is_folder for member in own.members.values()) and not own.version_control:
             raise UsageError("there is nothing to protect", where=name, why="no files")
-        ordered = sorted(members[name].values(), key=lambda member: member.name.encode("utf-8", "surrogateescape"))
-        packings.append(Packing(name, tuple(ordered), tuple(skipped[name])))
+        ordered = sorted(own.members.values(), key=lambda member: member.name.encode("utf-8", "surrogateescape"))
+        packings.append(Packing(name, tuple(ordered), tuple(own.skipped), tuple(own.version_control)))
     return packings
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """The files of one class while its sources are walked."""
+
+    members: dict[str, Member] = field(default_factory=dict)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    version_control: list[str] = field(default_factory=list)
 
 
 def _split(source: str) -> tuple[str, str]:
@@ -123,12 +133,16 @@ def _split(source: str) -> tuple[str, str]:
     return name, path
 
 
-def _walk(source: str, skipped: list[tuple[str, str]], leave_out: Path | None) -> Iterable[Member]:
+def _walk(source: str, own: _Gathered, selection: Selection) -> Iterable[Member]:
     path = Path(source)
     if not path.exists():
         raise UsageError("no such file", where=source, hint="check the spelling of --files")
     if path.is_file():
-        yield _member(path, path.name)
+        why = selection.reason(path)
+        if why:
+            own.skipped.append((path.name, why))
+        else:
+            yield _member(path, path.name)
         return
     if not path.is_dir():
         raise UsageError("not a regular file", where=source, hint="give files and folders with --files")
@@ -136,35 +150,16 @@ def _walk(source: str, skipped: list[tuple[str, str]], leave_out: Path | None) -
     prefix = f"{path.name}/" if keep_name else ""
     if keep_name:
         yield Member(path, path.name, 0, False, is_folder=True)
-    for folder, folders, files in os.walk(path, onerror=_raise):  # what cannot be read must not be left out silently
-        base = Path(folder)
-        folders[:] = sorted(name for name in folders if not _is_ours(base / name, leave_out))
-        for name in sorted([*folders, *files]):
-            one = base / name
-            inside = prefix + one.relative_to(path).as_posix()
-            if one.is_symlink():
-                skipped.append((inside, "a symbolic link"))
-            elif one.is_dir():
-                yield Member(one, inside, 0, False, is_folder=True)
-            elif one.is_file():
-                yield _member(one, inside)
-            else:
-                skipped.append((inside, "not a regular file"))
-
-
-def _raise(error: OSError) -> None:
-    raise error
-
-
-def _is_ours(folder: Path, leave_out: Path | None) -> bool:
-    """Did Recollect make this folder: its own notes, vault pages, or the copy that it writes?"""
-    if folder.is_symlink():
-        return False
-    return (
-        folder.name == OWN_FOLDER
-        or vault.is_vault_folder(folder)
-        or (leave_out is not None and folder.resolve() == leave_out)
-    )
+    for walked in walk(path, selection):
+        inside = prefix + walked.path.relative_to(path).as_posix()
+        if walked.version_control:
+            own.version_control.append(f"{inside}/" if walked.is_folder else inside)
+        elif walked.skipped:
+            own.skipped.append((inside, walked.skipped))
+        elif walked.is_folder:
+            yield Member(walked.path, inside, 0, False, is_folder=True)
+        else:
+            yield _member(walked.path, inside)
 
 
 def _member(path: Path, name: str) -> Member:

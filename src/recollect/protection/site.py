@@ -20,7 +20,7 @@ from recollect.errors import UsageError
 from recollect.model import Progress, ProgressCallback
 from recollect.protection import vault
 from recollect.protection.age import check_lock
-from recollect.protection.block import MANIFEST, Refusal, Version
+from recollect.protection.block import MANIFEST, Refusal, Version, mentions
 from recollect.protection.collect import Collector, Standing
 from recollect.protection.markup import Unfit, carry, is_page, is_xml_page, place, strip, vault_link
 from recollect.protection.pack import Packing
@@ -158,6 +158,14 @@ def _carried(folder: Path, known: Collector, progress: ProgressCallback) -> dict
             continue
         had[name] = {block.version: block.number for block in known.add(name, path.read_bytes())}
     return had
+
+
+def carries_blocks(folder: Path) -> bool:
+    """Whether a page of a folder carries blocks already."""
+    pages = (folder / name for name in _files(folder))
+    return any(
+        mentions(page.read_bytes()) for page in pages if not page.is_symlink() and is_page(page.name, _head(page))
+    )
 
 
 def _head(path: Path) -> bytes:

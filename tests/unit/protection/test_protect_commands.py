@@ -155,25 +155,69 @@ def test_encryption_from_the_shell(world: Path, capsys: pytest.CaptureFixture[st
     assert contents(world / "again") == contents(world / "app")
 
 
-def test_secrets_are_warned_of_loudly_unless_they_are_encrypted(
+def test_secrets_are_refused_unless_they_are_encrypted_or_included(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pyrage = pytest.importorskip("pyrage")
     (world / "app/.env").write_text("TOKEN=1\n")
-    apply("-q")
+    before = contents(world)
+    command = ["protect", "apply", "site/", "--files", "app/", "--key", "site.key", "--json"]
+    assert run(command) == 2
     err = capsys.readouterr().err
-    assert "WARNING" in err and "UNENCRYPTED" in err and ".env: credentials" in err
+    assert ".env: credentials" in err and "--exclude-files" in err and "--include-secrets" in err
+    assert contents(world) == before
     run(["protect", "plan", "site", "--files", "app/"])
     assert "WARNING" in capsys.readouterr().err
-    apply("--recipient", str(pyrage.x25519.Identity.generate().to_public()))
+    assert run([*command, "--exclude-files", ".env", "-o", "without"]) == 0
+    assert said(capsys)["classes"][0]["files"] == 4
+    assert run([*command, "--include-secrets", "-o", "open"]) == 0
+    out = capsys.readouterr()
+    assert "WARNING" in out.err and json.loads(out.out)["classes"][0]["files"] == 5
+    assert run([*command, "--recipient", str(pyrage.x25519.Identity.generate().to_public())]) == 0
     assert "WARNING" not in capsys.readouterr().err
 
 
-def test_the_signing_key_is_never_published(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.copy(world / "site.key", world / "app")
-    arguments = ["protect", "apply", "site/", "--files", "app/", "--key", "app/site.key"]
-    assert run(arguments) == 2
-    assert "signing key is among the files" in capsys.readouterr().err
+def test_a_configured_recipient_encrypts(
+    world: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyrage = pytest.importorskip("pyrage")
+    monkeypatch.setenv("RECOLLECT_PROTECT_RECIPIENT", str(pyrage.x25519.Identity.generate().to_public()))
+    assert run(["protect", "apply", "site/", "--files", "app/", "--key", "site.key", "--json"]) == 0
+    assert said(capsys)["classes"][0]["encrypted"] is True
+
+
+def test_key_site_and_output_are_never_packed_and_version_control_is_refused(
+    world: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (world / ".git/objects").mkdir(parents=True)
+    (world / ".git/config").write_text("[remote]")
+    (world / "drafts").mkdir()
+    (world / "drafts/secret-plan.txt").write_text("not yet")
+    command = ["protect", "apply", "site/", "--files", "code=.", "--key", "site.key", "-o", "deploy", "--json"]
+    assert run(command) == 2
+    assert ".git/: version control" in capsys.readouterr().err
+    assert not (world / "deploy").exists()
+    (world / ".recollectignore").write_text("# not for the public\n.git/\ndrafts/*\n!drafts/keep.txt\n")
+    (world / "drafts/keep.txt").write_text("this one")
+    assert run(command) == 0
+    err = capsys.readouterr().err
+    assert "not packed: site.key: the signing key" in err and "not packed: site: the site itself" in err
+    assert run(command) == 0  # the output exists now
+    assert "not packed: deploy: the output" in capsys.readouterr().err
+    assert run(["reclaim", "deploy", "-o", "back"]) == 0
+    names = set(contents(world / "back"))
+    assert {"drafts/keep.txt", "app/main.py", ".recollectignore", "dump.sql"} <= names
+    assert not any(name.startswith((".git", "site", "deploy", "drafts/secret")) for name in names - {"site.pub"})
+
+
+def test_the_list_of_files_is_shown_before_the_first_write(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(world)
+    (world / "deploy").mkdir()
+    (world / "deploy/mine.txt").write_text("mine")  # a folder that is not ours is refused, after the list
+    assert run(["protect", "apply", "site/", "--files", "app/", "--key", "site.key", "-o", "deploy"]) == 2
+    err = capsys.readouterr().err
+    assert "main.py (15" in err and "readable by everybody" in err
+    assert contents(world) == {**before, "deploy/mine.txt": b"mine"}
 
 
 def test_plan_shows_costs_and_odds_and_draws_them(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,6 +300,7 @@ def test_the_documented_build_is_stable(world: Path, capsys: pytest.CaptureFixtu
     """`--files code=.` holds the folder of the copy."""
     key = f"../{world.name}.key"
     command = ["protect", "apply", "site", "--files", "code=.", "--key", key, "-o", "deploy", "--json"]
+    command += ["--exclude-files", "/site.key"]
     assert run(["protect", "keygen", "-o", key]) == 0
     capsys.readouterr()
     assert run(command) == 0

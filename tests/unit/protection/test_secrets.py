@@ -2,9 +2,86 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+from random import Random
+
 import pytest
 
 from recollect.protection.secrets import Secret, scan
+
+# Files that hold secrets whatever is in them; shapes are those that their makers document, with made-up values.
+NAMES = [
+    *(".env", "app/.env.local", ".envrc", "prod.env", "tls/server.key", "server.pem", "store.jks"),
+    *("login.kdbx", "a.p12", "putty.ppk", ".netrc", "_netrc", ".pgpass", ".htpasswd", ".my.cnf", ".npmrc"),
+    *(".pypirc", ".git-credentials", ".dockercfg", ".docker/config.json", ".kube/config", ".aws/credentials"),
+    *(".ssh/deploy", ".s3cfg", "rclone.conf", "sftp-config.json", "sitemanager.xml", "client_secret_12.json"),
+    *("service-account.json", "x-firebase-adminsdk-1.json", "secrets.yml", "config/master.key"),
+    *("terraform.tfstate", "prod.tfvars", "vpn.ovpn", "etc/shadow", "wp-config.php", "LocalSettings.php"),
+    *("passwords.txt", "ssh_host_rsa_key", "token.json", ".vault_pass", "credentials.csv", "krb5.keytab"),
+]
+TOKENS = [
+    b"ghp_" + b"a1B2" * 9,
+    b"github_pat_" + b"a1B2c3D4e5" * 5,
+    b"glpat-" + b"abcdefghij" * 2,
+    b"xoxb-123456789012-abcdef",
+    b"https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXX",
+    b"https://discord.com/api/webhooks/123456789/" + b"abcdefghij" * 3,
+    b"sk_live_" + b"0123456789abcdef",
+    b"sk-ant-api03-" + b"abcdefghij" * 3,
+    b"AIza" + b"abcdefghij" * 3 + b"abcde",
+    b"npm_" + b"abcdef" * 6,
+    b"pypi-AgEIcHlwaS5vcmc" + b"abcdefghij" * 2,
+    b"SG." + b"abcdefghij" * 2 + b"." + b"abcdefghij" * 4,
+    b"dop_v1_" + b"0123456789abcdef" * 4,
+    b"DefaultEndpointsProtocol=https;AccountName=x;AccountKey=" + b"abcdefghij" * 8 + b"==",
+    b"123456789:AA" + b"abcdefghijk" * 3,
+    b"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.abcdefghijklmnop",
+    b"hf_" + b"abcdefghij" * 4,
+    b"GOCSPX-" + b"abcdefghij" * 3,
+]
+SETTINGS = [
+    b"DB_PASSWORD=correct-horse",
+    b"export API_KEY=0123456789abcdef",
+    b"database:\n  password: hunter2hunter\n",
+    b"[client]\npassword = hunter2hunter\n",
+    b"spring.datasource.password=hunter2hunter",
+    b'{"auth": {"access_token": "abcdefghijk"}}',
+    b"$config['db_password'] = 'hunter2hunter';",
+    b"<!-- Authorization: Bearer abcdefghijklmnop -->",
+    b"amqp://guest:guesswhat@queue.example/",
+    b"define('AUTH_KEY',         'put a long phrase here');",
+]
+KEYS = [
+    b"-----BEGIN RSA PRIVATE KEY-----",
+    b"-----BEGIN ENCRYPTED PRIVATE KEY-----",
+    b"-----BEGIN EC PRIVATE KEY-----",
+    b"-----BEGIN PGP PRIVATE KEY BLOCK-----",
+    b"PuTTY-User-Key-File-3: ssh-ed25519",
+    b'{"type": "service_account", "private_key": "-----BEGIN"}',
+    b'{"kty":"EC","crv":"P-256","x":"abc","y":"def","d":"ghi"}',
+    b"# created\nAGE-SECRET-KEY-1ABCDEF",
+]
+
+
+def zipped(name: str, content: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as package:
+        package.writestr(name, content)
+    return out.getvalue()
+
+
+def tarred(name: str, content: bytes) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as package:
+        info = tarfile.TarInfo(name)
+        info.size = len(content)
+        package.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
 
 HASH = b"$2y$10$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyzABCDE"
 
@@ -24,6 +101,18 @@ HASH = b"$2y$10$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyzABCDE"
         ("aws.txt", b"AKIAIOSFODNN7EXAMPLE", Secret.TOKEN),
         ("dump.sql", b"INSERT INTO users VALUES (1,'joe','" + HASH + b"');", Secret.PASSWORD_HASH),
         ("users.csv", b"$P$B" + b"a" * 30, Secret.PASSWORD_HASH),
+        *((name, b"", Secret.CREDENTIALS) for name in NAMES),
+        *((f"notes{number}.txt", b"see: " + token, Secret.TOKEN) for number, token in enumerate(TOKENS)),
+        *((f"conf{number}.txt", text, Secret.CREDENTIALS) for number, text in enumerate(SETTINGS)),
+        *((f"k{number}", text, Secret.PRIVATE_KEY) for number, text in enumerate(KEYS)),
+        ("shadow.txt", b"root:$6$rounds=656000$abc$def:1:2:3", Secret.PASSWORD_HASH),
+        ("ldap.ldif", b"userPassword: {SSHA}0123456789abcdef0123456789", Secret.PASSWORD_HASH),
+        ("utf16.txt", "\ufeffDB_PASSWORD=hunter2hunter2\r\n".encode("utf-16-le"), Secret.CREDENTIALS),
+        ("backup.zip", zipped("app/.env", b"X=1"), Secret.CREDENTIALS),
+        ("backup.zip", zipped("key.txt", b"-----BEGIN RSA PRIVATE KEY-----"), Secret.PRIVATE_KEY),
+        ("backup.tar.gz", tarred("home/.ssh/id_ed25519", b"x"), Secret.CREDENTIALS),
+        ("dump.sql.gz", gzip.compress(b"('joe','" + HASH + b"')"), Secret.PASSWORD_HASH),
+        ("dump.sql.xz", lzma.compress(b"AKIAIOSFODNN7EXAMPLE"), Secret.TOKEN),
         ("dump.sql", b"\n".join(b"('user%d@mail.example.org')" % n for n in range(9)), Secret.PERSONAL),
     ],
 )
@@ -38,6 +127,11 @@ def test_secrets_are_found(name: str, content: bytes, kind: Secret) -> None:
         ("page.html", b"<a href='mailto:joe@example.org'>mail</a>"),
         (".env.example", b"DB_PASSWORD="),
         ("style.css", b"a { color: #fff }"),
+        ("deploy.md", b"Set DB_PASSWORD= in your environment; the secret: see the wiki."),
+        ("form.html", b'<input type="password" name="password" placeholder="your password">'),
+        ("README.md", b"password: (ask Ann)\nToken: <your token>\nsecret: ${SECRET}"),
+        ("id_rsa.pub", b"ssh-rsa AAAA joe@host"),
+        ("cert.crt", b"-----BEGIN CERTIFICATE-----"),
         ("login.php", b"if (password_verify($password, $hash)) { $password = $_POST['password']; }"),
     ],
 )
@@ -48,3 +142,21 @@ def test_ordinary_files_are_not(name: str, content: bytes) -> None:
 def test_the_first_line_is_named() -> None:
     (found,) = scan([("notes.txt", b"a\nb\nAKIAIOSFODNN7EXAMPLE AKIAIOSFODNN7EXAMPLE\n")])
     assert str(found) == "notes.txt:3: access token (2 times)"
+
+
+@pytest.mark.parametrize(
+    "start", [b"PK\x03\x04", b"\x1f\x8b", b"BZh9", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"\0" * 257 + b"ustar"]
+)
+def test_damaged_packages_do_no_harm(start: bytes) -> None:
+    chance = Random(1)
+    for size in (0, 10, 600, 5000):
+        list(scan([("x.bin", start + chance.randbytes(size))]))
+    for whole in (zipped("a", b"x" * 99), tarred("a", b"x" * 99)):
+        for _ in range(200):
+            data = bytearray(whole)
+            data[chance.randrange(len(data))] = chance.randrange(256)
+            list(scan([("x.bin", bytes(data))]))
+
+
+def test_a_bomb_is_read_to_a_limit() -> None:
+    list(scan([("bomb.gz", gzip.compress(bytes(200 << 20), 1)[:1_000_000])]))

@@ -93,9 +93,21 @@ def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--growth", type=SIZE, metavar="SIZE", help="Largest growth of a page; vault pages are added if needed."
         ),
         click.option(
-            "--recipient", "recipients", multiple=True, metavar="AGE1…", help="Encrypt for this age recipient."
+            "--recipient",
+            "recipients",
+            multiple=True,
+            metavar="AGE1…",
+            envvar="RECOLLECT_PROTECT_RECIPIENT",
+            show_envvar=True,
+            help="Encrypt for this age recipient; repeatable.",
         ),
-        click.option("--passphrase-file", type=_FILE, help="Encrypt with the passphrase in this file."),
+        click.option(
+            "--passphrase-file",
+            type=_FILE,
+            envvar="RECOLLECT_PROTECT_PASSPHRASE_FILE",
+            show_envvar=True,
+            help="Encrypt with the passphrase in this file.",
+        ),
         click.option(
             "--compression",
             type=click.Choice(["xz", "zstd"]),
@@ -112,6 +124,17 @@ def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Erasure code.  [default: raptorq if it is installed]",
         ),
         click.option("--exclude", multiple=True, metavar="PATTERN", help="Pages without blocks ('drafts/*')."),
+        click.option(
+            "--exclude-files",
+            multiple=True,
+            metavar="PATTERN",
+            help="Files that are not packed, as in .gitignore ('*.log'); repeatable. See also .recollectignore.",
+        ),
+        click.option(
+            "--include-secrets",
+            is_flag=True,
+            help="Publish private keys, credentials and version control although nothing is encrypted.",
+        ),
     ]
     for decorator in reversed(decorators):
         command = decorator(command)
@@ -138,8 +161,8 @@ def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_js
     from recollect.protection.site import fit_pages, sizes_now
 
     refuse_inputs(plot, [site, *_paths(given["sources"])])
-    packings = _gathered(given)
     options = _options(keys.new_key(), given, need=None)
+    packings = _gathered(given, site)
     pages, _ = fit_pages(site, given["exclude"])
     found = None
     with progress_bar(quiet=quiet or as_json) as progress:
@@ -210,6 +233,7 @@ def keygen(output: Path, as_json: bool) -> int:
     help="Element that carries blocks; minifiers drop comments.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a copy here instead.  [default: in place]")
+@click.option("--yes", "-y", is_flag=True, help="Publish programs unencrypted without a question.")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors and warnings.")
 @json_option
 def apply(site: Path, key_file: Path, output: Path | None, quiet: bool, as_json: bool, **given: Any) -> int:
@@ -218,12 +242,17 @@ def apply(site: Path, key_file: Path, output: Path | None, quiet: bool, as_json:
     from recollect.protection.cli import tables as protecttalk
     from recollect.protection.site import apply as apply_blocks
 
-    packings = _gathered(given, output)
     key = keys.read_secret(key_file)
     options = _options(key, given, need=_need(given["need"]) if given["need"] else None)
+    packings = _gathered(given, site, output, key_file)
     if options.lock.is_open:
-        _refuse_key(packings, key_file)
-        protecttalk.warn_of_secrets(protecttalk.find_secrets(packings))
+        secrets = protecttalk.find_secrets(packings)
+        protecttalk.refuse_secrets(secrets, allowed=given["include_secrets"])
+        protecttalk.warn_of_secrets(secrets)
+    if not quiet:
+        protecttalk.show_packings(packings, encrypted=not options.lock.is_open)
+    if options.lock.is_open and not given["yes"]:
+        protecttalk.confirm_publication(packings, output or site)
     with progress_bar(quiet=quiet or as_json) as progress:
         if site.is_dir():
             done = apply_blocks(site, packings, options, out=output, progress=progress)
@@ -282,10 +311,20 @@ def _paths(sources: tuple[str, ...]) -> list[Path]:
     return [Path(text) for source in sources for text in {source, source.split("=", 1)[-1]}]
 
 
-def _gathered(given: dict[str, Any], output: Path | None = None) -> list[Packing]:
+def _gathered(
+    given: dict[str, Any], site: Path, output: Path | None = None, key_file: Path | None = None
+) -> list[Packing]:
     from recollect.protection.pack import gather
+    from recollect.protection.selection import Selection
 
-    packings = gather(given["sources"], leave_out=output)
+    never = [(site, "the site itself"), (output, "the output"), (key_file, "the signing key")]
+    encrypted = bool(given["recipients"] or given["passphrase_file"])
+    selection = Selection(
+        exclude=tuple(given["exclude_files"]),
+        leave_out=tuple((path, why) for path, why in never if path is not None),
+        version_control=encrypted or given["include_secrets"],
+    )
+    packings = gather(given["sources"], selection)
     for packing in packings:
         for name, why in packing.skipped:
             talk(f"not packed: {name}: {why}")
@@ -349,13 +388,3 @@ def _archives(given: dict[str, Any]) -> list[Any]:
     from recollect.archives.registry import choose, load_archives
 
     return list(choose(load_archives(given["registry"]), given["use"] or ""))
-
-
-def _refuse_key(packings: list[Packing], key_file: Path) -> None:
-    own = key_file.resolve()
-    for packing in packings:
-        for member in packing.files:
-            if member.path.resolve() == own:
-                raise UsageError(
-                    "the signing key is among the files", where=member.name, hint="move it elsewhere, or encrypt"
-                )

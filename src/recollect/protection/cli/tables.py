@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_table, talk
+from recollect.errors import UsageError
 from recollect.protection import odds
 from recollect.protection.code import MARGIN, available
 from recollect.protection.keys import fingerprint
-from recollect.protection.secrets import Found, scan
+from recollect.protection.secrets import REFUSED, Found, Secret, scan
 from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
@@ -42,7 +44,61 @@ class Plan:
 
 
 def find_secrets(packings: Sequence[Packing]) -> list[Found]:
-    return list(scan((m.name, m.path.read_bytes()) for packing in packings for m in packing.files))
+    """Secrets in files, and folders of version control."""
+    found = [Found(name, Secret.VERSION_CONTROL) for packing in packings for name in packing.version_control]
+    return [*found, *scan((m.name, m.path.read_bytes()) for packing in packings for m in packing.files)]
+
+
+def refuse_secrets(found: Sequence[Found], *, allowed: bool) -> None:
+    """Raise UsageError where something would be published that is a secret by its name or shape."""
+    refused = [one for one in found if one.kind in REFUSED]
+    if not refused or allowed:
+        return
+    click.secho("These would be public permanently, in pages that archives keep:", fg="red", bold=True, err=True)
+    _show_list([f"  {one}" for one in refused])
+    raise UsageError(
+        "secrets would be published",
+        where=refused[0].file,
+        why=counted(len({one.file for one in refused}), "file or folder", "files and folders"),
+        hint="leave them out (--exclude-files PATTERN, or a line in .recollectignore), encrypt (--recipient age1…, "
+        "--passphrase-file FILE), or publish them with --include-secrets",
+    )
+
+
+def show_packings(packings: Sequence[Packing], *, encrypted: bool) -> None:
+    """The list of what goes into the pages, before the first of them is written."""
+    for packing in packings:
+        state = "encrypted" if encrypted else "readable by everybody"
+        talk(f"{packing.name}: {counted(len(packing.files), 'file')}, {format_size(packing.size)}, {state}:")
+        _show_list([f"  {member.name} ({format_size(member.size)})" for member in packing.files])
+
+
+def confirm_publication(packings: Sequence[Packing], target: Path) -> None:
+    """Ask once before programs are published unencrypted; without a terminal the list above has to do."""
+    programs = [packing.name for packing in packings if packing.name == "code" or _has_programs(packing)]
+    if not programs or not sys.stdin.isatty() or _is_protected(target):
+        return
+    click.confirm(
+        f"The programs in {', '.join(programs)} are not encrypted: everybody can read them, permanently. Publish them?",
+        abort=True,
+        err=True,
+    )
+
+
+_PROGRAMS = frozenset(
+    {".py", ".php", ".rb", ".pl", ".js", ".ts", ".go", ".rs", ".java", ".cs", ".c", ".cpp", ".jsp", ".asp", ".aspx"}
+)
+
+
+def _has_programs(packing: Packing) -> bool:
+    return any(Path(member.name).suffix.lower() in _PROGRAMS for member in packing.files)
+
+
+def _is_protected(target: Path) -> bool:
+    """Whether the pages carry blocks already, so that the question was answered before."""
+    from recollect.protection.site import carries_blocks
+
+    return target.is_file() or (target.is_dir() and carries_blocks(target))
 
 
 def warn_of_secrets(found: Sequence[Found]) -> None:
