@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pywb_archive import Capture, PywbArchive, pywb_archive
+import pytest
+
+from archive_gate import gate
+from pywb_archive import Capture, PywbArchive, pywb_archive, pywb_archives
 
 START = "http://gone.example/"
 
@@ -90,3 +94,72 @@ def test_the_knowledgeable_policy_says_how_much_it_leaves(tmp_path: Path) -> Non
     assert "4% of 42 addresses that archives list; 1 linked page was never saved" in done.stderr
     assert "40 more are listed, but no link leads there: --policy exhaustive" in done.stderr
     assert "A part of your site is back" in done.stderr
+
+
+def two_halves() -> tuple[list[Capture], list[Capture]]:
+    """A site of which one archive holds the first pages, another one the rest."""
+    names = [f"{n}.html" for n in range(8)]
+    front = Capture(START, "20090101000000", page("Home", *names))
+    pages = [Capture(f"{START}{name}", "20090101000000", page(name)) for name in names]
+    return [front, *pages[:4]], pages[4:]
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        ("refuses its list", "two refused; what it lists is not known"),
+        ("fails to list", "two failed; what it lists is not known"),
+        ("is silent", "two did not answer in time; what it lists is not known"),
+        ("refuses captures", "two refused; it lists 4 addresses of this site; 4 of them are not back"),
+        ("lists what it does not have", "two does not have all that it lists; it lists 4 addresses"),
+    ],
+)
+def test_an_archive_that_fails_is_named_and_a_rerun_asks_only_it(tmp_path: Path, failure: str, words: str) -> None:
+    first, second = two_halves()
+    with (
+        pywb_archives([(tmp_path / "a", first, ()), (tmp_path / "b", second, ())]) as running,
+        gate(running[0]) as one,
+        gate(running[1]) as two,
+    ):
+        match failure:
+            case "refuses its list":
+                two.refuse("/", 429)
+            case "fails to list":
+                two.refuse("/", 500)
+            case "is silent":
+                two.silence("/")
+            case "refuses captures":
+                two.refuse("id_/", 403)
+            case "lists what it does not have":
+                two.refuse("id_/", 404)
+        listed = registry(tmp_path, [entry(one.archive, "one"), entry(two.archive, "two")])
+        out = str(tmp_path / "my site")
+        done = recover(START, "-o", out, "--archives", listed, "--patience", "1s", code=BLOCKED_CODE.get(failure, 3))
+        assert words in done.stderr, done.stderr
+        assert "Your site is back" not in done.stderr and "100%" not in done.stderr
+        line = next(line for line in done.stderr.splitlines() if line.startswith("two ") and ": recollect " in line)
+        command = line.partition(": recollect ")[2]
+        one.open()
+        two.open()
+        again = recover(*shlex.split(command)[1:], code=0)
+        assert one.requests == [] and two.requests != []
+        assert "Your site is back" in again.stderr and "100% of 9 addresses that archives list" in again.stderr
+        two.open()
+        last = recover("--resume", out)
+        assert one.requests == [] and two.requests == [] and "Your site is back" in last.stderr
+
+
+BLOCKED_CODE = {"refuses captures": 0}  # nothing more can be recovered by itself: the archive does not give it out
+
+
+def test_a_resumed_recovery_applies_an_option_or_refuses_it_by_name(tmp_path: Path) -> None:
+    with pywb_archive(tmp_path / "a", farewell()) as archive:
+        listed = registry(tmp_path, [entry(archive)])
+        out = str(tmp_path / "site")
+        recover(START, "-o", out, "--archives", listed, "--policy", "knowledgeable")
+        refused = recover("--resume", out, "--at", "2005-01-01", "--scope", "host", code=2)
+        assert "--scope, --at cannot change in a resumed recovery" in refused.stderr
+        done = recover("--resume", out, "--policy", "exhaustive")
+        assert "also found: 40 older pages" in done.stderr
+        again = recover("http://www.gone.example/", "-o", out, "--archives", listed)  # one site, one folder
+        assert "all 42 addresses" in again.stderr

@@ -11,6 +11,7 @@ review.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import contextlib
@@ -20,9 +21,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
+from urllib.parse import urljoin
 
 from recollect.archives.registry import Archive, Rate
 from recollect.archives.replay import ReplayResponse, Wanted, fetch, unwrap
+from recollect.archives.robots import MOST_BYTES, NOTHING, Robots, robots_of_response
 from recollect.archives.transport import Request, RequestKind
 from recollect.errors import AnswerTooBig, ArchiveError, FormatError
 from recollect.recovery.canonical import split, tidy
@@ -113,6 +116,7 @@ class Acquirer:
         load: Callable[[Archive], float] = lambda _archive: 0.0,
         on_reading: Callable[[str], None] = lambda _capture: None,
         skip: frozenset[str] = frozenset(),
+        idle: Sequence[str] = (),
     ) -> None:
         self._store = store
         self._journal = journal
@@ -124,6 +128,8 @@ class Acquirer:
         self._load = load
         self._on_reading = on_reading
         self._skip = skip
+        self._idle = tuple(idle)  # archives of this recovery that this run does not ask
+        self._robots: dict[str, asyncio.Future[Robots]] = {}  # of live hosts
         self._matched: dict[str, int] = {}  # archive -> digests that agreed, minus those that did not
 
     async def acquire(self, item: Queued, site: SiteKnowledge) -> Acquired | Missing:
@@ -169,7 +175,8 @@ class Acquirer:
         return [c for c in known if c.captured_at < end], [c for c in known if c.captured_at >= end]
 
     def _holders(self, item: Queued, site: SiteKnowledge) -> list[Holder]:
-        return [
+        idle = [Holder(name, site.covers(name, item.key), down="not asked in this run") for name in self._idle]
+        return idle + [
             Holder(
                 archive.id,
                 covered=site.covers(archive.id, item.key),
@@ -486,7 +493,7 @@ class Acquirer:
         return self._keep(min(suspects, key=lambda s: _MILDEST.index(s.rejection.verdict)), marked=True)
 
     async def _live(self, item: Queued, site: SiteKnowledge) -> Acquired | None:
-        """The live web, when it was asked for: marked, and judged like any capture."""
+        """The live web, when it was asked for: marked, judged like any capture, within the host's robots.txt."""
         scheme, host, _, _ = split(item.uri)
         host_itself = Archive(
             id=f"{LIVE}-{re.sub(r'[^a-z0-9.-]', '-', host)}",
@@ -495,6 +502,10 @@ class Acquirer:
             replay_rate=Rate(1, 1),
             concurrency=2,
         )
+        if f"{scheme}://{host}" not in self._robots:
+            self._robots[f"{scheme}://{host}"] = asyncio.ensure_future(self._live_robots(host_itself, item.uri))
+        if not (await self._robots[f"{scheme}://{host}"]).allow(item.uri):
+            return None
         try:
             with self._store.incoming() as incoming:
                 live = Request(
@@ -512,6 +523,20 @@ class Acquirer:
                 return self._examine(resource, incoming, candidate, site)
         except (ArchiveError, _Refused):
             return None
+
+    async def _live_robots(self, host: Archive, uri: str) -> Robots:
+        """The rules of a live host; one that does not answer allows nothing."""
+        ask = Request(host, urljoin(uri, "/robots.txt"), kind=RequestKind.REPLAY, max_bytes=MOST_BYTES, hops=3)
+        body = bytearray()
+        try:
+            async with self._meter.stream(ask) as response:
+                async for chunk in response:
+                    body += chunk
+        except AnswerTooBig:
+            pass  # the first part is read
+        except ArchiveError:
+            return NOTHING
+        return robots_of_response(response.status, response.headers.get("content-type", ""), bytes(body))
 
 
 def _is_of(attempt: Attempt, candidate: Candidate) -> bool:

@@ -65,6 +65,7 @@ class Crawl:
         permits: Permits | None = None,
         on_reading: Callable[[str], None] = lambda _capture: None,
         skip: frozenset[str] = frozenset(),
+        idle: Sequence[str] = (),
     ) -> None:
         self.store = store
         self.journal = Journal(store)
@@ -81,6 +82,8 @@ class Crawl:
         self._on_reading = on_reading
         self._skip = skip
         self._site = SiteKnowledge(reviewed=store.reviewed(), precedents=store.precedents())
+        self._idle = tuple(idle)  # archives of this recovery that this run does not ask
+        self._site = SiteKnowledge(reviewed=store.reviewed())
         self._queries: list[SiteQuery] = []
         self._beside: dict[str, asyncio.Future[None]] = {}
         self._queue: deque[Queued] = deque()
@@ -114,6 +117,7 @@ class Crawl:
                 may_hold=self._may_hold,
                 on_reading=self._on_reading,
                 skip=self._skip,
+                idle=self._idle,
                 load=lambda archive: client.in_use(archive) / (archive.concurrency or _DEFAULT_CONCURRENCY),
             )
             await self._list(lister)
@@ -154,10 +158,10 @@ class Crawl:
         self._queries += queries
         states = self.journal.listings()
         complete = tuple(
-            (archive.id, query)
-            for archive in self.archives
+            (name, query)
+            for name in (*(archive.id for archive in self.archives), *self._idle)
             for query in queries
-            if (listing := states.get((archive.id, query.name))) is not None and listing.state == "done"
+            if (listing := states.get((name, query.name))) is not None and listing.state == "done"
         )
         content, redirects = self.journal.listed_keys()
         self._listed = content | redirects
@@ -205,6 +209,11 @@ class Crawl:
             if self.options.recursive:
                 for uri in self._implied():
                     self._enqueue(uri, "asset", None, None, guess=True)
+            for uri, page in list(self.store.outside()):
+                if self.options.scope.holds(uri, embedded=True):  # resumed with a wider scope
+                    self.store.remove_outside(uri)
+                    owner = self.store.get(page)
+                    self._enqueue(uri, "asset", page, owner.captured_at if owner else None)
 
     def _implied(self) -> Iterable[str]:
         return dict.fromkeys(urljoin(uri, path) for uri in self.options.scope.start for path in _UNLINKED)

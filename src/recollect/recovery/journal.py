@@ -148,7 +148,7 @@ class Journal:
         with self.db:
             for reason in reasons:
                 self.db.execute(
-                    """DELETE FROM attempt WHERE (outcome IN ('failed', 'absent') OR at IS NULL) AND key IN
+                    """DELETE FROM attempt WHERE (outcome IN ('failed', 'absent', 'blocked') OR at IS NULL) AND key IN
                        (SELECT key FROM resource WHERE state = 'missing' AND reason = ?)""",
                     (reason,),
                 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from recollect.archives.registry import Archive
 from recollect.archives.transport import Permits
 from recollect.datetimes import format_timestamp
 from recollect.errors import UsageError
+from recollect.recovery.canonical import visit_key
 from recollect.recovery.journal import Journal, now_utc
 from recollect.recovery.lister import Lister, site_queries
 from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, evenly, quotas_of
@@ -78,23 +79,31 @@ def recover(
     begun with, unless given.
     """
     folder = Path(out_dir)
+    before = Sources()
     if start is None:
         with Store.open(folder) as old:
+            before = Sources.from_json(old.meta("asked", {}))
             options, archives, outputs = _resumed(old, options, archives, outputs)
     else:
         uris = (start,) if isinstance(start, str) else tuple(start)
         options = options or Options(Scope(uris))
     sources = archives if isinstance(archives, Sources) else None if archives is not None else Sources()
     known = sources.archives() if sources is not None else list(archives or ())  # type: ignore[arg-type]
+    idle: list[str] = []
+    if sources is not None and start is None and sources.use != before.use:
+        # Another choice of archives holds for this run only; those left out are not taken to hold nothing.
+        names = {archive.id for archive in known}
+        idle = [one.id for one in replace(sources, use=before.use).archives() if one.id not in names]
     outputs = outputs or Outputs()
     places = maps or (sources.maps if sources else None)
     with on_this_disk(folder), _opened(places, known, watch) as opened, Store.create(folder) as store:
-        prepare(store, options, resuming=start is None)
+        prepare(store, options, resuming=start is None, again=bool(idle))
         if sources is not None:
-            store.set_meta("asked", sources.to_json())
+            kept = replace(sources, use=before.use) if start is None else sources
+            store.set_meta("asked", kept.to_json())
         store.set_meta("outputs", outputs.to_json())
         _charge(store, known, run.used)
-        return _recover(store, known, options, opened, outputs, watch, run)
+        return _recover(store, known, options, opened, outputs, watch, run, idle)
 
 
 def stored_options(out_dir: str | Path) -> Options:
@@ -181,10 +190,18 @@ def survey_site(
         return asyncio.run(ask(store, opened))
 
 
-def prepare(store: Store, options: Options, *, resuming: bool) -> None:
-    """Make a store ready for a run: a new one, one to go on with, or one to fill the gaps of."""
+def _same_start(before: Sequence[str], start: Sequence[str], options: Options) -> bool:
+    """Is it one site, in whatever spelling: with or without www, http or https?"""
+    return {visit_key(uri, options.rules) for uri in before} == {visit_key(uri, options.rules) for uri in start}
+
+
+def prepare(store: Store, options: Options, *, resuming: bool, again: bool = False) -> None:
+    """Make a store ready for a run: a new one, one to go on with, or one to fill the gaps of.
+
+    `again` is a resumed run that asks chosen archives once more, also for what they refused.
+    """
     start = list(options.scope.start)
-    if store.start and store.start != start:
+    if store.start and not _same_start(store.start, start, options):
         raise UsageError(
             "the folder holds another recovery",
             where=str(store.out_dir),
@@ -198,10 +215,21 @@ def prepare(store: Store, options: Options, *, resuming: bool) -> None:
         # A later run: list afresh, and look again for whatever did not come; what is there is not asked for again.
         journal.forget_listings()
         journal.requeue((Reason.NEVER_ARCHIVED, Reason.REJECTED, Reason.OUT_OF_RANGE, Reason.BLOCKED))
-    journal.requeue(RETRIED)
-    store.set_meta("start", start)
+    else:
+        _requeue_for(journal, Options.from_json(store.meta("options")), options)
+    journal.requeue((*RETRIED, Reason.BLOCKED) if again else RETRIED)
+    if not store.start:
+        store.set_meta("start", start)
     store.set_meta("rules", options.rules.to_json())
     store.set_meta("options", options.to_json())
+
+
+def _requeue_for(journal: Journal, before: Options, now: Options) -> None:
+    """Put back what options that are new to a resumed recovery may bring."""
+    if now.keep_suspects and not before.keep_suspects:
+        journal.requeue((Reason.REJECTED,))
+    if now.live_fallback and not before.live_fallback:
+        journal.requeue((Reason.NEVER_ARCHIVED, Reason.REJECTED, Reason.BLOCKED))
 
 
 def _recover(
@@ -212,6 +240,7 @@ def _recover(
     outputs: Outputs,
     watch: Watch,
     run: Run,
+    idle: Sequence[str],
 ) -> Recovery:
     """Recover into a prepared store, then write everything that is made of it."""
     from recollect.recovery.crawl import Crawl  # with the judge of pages, which a survey does not need
@@ -235,6 +264,7 @@ def _recover(
         permits=run.permits,
         on_reading=watch.reading,
         skip=run.skip,
+        idle=idle,
     )
     finished = asyncio.run(crawl.run())
     if finished.stopped == Stop.DECLINED:

@@ -484,6 +484,10 @@ class Store:
         """Record that a page embeds something from outside the scope. The caller commits."""
         self.db.execute("INSERT OR IGNORE INTO outside VALUES (?, ?)", (uri, page))
 
+    def remove_outside(self, uri: str) -> None:
+        """Forget that something is outside: the scope holds it now. The caller commits."""
+        self.db.execute("DELETE FROM outside WHERE uri = ?", (uri,))
+
     def accept(self, resource: Recovered) -> None:
         """A person says that a suspect is the page."""
         with self.db:

@@ -17,6 +17,7 @@ from urllib.parse import urljoin, urlsplit
 
 from recollect.archives.live import LiveAnswer, LiveClient
 from recollect.archives.registry import Archive
+from recollect.archives.robots import Robots, ask_robots
 from recollect.archives.transport import Transport
 from recollect.model import Progress, ProgressCallback
 from recollect.recovery.fingerprint import SiteFingerprint, page_of, same_site
@@ -24,7 +25,6 @@ from recollect.recovery.links import Document, read_document
 from recollect.recovery.measure import extract_text, similarity
 from recollect.watch.holdings import HostListings, Looked, archived
 from recollect.watch.records import Resource
-from recollect.watch.robots import Robots, ask_robots
 from recollect.watch.states import Live
 
 MOST_SECONDS = 600.0

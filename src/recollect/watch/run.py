@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from recollect.archives.live import LiveAnswer, LiveClient
 from recollect.archives.names import NameServer, ask_name_servers, gives_answers
 from recollect.archives.registry import Archive
+from recollect.archives.robots import ask_robots
 from recollect.archives.transport import Transport
 from recollect.errors import RecollectError
 from recollect.model import ProgressCallback
@@ -28,7 +29,6 @@ from recollect.watch.notices import Mailer, deliver
 from recollect.watch.records import Observation, Past, Resource, Site, counts_of
 from recollect.watch.recoveries import Recoverer, run_recoveries
 from recollect.watch.registration import Registration, ask_rdap, changes, host_of
-from recollect.watch.robots import ask_robots
 from recollect.watch.saving import SaveEndpoint, follow_saves, request_saves
 from recollect.watch.states import (
     RULES,

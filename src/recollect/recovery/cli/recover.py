@@ -336,16 +336,51 @@ def _outputs(given: dict[str, Any], resumed: Path | None) -> Outputs:
     )
 
 
+# Options that would change the choice of what is there already: a resumed recovery refuses them.
+_FIXED = {
+    "extent": "--scope",
+    "include": "--include",
+    "exclude": "--exclude",
+    "at": "--at",
+    "since": "--from",
+    "until": "--to",
+    "ignore_case": "--ignore-case",
+    "keep_www": "--keep-www",
+    "keep_scheme": "--keep-scheme",
+    "keep_index": "--keep-index",
+    "keep_sessions": "--keep-sessions",
+    "no_learn": "--no-learn",
+    "no_recursive": "--no-recursive",
+    "most_recent": "--most-recent",
+}
+
+
 def _resumed(folder: Path, given: dict[str, Any]) -> Options:
-    """The options of the recovery that is resumed; new quotas and another limit may be given."""
+    """The options of the recovery that is resumed, with those given now; one that cannot be applied is refused."""
     from dataclasses import replace
 
     from recollect.recovery.recover import stored_options
 
     options = stored_options(folder)
-    if given["quota"]:
-        options = replace(options, quotas=dict(_quota(text) for text in given["quota"]))
-    return replace(options, limit=given["limit"]) if options.limit is not None else options
+    context = click.get_current_context()
+    named = {name for name in given if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE}
+    refused = [flag for name, flag in _FIXED.items() if name in named]
+    if refused:
+        raise UsageError(
+            f"{', '.join(refused)} cannot change in a resumed recovery",
+            where=str(folder),
+            why="what is there was chosen without it",
+            hint=f"recollect recover {' '.join(options.scope.start)} -o OTHER_FOLDER {refused[0]} ...",
+        )
+    changes: dict[str, Any] = {"limit": given["limit"]}
+    if "quota" in named:
+        changes["quotas"] = dict(_quota(text) for text in given["quota"])
+    if "assets" in named:
+        changes["scope"] = replace(options.scope, assets=given["assets"])
+    if "max_size" in named:
+        changes["max_bytes"] = given["max_size"]
+    changes |= {name: given[name] for name in ("policy", "keep_suspects", "live_fallback") if name in named}
+    return replace(options, **changes)
 
 
 def _used(texts: tuple[str, ...]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.archives.live import Failure, LiveAnswer
-from recollect.watch.robots import Robots, Rule, matches, parse_robots, robots_of
+from recollect.archives.robots import Robots, Rule, matches, parse_robots, robots_of
 
 URI = "http://a.example"
 

@@ -90,11 +90,16 @@ def parse_robots(content: bytes, agent: str = AGENT) -> Robots:
 
 def robots_of(answer: LiveAnswer) -> Robots:
     """The rules that an answer for /robots.txt means."""
-    if answer.failure is not None or answer.status in _WAIT or answer.status >= 500:
+    if answer.failure is not None:
         return NOTHING
-    if answer.status == 200 and "html" not in answer.media_type:
-        return parse_robots(answer.body)
-    return EVERYTHING
+    return robots_of_response(answer.status, answer.media_type, answer.body)
+
+
+def robots_of_response(status: int, media_type: str, body: bytes) -> Robots:
+    """The rules that an HTTP response for /robots.txt means."""
+    if status in _WAIT or status >= 500:
+        return NOTHING
+    return parse_robots(body) if status == 200 and "html" not in media_type else EVERYTHING
 
 
 async def ask_robots(client: LiveClient, site: str) -> Robots:
