@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from recollect.recovery.diagram import diagram_svg
 from recollect.recovery.measure import (
     Difference,
+    Penalties,
     Resource,
     days_needed,
     extract_text,
@@ -122,3 +123,47 @@ def test_the_diagram_is_always_drawable(a: float, b: float, c: float):
     assert "nan" not in svg and "inf" not in svg and "<script>" not in svg
     assert svg.startswith("<svg") and svg.endswith("</svg>")
     assert math.isfinite(len(svg))
+
+
+def test_penalties_by_type_and_by_resource_go_into_single_vectors():
+    lost = [
+        Resource("/a.html", "text/html", "1", bytes),
+        Resource("/b.pdf", "application/pdf", "2", bytes),
+        Resource("/papers/c.pdf", "application/pdf; x=y", "3", bytes),
+        Resource("/d.png", "image/png", "4", bytes),
+    ]
+    recovered = [
+        Resource("/b.pdf", "application/pdf", "x", bytes),
+        Resource("/papers/c.pdf", "application/pdf", "y", bytes),
+        Resource("/e.gif", "image/gif", "5", bytes),
+    ]
+    penalties = Penalties((("application/pdf", (0.5, 1, 0)), ("/papers/*", (1, 1, 0)), ("images", (1, 0.25, 0.2))))
+    got = measure(lost, recovered, penalties=penalties)
+    assert got.penalized == Difference((0.5 + 1) / 4, (1 + 0.25) / 4, 0.2 / 3)
+    assert measure(lost, recovered).penalized is None
+    assert measure(lost, recovered, penalties=Penalties()).penalized == got.difference
+
+
+def test_what_the_policy_left_out_is_recoverable(tmp_path):
+    from datetime import UTC, datetime
+
+    from recollect.recovery.choose import Candidate
+    from recollect.recovery.journal import Journal
+    from recollect.recovery.options import Options
+    from recollect.recovery.scope import Scope
+    from recollect.recovery.snapshots import open_snapshot
+    from recollect.recovery.store import Store
+
+    with Store.create(tmp_path) as store:
+        store.set_meta("start", ["http://lost.example/"])
+        store.set_meta("options", Options(Scope(("http://lost.example/",)), policy="knowledgeable").to_json())
+        journal = Journal(store)
+        at = datetime(2010, 1, 1, tzinfo=UTC)
+        with journal.transaction():
+            for uri, status in (
+                ("http://lost.example/old", 200),
+                ("http://lost.example/err", 404),
+                ("http://x.net/", 200),
+            ):
+                journal.add_captures([(uri, Candidate("one", uri, at, status, "text/html"))])
+    assert open_snapshot(str(tmp_path)).recoverable == ("/old",)

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 SHINGLE_WORDS = 10
 SIMILAR_SHARE = 0.75
@@ -58,6 +59,31 @@ class Difference:
         return self.changed * penalties[0] + self.missing * penalties[1] + self.added * penalties[2]
 
 
+Penalty = tuple[float, float, float]  # for a changed, a missing, an added resource; each from 0 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Penalties:
+    """Penalties of single recovery vectors (McCown 2007, equation 21): by address, else by media type, else `default`.
+
+    A pattern is a glob: over addresses when it begins with `/`, over media types when it has one (`application/pdf`,
+    `image/*`), else the name of a group (`html`, `images`, `other`). Of several that match the last one counts.
+    """
+
+    patterns: tuple[tuple[str, Penalty], ...] = ()
+    default: Penalty = (1, 1, 1)
+
+    def of(self, resource: Resource) -> Penalty:
+        by_type, by_address = self.default, None
+        essence = resource.media_type.partition(";")[0].strip().lower()
+        for pattern, penalty in self.patterns:
+            if pattern.startswith("/"):
+                by_address = penalty if fnmatchcase(resource.uri, pattern) else by_address
+            elif fnmatchcase(essence, pattern) or pattern == kind_of(resource.media_type):
+                by_type = penalty
+        return by_address if by_address is not None else by_type
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """Everything said about a reconstruction; the lists hold URIs in order."""
@@ -73,6 +99,7 @@ class Measurement:
     difference: Difference
     by_type: Mapping[str, tuple[int, int]]
     requests: int | None = None
+    penalized: Difference | None = None  # the difference vector with the caller's own penalties in it
 
     @property
     def success(self) -> dict[str, float]:
@@ -102,6 +129,7 @@ def measure(
     *,
     recoverable: Iterable[str] = (),
     requests: int | None = None,
+    penalties: Penalties | None = None,
 ) -> Measurement:
     """Compare two snapshots by URI. `recoverable` are URIs known to be archived but not fetched (for s5)."""
     before = {resource.uri: resource for resource in lost}
@@ -129,7 +157,21 @@ def measure(
         difference=Difference.of_counts(len(changed), len(missing), len(added), lost=len(before), recovered=len(after)),
         by_type=_by_type(before, after),
         requests=requests,
+        penalized=_penalized(before, after, changed, penalties) if penalties is not None else None,
     )
+
+
+def _penalized(
+    before: Mapping[str, Resource], after: Mapping[str, Resource], changed: Sequence[str], penalties: Penalties
+) -> Difference:
+    """Each recovery vector times its penalty, then normalised (equations 21 and 20)."""
+    parts = (
+        sum(penalties.of(before[uri])[0] for uri in changed),
+        sum(penalties.of(before[uri])[1] for uri in before.keys() - after.keys()),
+        sum(penalties.of(after[uri])[2] for uri in after.keys() - before.keys()),
+    )
+    lost, recovered = max(len(before), 1), max(len(after), 1)
+    return Difference(parts[0] / lost, parts[1] / lost, parts[2] / recovered)
 
 
 def _by_type(before: Mapping[str, Resource], after: Mapping[str, Resource]) -> dict[str, tuple[int, int]]:

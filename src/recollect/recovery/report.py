@@ -129,7 +129,7 @@ def make_report(
         redirects=sum(1 for resource in store.recovered() if resource.is_redirect),
         missing=tuple(store.missing()),
         queued=tuple(uri for _, uri, _ in store.queued()),
-        known=tuple(_known(store)),
+        known=tuple(known_not_fetched(store)),
         requests={name: usage.requests for name, usage in journal.usages().items()},
         listings={x.archive: f"{x.state}: {x.detail}" for x in journal.listings().values() if x.state != "done"},
         coherence=spread,
@@ -163,7 +163,7 @@ def _front(store: Store, resources: tuple[Recovered, ...], files: Mapping[str, s
     return next((files[resource.uri] for resource in found if resource is not None and resource.uri in files), None)
 
 
-def _known(store: Store) -> Iterator[str]:
+def known_not_fetched(store: Store) -> Iterator[str]:
     """Listed and in scope, but no link led there: the exhaustive policy would fetch them."""
     options = store.meta("options")
     if options is None:

@@ -26,6 +26,7 @@ from recollect.errors import FormatError, UsageError
 from recollect.recovery.canonical import visit_key
 from recollect.recovery.decoding import decoded, effective_encoding
 from recollect.recovery.measure import Resource
+from recollect.recovery.report import known_not_fetched
 from recollect.recovery.store import FOLDER, Recovered, Store
 
 _ANY_HOST = "site.invalid"  # the host of a folder that names none
@@ -65,6 +66,7 @@ def _of_store(path: Path) -> Snapshot:
         found = [(r.uri, r.media_type, _payload(r)) for r in store.recovered(redirects=False)]
         known = [uri for _, uri, _ in store.queued()]
         known += [m.uri for m in store.missing() if m.reason in ("out-of-quota", "failed", "blocked")]
+        known += known_not_fetched(store)  # archived, and left out by the policy (McCown 2007, section VII.2.2)
         requests = store.meta("requests")
     recoverable = tuple(sorted({_identity(uri, _host_key(main)) for uri in known}))
     return Snapshot(_named(found, main).resources, recoverable, requests if isinstance(requests, int) else None)

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, talk
+from recollect.errors import UsageError
 
 if TYPE_CHECKING:
-    from recollect.recovery.measure import Measurement
+    from recollect.recovery.measure import Measurement, Penalties
 
 EPILOG = """\b
 Examples:
   recollect measure backup/ site/                      compare a backup with the recovered site
   recollect measure crawl.warc.gz site/ --json
   recollect measure http://127.0.0.1:8000/ site/ --diagram site.svg
+  recollect measure backup/ site/ --penalty application/pdf=0.5,1,0 --penalty '/papers/*=1,1,0'
 
 \b
 0 is best at every level (McCown 2007, Table 15):
@@ -32,8 +34,18 @@ Examples:
 @click.argument("recovered")
 @click.option("--diagram", type=click.Path(dir_okay=False), help="Write the reconstruction diagram (SVG) here.")
 @click.option("--list", "listed", is_flag=True, help="List every changed, missing and added resource.")
+@click.option(
+    "--penalty",
+    "penalty",
+    multiple=True,
+    metavar="WHAT=C,M,A",
+    help="Penalties from 0 to 1 for changed, missing and added resources of a type (html, images, other, image/*) or "
+    "an address ('/papers/*').",
+)
 @json_option
-def measure(lost: str, recovered: str, diagram: str | None, listed: bool, as_json: bool) -> int:
+def measure(
+    lost: str, recovered: str, diagram: str | None, listed: bool, penalty: tuple[str, ...], as_json: bool
+) -> int:
     """Compare a LOST website with its RECOVERED version.
 
     Each is a folder (a recovery's own, or any copy), a WARC, a WACZ, or the URL of a site on loopback.
@@ -45,8 +57,15 @@ def measure(lost: str, recovered: str, diagram: str | None, listed: bool, as_jso
     from recollect.recovery.snapshots import open_snapshot
 
     refuse_inputs(diagram, [lost, recovered])
+    _penalties(penalty)  # before anything is read
     before, after = open_snapshot(lost), open_snapshot(recovered)
-    result = compare(before.resources, after.resources, recoverable=after.recoverable, requests=after.requests)
+    result = compare(
+        before.resources,
+        after.resources,
+        recoverable=after.recoverable,
+        requests=after.requests,
+        penalties=_penalties(penalty),
+    )
     if diagram:
         with atomic_output(diagram) as out:
             out.write(diagram_svg(result.difference, title=recovered).encode())
@@ -56,6 +75,22 @@ def measure(lost: str, recovered: str, diagram: str | None, listed: bool, as_jso
     else:
         _show(result, listed)
     return 0
+
+
+def _penalties(texts: tuple[str, ...]) -> Penalties | None:
+    from recollect.recovery.measure import Penalties
+
+    patterns = []
+    for text in texts:
+        pattern, mark, numbers = text.rpartition("=")
+        try:
+            changed, missing, added = (float(number) for number in numbers.split(","))
+        except ValueError:
+            changed = missing = added = -1.0
+        if not mark or not pattern or not all(0 <= value <= 1 for value in (changed, missing, added)):
+            raise UsageError("not a penalty", where=text, hint="write it as html=0.5,1,0, or '/papers/*=1,1,0'")
+        patterns.append((pattern, (changed, missing, added)))
+    return Penalties(tuple(patterns)) if patterns else None
 
 
 def _as_dict(result: Measurement) -> dict[str, Any]:
@@ -74,6 +109,16 @@ def _as_dict(result: Measurement) -> dict[str, Any]:
             "added": result.difference.added,
         },
         "success": result.success,
+        "penalized": (
+            {
+                "changed": result.penalized.changed,
+                "missing": result.penalized.missing,
+                "added": result.penalized.added,
+                "success": result.penalized.success(),
+            }
+            if result.penalized is not None
+            else None
+        ),
         "by_type": {kind: {"lost": total, "recovered": back} for kind, (total, back) in result.by_type.items()},
         "requests": result.requests,
         "efficiency": result.efficiency,
@@ -98,6 +143,9 @@ def _show(result: Measurement, listed: bool) -> None:
     d = result.difference
     levels = "  ".join(f"{level} {value:.3f}" for level, value in result.success.items())
     click.echo(f"\ndifference ({d.changed:.3f}, {d.missing:.3f}, {d.added:.3f})   {levels}   (0 is best)")
+    if (own := result.penalized) is not None:
+        vector = f"({own.changed:.3f}, {own.missing:.3f}, {own.added:.3f})"
+        click.echo(f"with your penalties {vector}   success {own.success():.3f}   (0 is best)")
     for kind, (total, back) in result.by_type.items():
         click.echo(f"  {kind}: {back} of {total} back")
     if result.efficiency is not None:
