@@ -184,8 +184,9 @@ _SHOWN_PROBLEMS = 10
 def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet: bool, **options: Any) -> int:
     """Merge maps into one. The output may replace one of the inputs.
 
-    Maps must have the same columns and the same policy. Unsorted maps are sorted first; - is stdin. Where the maps have
-    different filters, the merged map says no only where each of them covers the request.
+    Maps must have the same columns. Maps of different policies become keys and wildcards of one map (H3P0:
+    uk,co,bbc,*), see `recollect convert`. Unsorted maps are sorted first; - is stdin. Where the maps have different
+    filters, the merged map says no only where each of them covers the request.
     """
     from recollect.datetimes import format_iso
     from recollect.formats.mapfiles import expect_map
@@ -251,6 +252,8 @@ def _say_merged(result: MergeResult, seconds: float, output: str) -> None:
         f"{target}{counted(result.maps, 'map')}, {counted(result.records, 'record')} -> "
         f"{counted(result.keys, 'key')} in {seconds:.1f} s, {rate}"
     )
+    for name, policy in result.converted.items():
+        talk(f"{name}: keys of {policy} became keys and wildcards of HxPx")
     for name in result.sorted_first:
         talk(f"{name} was not sorted; it was sorted first")
     if result.duplicates:

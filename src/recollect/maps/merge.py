@@ -2,6 +2,7 @@
 
 Hides: the order of passes. Let a map's *own* maps be its parts (incremental updates, collections of one archive):
 
+0. If policies differ, maps of others than HxPx become keys and wildcards of HxPx (`conversion`).
 1. Large maps are assumed to be sorted and without wildcards, and merged as text (`join`) in one pass. If one is not,
    nothing was written, and the general way begins.
 2. Survey: whether a map is sorted (if not, it is sorted out of core) and has wildcards at all.
@@ -42,6 +43,7 @@ from recollect.formats.containers import OnProblem
 from recollect.formats.frequency import UNKNOWN, Count, Frequency, merge, parse_token
 from recollect.formats.ukvs import Header, Record, Writer
 from recollect.formats.ukvs.records import shown
+from recollect.maps.conversion import in_one_policy
 from recollect.maps.jsonmerge import Combine, merged_block
 from recollect.maps.linesort import LineSorter
 from recollect.maps.mapinputs import (
@@ -78,6 +80,8 @@ class MergeResult:
     conflicts: int = 0
     wildcards: int = 0
     sorted_first: list[str] = field(default_factory=list)
+    converted: dict[str, str] = field(default_factory=dict)
+    """Maps of other policies, which became keys and wildcards of HxPx, and their policies."""
 
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
@@ -117,7 +121,8 @@ def merge_maps(
     if samples := samples_among(names):
         return _with_samples(names, samples, output, options, on_problem, progress)
     with ExitStack() as stack:
-        maps = enumerate(pages_together([os.fspath(path) for path in paths]))
+        names, converted = stack.enter_context(in_one_policy(names, options.temp_dir, on_problem))
+        maps = enumerate(pages_together(names))
         inputs = [stack.enter_context(MapInput(files, index, options.temp_dir)) for index, files in maps]
         meter = Meter(inputs, progress)
         for item in inputs:
@@ -133,11 +138,13 @@ def merge_maps(
         )
         uri_rs = uri_rs_of_all(parts)
         plain = _Merger(inputs, header, options, meter, on_problem, uri_rs)
+        plain.result.converted = converted
         if plain.is_text() and plain.write_text(output):
             return plain.result
         for item in inputs:
             item.survey(meter)
         merger = _Merger(inputs, header, options, meter, on_problem, uri_rs)
+        merger.result.converted = converted
         merger.result.sorted_first += [item.label for item in inputs if item.sorter]
         totals = merger.add_up(stack) if any(item.has_wildcards for item in inputs) else iter(())
         with Writer(output, header, late=merger.late) as writer:

@@ -19,6 +19,7 @@ import recollect
 from recollect.errors import UsageError
 from recollect.formats.ukvs import Header
 from recollect.maps.scope import Scope, joined
+from recollect.uris import policy_name
 
 # Entries that are joined by rules of their own, or speak of one file.
 _OWN_RULES = frozenset(
@@ -75,8 +76,12 @@ def _check(first: Part, other: Part) -> None:
 
     if first.header.keys != other.header.keys:
         raise differ("key columns differ", ", ".join(first.header.keys), ", ".join(other.header.keys))
-    if first.header.policy.lower() != other.header.policy.lower():
-        raise differ("policies differ", first.header.policy, other.header.policy)
+    if policy_name(first.header.policy) != policy_name(other.header.policy):
+        raise differ(
+            "policies differ; convert one: recollect convert MAP --policy HxPx -o OUT",
+            first.header.policy,
+            other.header.policy,
+        )
     mine, yours = (_other_values(part.header) for part in (first, other))
     if mine != yours:
         raise differ("value columns differ", ", ".join(mine) or "none", ", ".join(yours) or "none")

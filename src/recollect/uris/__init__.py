@@ -7,7 +7,7 @@ found, `policies` the URI-Keys of Alam et al. (2015).
 
 from recollect.uris.canonical import key_of_uri, surt
 from recollect.uris.keys import ancestors, covers, is_surt, lookup_keys, parent, segments, uri_key
-from recollect.uris.policies import POLICIES, KeyPolicy, parse_policy, policy_key, policy_spellings
+from recollect.uris.policies import POLICIES, KeyPolicy, parse_policy, policy_key, policy_name, policy_spellings
 from recollect.uris.spelling import spellings
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "parent",
     "parse_policy",
     "policy_key",
+    "policy_name",
     "policy_spellings",
     "segments",
     "spellings",

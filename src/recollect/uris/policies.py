@@ -51,9 +51,21 @@ def parse_policy(name: str) -> KeyPolicy:
             return KeyPolicy(known, parts=parts)
     if name.upper() == "URIR":
         return KeyPolicy("URIR")
+    if (
+        name.upper() == "TLD"
+    ):  # the name of H1P0 before Alam et al. (2015): Sanderson et al. (2013), AlSum et al. (2014)
+        return KeyPolicy("H1P0", 1, 0)
     raise UsageError(
         "no such policy", where=repr(name), hint=f"one of {', '.join(POLICIES)}, or any HmPn with numbers or x"
     )
+
+
+def policy_name(name: str) -> str:
+    """The usual name of a policy; of an unknown one, its name in lower case."""
+    try:
+        return parse_policy(name).name
+    except UsageError:
+        return name.lower()
 
 
 def policy_key(a_surt: bytes, policy: str) -> bytes:
@@ -89,7 +101,7 @@ def _limited(key: bytes, a_surt: bytes, parts: int) -> bytes:
     """registered_domain)/#subdomain/#path/#query/initial, up to `parts` of the counts."""
     hosts, path = segments(key)
     names = hosts[:-1] if hosts[-1].startswith(b":") and len(hosts) > 1 else hosts
-    depth = _registered_depth(names)
+    depth = registered_depth(names)
     # Empty segments do not count: `surt` drops them from URIs, other makers of indexes do not.
     full = [segment for segment in path if segment]
     parameters = [one for one in encode_query(a_surt)[1:].split(b"&") if one]
@@ -99,7 +111,7 @@ def _limited(key: bytes, a_surt: bytes, parts: int) -> bytes:
 
 
 @lru_cache(maxsize=65536)
-def _registered_depth(names: tuple[bytes, ...]) -> int:
+def registered_depth(names: tuple[bytes, ...]) -> int:
     """How many host segments make the registered domain; all of them for an address or a bare suffix."""
     if len(names) < 2 or b":" in names[0]:
         return len(names)

@@ -234,7 +234,6 @@ def test_uri_rs_and_gamma_are_known_where_no_key_is_in_two_maps(merged):
     [
         ('!fields {"keys": ["surt", "datetime"], "values": ["frequency"]}\n', "key columns differ"),
         ('!fields {"keys": ["surt"], "values": ["frequency", "x"]}\n', "value columns differ"),
-        (HEAD + '!meta {"policy": "H3P0"}\n', "policies differ"),
         (HEAD + '!id {"uri": "http://b/"}\n', "http://b/"),
     ],
 )

@@ -3,14 +3,14 @@
 Hides the external sort. Keys of one map are disjoint, so their counts add up exactly when a policy brings them
 together; the counts of several maps are merged as `frequency.merge` says, for a URI-R may be in each. A wildcard that
 reaches deeper than the policy becomes the policy's key; one that does not stays as it is, because it covers many of
-the policy's keys.
+the policy's keys (`uris.conversion`).
 
 What a map has lost cannot come back: queries (so no URIR, DQry, DIni), status, time and media type (so no filters).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 
@@ -18,12 +18,12 @@ from recollect.errors import BadURI, UsageError
 from recollect.formats.containers import OnProblem
 from recollect.formats.frequency import Frequency, merge
 from recollect.formats.ukvs import Header, open_map
+from recollect.maps.conversion import held_wildcards, is_below_none
 from recollect.maps.linesort import LineSorter
 from recollect.maps.scope import Scope
 from recollect.model import Problem
-from recollect.profiles.indexes.policykeys import key_under
 from recollect.profiles.indexes.sinks import Spool, Totals
-from recollect.uris import parse_policy, policy_key, segments
+from recollect.uris.conversion import converted_key
 
 _QUERY_POLICIES = ("URIR", "DQry", "DIni")
 _WHOLE = (b":", b"-")
@@ -47,6 +47,7 @@ class MapKeys:
         """Read maps, in any order of keys; returns what they hold together."""
         with LineSorter(self._temp_dir) as sorter:
             for number, path in enumerate(paths):
+                says_nothing = _outermost_voids(path)
                 with open_map(path, on_problem) as opened:
                     self._check(path, opened.header)
                     self.scopes.append(Scope.of(opened.header))
@@ -55,11 +56,12 @@ class MapKeys:
                         if any(part not in _WHOLE for part in record.more_keys):
                             continue  # a part of a decomposed frequency; the whole has a row of its own
                         try:
-                            key = wildcard_key(record.key, self._policy)
+                            made = converted_key(record.key, opened.header.policy, self._policy)
                         except BadURI as error:
                             on_problem(Problem(path, self.records, str(error)))
                             continue
-                        sorter.add(b"%b\0%06d %b" % (key, number, str(record.frequency).encode()))
+                        if not record.frequency.is_void or made.keeps_void or says_nothing(record.key):
+                            sorter.add(b"%b\0%06d %b" % (made.key, number, str(record.frequency).encode()))
             return self._add_up(sorter)
 
     def _check(self, path: str, header: Header) -> None:
@@ -76,7 +78,7 @@ class MapKeys:
                 "cannot change the policy",
                 where=path,
                 why=f"its keys are {policy}, not HxPx",
-                hint="profile the indexes",
+                hint="recollect convert MAP --policy HxPx -o OUT, or profile the indexes",
             )
 
     def _add_up(self, sorter: LineSorter) -> Totals:
@@ -101,28 +103,21 @@ class MapKeys:
         self._spool.close()
 
 
+def _outermost_voids(path: str) -> Callable[[bytes], bool]:
+    """Whether a void says no more than its absence would, since no wildcard above it holds anything."""
+    known: list[Mapping[bytes, Frequency]] = []
+
+    def is_outermost(key: bytes) -> bool:
+        if not known:
+            known.append(held_wildcards(path))
+        return is_below_none(key, known[0])
+
+    return is_outermost
+
+
 def _together(counted: Iterator[bytes]) -> Frequency:
     """Disjoint within a map, merged across maps; each text is the map's number and a frequency."""
     totals = []
     for _, group in groupby(counted, key=lambda text: text[:6]):
         totals.append(reduce(Frequency.__add__, (Frequency.parse(text[7:]) for text in group)))
     return reduce(merge, totals)
-
-
-def wildcard_key(key: bytes, policy: str) -> bytes:
-    """The policy's key of a map's key; a wildcard that the policy's keys would split stays."""
-    rule = parse_policy(policy)
-    if rule.name == "HxPx":
-        return key
-    if not key.endswith(b"*"):
-        return key_under(policy)(key)
-    hosts, path = segments(key)
-    if key == b"*" or rule.parts not in (None, 0):
-        return key
-    if path:
-        exact = key[:-2] if len(path) > 1 else key[:-1]
-        cut_by_host = rule.hosts is not None and len(hosts) > rule.hosts
-        reaches = rule.paths is not None and len(path) - 1 >= rule.paths
-        return policy_key(exact, policy) if cut_by_host or reaches or rule.parts == 0 else key
-    deeper = rule.hosts is not None and len(hosts) - 1 >= rule.hosts
-    return policy_key(key[:-2] + b")/", policy) if deeper else key
