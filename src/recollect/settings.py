@@ -75,6 +75,15 @@ class Settings:
         "ask archives by probability until this share of the holdings is expected to be found; if unset, ask all"
         " but those that the learned model makes unlikely (recall of each archive at least 95%)",
     )
+    max_stale_loss: float = _setting(
+        0.01,
+        "share",
+        "ask an archive although its map says no, if the chance that it holds the URI since the map was made is larger"
+        " (with target_recall: larger than 1 − target_recall)",
+    )
+    any_status: bool = _setting(
+        False, "switch", "ask archives also for captures that the status filter of their map leaves out"
+    )
     near: float | None = _setting(
         None, "duration", "a TimeGate skips archives whose maps show captures only further away than this, like 2y"
     )

@@ -80,7 +80,9 @@ class ArchiveSet:
     def ruled(self) -> tuple[Archive, ...]:
         return tuple(archive for archive in self.archives if archive.only or archive.never)
 
-    def evidence(self, uri_r: str, learner: Learner | None = None, at: datetime | None = None) -> dict[str, Evidence]:
+    def evidence(
+        self, uri_r: str, learner: Learner | None = None, at: datetime | None = None, *, any_status: bool = False
+    ) -> dict[str, Evidence]:
         """What is known of a resource, by archive: rules before maps, maps before what was learned. With `at`, maps
         with times give the distance of the captures from it."""
         found: dict[str, Evidence] = {}
@@ -89,7 +91,7 @@ class ArchiveSet:
             for archive_id in self.unlearned:
                 found.pop(archive_id, None)
         if self.maps is not None:
-            for archive_id, said in self.maps.evidence(uri_r, at).items():
+            for archive_id, said in self.maps.evidence(uri_r, at, any_status=any_status).items():
                 found[archive_id] = combined(said, found[archive_id]) if archive_id in found else said
         for archive in self.ruled:
             rule = archive.rule(uri_r)

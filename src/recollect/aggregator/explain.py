@@ -21,15 +21,28 @@ _WORDS = {
     Reason.BEYOND_TARGET: "the wanted recall is reached without it",
     Reason.SWITCHED_OFF: "switched off by the operator",
     Reason.NONE_IN_PERIOD: "holds none of this time",
+    Reason.PAGE_NOT_HELD: "does not hold the page that embeds it",
 }
 
 
 def reason_words(decision: Decision) -> str:
     """Why an archive is skipped, or asked although its map does not have the URI, as text; empty for any other."""
     words = _reason(decision)
-    if decision.note and decision.reason in (Reason.HOLDS_NONE, Reason.NONE_IN_PERIOD):
-        return f"{words}, {decision.note}"
-    return words or decision.note
+    if decision.reason not in (Reason.NONE, Reason.HOLDS_NONE, Reason.NONE_IN_PERIOD, Reason.PAGE_NOT_HELD):
+        return words
+    return ", ".join(filter(None, (words, decision.note, _since(decision))))
+
+
+def _since(decision: Decision) -> str:
+    """`no on 2026-03-01; 4% chance since`: the day of a "no", and the chance that it is no longer true."""
+    if not decision.as_of:
+        return ""
+    chance = decision.chance or 0.0
+    return f"no on {decision.as_of}; {_percent(chance)} chance since" if chance else f"no on {decision.as_of}"
+
+
+def _percent(chance: float) -> str:
+    return "under 0.1%" if chance < 0.001 else f"{chance:.1%}" if chance < 0.01 else f"{chance:.0%}"
 
 
 def _reason(decision: Decision) -> str:
@@ -89,6 +102,8 @@ def decision_json(decision: Decision) -> dict[str, Any]:
         entry["chance"] = round(decision.chance, 4)
     if decision.sources:
         entry["sources"] = [source.value for source in decision.sources]
+    if decision.as_of:
+        entry["as_of"] = decision.as_of
     if decision.gap:
         entry["gap_seconds"] = round(decision.gap)
     return entry

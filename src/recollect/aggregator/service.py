@@ -29,6 +29,7 @@ from recollect.archives.client import ArchiveClient
 from recollect.archives.registry import Archive
 from recollect.formats.timemap import Memento, Mementos, Negotiated
 from recollect.routing.choice import (
+    MAX_STALE_LOSS,
     SECOND_CHANCE,
     UNHEARD,
     Decision,
@@ -151,6 +152,8 @@ class Aggregator:
         top_k: int | None = None,
         target_recall: float | None = None,
         near: float | None = None,
+        max_stale_loss: float | None = MAX_STALE_LOSS,
+        any_status: bool = False,
         limits: Limits | None = None,
         cache: Cache | None = None,
         learner: Learner | None = None,
@@ -165,6 +168,8 @@ class Aggregator:
         self._top_k = min((k for k in (top_k, self._limits.budget) if k is not None), default=None)
         self._target_recall = target_recall
         self._near = near
+        self._max_stale_loss = max_stale_loss
+        self._any_status = any_status
         self.learner = learner
         self._on_answer = on_answer or (lambda _: None)
         self._loop = asyncio.get_running_loop()
@@ -205,7 +210,7 @@ class Aggregator:
             or not all(breaker.closed for breaker in self._breakers.values())
         ):
             candidates = [one._replace(rest=self._rest(archive_set.by_id[one.id])) for one in candidates]
-        evidence = archive_set.evidence(uri_r, self.learner, at)
+        evidence = archive_set.evidence(uri_r, self.learner, at, any_status=self._any_status)
         if page:
             evidence = with_page(evidence, self._holders(page))
         return route(
@@ -216,6 +221,7 @@ class Aggregator:
             top_k=self._top_k,
             target_recall=self._target_recall,
             near=self._near,
+            max_stale_loss=self._max_stale_loss,
         )
 
     def _routed(self, lookup: LookupRequest, at: datetime | None) -> tuple[Decision, ...]:

@@ -50,9 +50,10 @@ _SHOWN = 10
 @click.option("--no-sets", is_flag=True, help="Plain wildcards only, without hashed sets below them.")
 @click.option(
     "--exclude-keys",
+    multiple=True,
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Keys, wildcards or pywb access rules (.aclj) to exclude from the map.",
+    help="Keys, wildcards or pywb access rules (.aclj) to exclude from the map. Repeatable.",
 )
 @click.option("--name", default="", help="The archive's name, for the map and the status page.")
 @click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header of the map.")
@@ -77,7 +78,7 @@ def keep(**options: Any) -> int:
         data=Path(options["data"]),
         max_bytes=options["max_bytes"],
         lookups=options["lookups"],
-        exclude_keys=options["exclude_keys"] or "",
+        exclude_keys=options["exclude_keys"],
         sets=not options["no_sets"],
         name=options["name"],
         archive_id=options["archive_id"],

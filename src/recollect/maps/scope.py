@@ -198,12 +198,15 @@ class Scope:
         own = replace(self.filters, statuses=())
         return bool(own or self.hosts or self.unread or any(part.has_limits for part in self.parts))
 
-    def extent(self) -> str:
-        """How far a "no" goes, as text: the statuses that count as held, and the moment up to which the map is
-        complete; empty if neither is stated."""
+    def definition(self) -> str:
+        """The statuses that count as held, as text; empty if every capture counts."""
         statuses = dict.fromkeys(status for scope in (self, *self.parts) for status in scope.filters.statuses)
+        return f"status {', '.join(statuses)} only" if statuses else ""
+
+    def extent(self) -> str:
+        """How far a "no" goes, as text: what counts as held, and the moment up to which the map is complete."""
         until = "" if self.complete_until is None else f"as of {self.complete_until:%Y-%m-%d}"
-        return ", ".join(filter(None, (f"status {', '.join(statuses)} only" if statuses else "", until)))
+        return ", ".join(filter(None, (self.definition(), until)))
 
     def limit(self, uri: str, query: Query = ANY) -> Limit | None:
         """Why the map cannot answer "no" for a request; None if it can."""

@@ -15,6 +15,9 @@ are Bayes factors on those odds. With `target_recall`, archives are asked in ord
 up that share of what is expected to be held; the others are skipped as BEYOND_TARGET. This replaces the thresholds of
 samples and of the learned model. An archive that holds the exact key, is named, or is explored is always asked.
 
+Age. A "no" is one of the day up to which its map is complete. Evidence has the share of keys that are expected to be
+new since (`maps.growth`); where the chance that follows from it is too large, the archive is asked all the same.
+
 Time. Of a TimeGate, `gap` is how far the nearest capture is known to lie from the asked datetime: such archives are
 asked last, and not at all if it exceeds `near`.
 """
@@ -31,6 +34,8 @@ from recollect.model import Answer
 # An archive without any evidence: the share of all requests that found mementos in three years of an aggregator's
 # log (Alam et al., "MementoMap: An Archive Profile Dissemination Framework", 2019, section 1).
 USUAL_PROBABILITY = 0.0544
+# The chance that an archive holds a URI since its map said no, from which on it is asked (setting `max_stale_loss`).
+MAX_STALE_LOSS = 0.01
 # A wildcard of a map that lists everything: something below it is held, this URI perhaps.
 WILDCARD_CHANCE = 0.5
 _LEAST = 1e-6
@@ -60,6 +65,8 @@ class Source(StrEnum):
     """The periods of a map."""
     TARGET = "target"
     """The wanted recall is reached without it."""
+    AGE = "age"
+    """The age of a map that says no."""
 
 
 class Reason(StrEnum):
@@ -76,6 +83,8 @@ class Reason(StrEnum):
     """Its captures are known to lie further from the asked datetime than `near`."""
     NONE_IN_PERIOD = "holds-none-in-period"
     """It holds none of the time that was asked for; of other times it is not known."""
+    PAGE_NOT_HELD = "page-not-held"
+    """It does not hold the page that embeds the resource, and its map lists pages only."""
     NOT_CACHED = "not-cached"
     PAUSED = "paused"
     """It asked for a pause (Retry-After)."""
@@ -89,12 +98,17 @@ class Reason(StrEnum):
 UNHEARD = frozenset(
     {
         *(Reason.UNLIKELY, Reason.NOT_BEST, Reason.BEYOND_TARGET, Reason.FAR_IN_TIME, Reason.NOT_CACHED),
-        Reason.NONE_IN_PERIOD,
+        *(Reason.NONE_IN_PERIOD, Reason.PAGE_NOT_HELD),
         *(Reason.PAUSED, Reason.FAILING, Reason.SWITCHED_OFF),
     }
 )
 # Archives skipped for one of these are asked before the answer is that no archive holds anything.
-SECOND_CHANCE = frozenset({Reason.UNLIKELY, Reason.BEYOND_TARGET, Reason.FAR_IN_TIME, Reason.NONE_IN_PERIOD})
+SECOND_CHANCE = frozenset(
+    {
+        *(Reason.UNLIKELY, Reason.BEYOND_TARGET, Reason.FAR_IN_TIME),
+        *(Reason.NONE_IN_PERIOD, Reason.PAGE_NOT_HELD),
+    }
+)
 
 
 # Tuples, because a dozen of each are made for every lookup, and frozen dataclasses take twice the time.
@@ -135,6 +149,12 @@ class Evidence(NamedTuple):
     """Seconds between the asked datetime and the nearest period with captures; 0 if unknown."""
     note: str = ""
     """Why the answer is unknown, or how far a "no" goes."""
+    as_of: str = ""
+    """The day up to which the map that says no is complete."""
+    new_share: float = 0.0
+    """The share of the archive's keys, of those that could hold the URI, that are expected to be new since that day."""
+    of_pages: bool = False
+    """Whether the map does not answer because it lists other media types, such as pages only."""
 
 
 class Candidate(NamedTuple):
@@ -173,13 +193,17 @@ class Decision(NamedTuple):
     """What is known of the archive's holdings; None where that was not considered."""
     note: str = ""
     """Why the answer is unknown, or how far a "no" goes."""
+    as_of: str = ""
+    """The day of a "no"; `chance` is then the chance that the archive holds the URI since."""
 
 
 def combined(first: Evidence, second: Evidence) -> Evidence:
     """Two sources about one archive as one: the first decides unless it says nothing, the chances are pooled."""
-    for certain in (first, second):
-        if certain.answer == Answer.NO and certain.reason is not Reason.UNLIKELY:
-            return certain
+    certain = [one for one in (first, second) if one.answer == Answer.NO and one.reason is not Reason.UNLIKELY]
+    if certain:
+        newest = min(certain, key=lambda one: (one.reason is not Reason.RULE, one.new_share))
+        other = second if newest is first else first
+        return other if newest.new_share and other.exact else newest  # the map that has the very key is newer
     if first.exact or second.exact:
         return first if first.exact else second
     chances = [one.chance for one in (first, second) if one.chance is not None]
@@ -221,18 +245,22 @@ def route(
     top_k: int | None = None,
     target_recall: float | None = None,
     near: float | None = None,
+    max_stale_loss: float | None = None,
 ) -> tuple[Decision, ...]:
     """A decision for every candidate: the asked first, by expectation (with `target_recall` by chance), those with
     captures far from the asked datetime after the others; then the skipped, in the order given.
 
     `chosen` are the archives the caller wants, None for all; with `named` they were named one by one, and what was
-    learned about them does not count. `near` is in seconds.
+    learned about them does not count. `near` is in seconds. An archive whose map says no is asked if the chance that it
+    holds the URI since the map was made is over `max_stale_loss`, or over 1 − `target_recall` where that is given; with
+    neither, maps count as if they were of today.
     """
+    stale_loss = max_stale_loss if target_recall is None else 1.0 - target_recall
     by_target = target_recall is not None
     asked: list[Decision] = []
     skipped: list[Decision] = []
     for candidate in candidates:
-        decision = _decide(candidate, evidence.get(candidate.id), chosen, named, by_target, near)
+        decision = _decide(candidate, evidence.get(candidate.id), chosen, named, by_target, near, stale_loss)
         (asked if decision.ask else skipped).append(decision)
     if target_recall is not None:
         asked.sort(key=lambda one: (one.gap, -(one.chance or 0.0), -one.expected))
@@ -269,13 +297,13 @@ def _decide(
     named: bool,
     by_target: bool,
     near: float | None,
+    stale_loss: float | None,
 ) -> Decision:
     if chosen is not None and candidate.id not in chosen:
         return Decision(candidate.id, False, Source.CHOICE, reason=Reason.NOT_CHOSEN)
     unlikely = found is not None and found.answer == Answer.NO and found.reason is Reason.UNLIKELY
     if found is not None and found.answer == Answer.NO and not unlikely:
-        said = Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason, chance=0.0)
-        return said._replace(answer=Answer.NO, note=found.note)
+        return _absent(candidate, found, stale_loss)
     chance, sources, ratio = _chance(candidate, found)
     if found is not None and unlikely and not named and not by_target:
         said = Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason)
@@ -302,6 +330,26 @@ def _decide(
     if near is not None and found.gap > near and not named:
         return decision._replace(ask=False, source=Source.TIME, reason=Reason.FAR_IN_TIME, expected=0.0)
     return decision
+
+
+def _absent(candidate: Candidate, found: Evidence, stale_loss: float | None) -> Decision:
+    """The decision of a "no": the archive is skipped, unless it may well hold the URI since."""
+    since = chance_since(found.new_share, candidate.probability)
+    said = Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason, chance=since)
+    said = said._replace(answer=Answer.NO, note=found.note, as_of=found.as_of)
+    if stale_loss is None or since <= stale_loss:
+        return said
+    if candidate.rest is not None:
+        return said._replace(source=Source.RESTING, reason=candidate.rest.reason, rest=candidate.rest)
+    sources = (found.source, Source.AGE)
+    return said._replace(ask=True, reason=Reason.NONE, expected=since, sources=sources, answer=Answer.UNKNOWN)
+
+
+def chance_since(share: float, probability: float) -> float:
+    """The chance that a URI which was absent is held after a share of the keys became new: p·s / (1 − p·(1 − s)), where
+    p is the archive's probability of holding a URI that is asked for."""
+    held = probability * share
+    return held / (1.0 - probability + held) if held else 0.0
 
 
 def _chance(candidate: Candidate, found: Evidence | None) -> tuple[float, tuple[Source, ...], float]:

@@ -12,9 +12,9 @@ alone: the archive is asked as if it had none, and the problem is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,9 +23,19 @@ from recollect.archives.registry import Archive
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import MapFile
+from recollect.maps.growth import USUAL, Depth, Growth, depth_of, depth_of_wildcard, growth_of
 from recollect.model import Answer
 from recollect.quantities import counted
-from recollect.routing.choice import WILDCARD_CHANCE, Evidence, Reason, Source, combined
+from recollect.routing.choice import (
+    MAX_STALE_LOSS,
+    USUAL_PROBABILITY,
+    WILDCARD_CHANCE,
+    Evidence,
+    Reason,
+    Source,
+    chance_since,
+    combined,
+)
 
 if TYPE_CHECKING:
     from recollect.formats.ukvs.faults import Fault
@@ -48,7 +58,13 @@ _FATAL = frozenset(
 )
 # Faults of a line's block: its hashed set is ignored, so the line covers all below its wildcard.
 _WITHOUT_SET = frozenset({"bad-json", "bad-set", "other-set"})
+# A smaller share of new keys is not worth a search for the depth of an absence.
+_NO_SHARE = 1e-4
 _ANYTHING = WILDCARD_CHANCE  # what a wildcard without counts makes us expect
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +89,7 @@ def find_maps(
         match = _NAME.fullmatch(path.name)
         if match is None:
             continue
-        owner = known.get(match["id"]) or known.get(match["id"].lower())
+        owner = owner_of(path.name, known)
         if owner is not None:
             found.append(FoundMap(owner, path, match["kind"].lower() == "filter"))
         else:
@@ -84,6 +100,13 @@ def find_maps(
             is_filter = match is not None and match["kind"].lower() == "filter"
             found.append(FoundMap(archive.id, Path(archive.map), is_filter))
     return tuple(found), tuple(problems)
+
+
+def owner_of(name: str, known: Mapping[str, str]) -> str | None:
+    """The id of the archive whose map a file is by its name, as `known` spells it (by id, and by id in lower case). An
+    id may have dots: `web.archive.ukvs.zst` is the map of `web.archive`."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else known.get(match["id"]) or known.get(match["id"].lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +126,8 @@ class ArchiveMap:
     """Of a map of a sample: its estimate."""
     has_times: bool = False
     """Whether its lines may say when something was captured."""
+    growth: Growth = USUAL
+    """How the archive grows, by which a "no" ages."""
     threshold: float | None = None
     """The chance from which on a sampled archive is asked; None if the probes are too few to skip it anywhere."""
 
@@ -116,9 +141,12 @@ class Maps:
     """Maps that are not used, and why."""
     warnings: tuple[str, ...] = ()
     """Maps that are used, but say no to everything, or have hashed sets that cannot be read."""
+    clock: Callable[[], datetime] = _now
 
     @classmethod
-    def open(cls, directory: str | Path | None, archives: Sequence[Archive]) -> Maps:
+    def open(
+        cls, directory: str | Path | None, archives: Sequence[Archive], *, clock: Callable[[], datetime] = _now
+    ) -> Maps:
         """Open every map of the directory whose name is that of an archive, and the files that archives name as their
         `map` themselves."""
         found, problems = find_maps(directory, archives)
@@ -137,17 +165,30 @@ class Maps:
                 failed.append(f"{one.path}: {error}")
         # An index knows more than a sample: what it says goes first, and a sample is asked only where it says nothing.
         opened.sort(key=lambda one: one.source is Source.SAMPLE)
-        return cls(tuple(opened), (*problems, *failed), tuple(warnings))
+        return cls(tuple(opened), (*problems, *failed), tuple(warnings), clock)
+
+    def ages(self) -> dict[str, float]:
+        """By archive, seconds since the moment up to which its newest map is complete; without maps that state it."""
+        now = self.clock()
+        found: dict[str, float] = {}
+        for one in self.maps:
+            until = one.holdings.scope.complete_until
+            if until is not None:
+                age = max(0.0, (now - until).total_seconds())
+                found[one.archive] = min(age, found.get(one.archive, age))
+        return found
 
     def of(self, archive: str) -> tuple[ArchiveMap, ...]:
         """The maps of one archive."""
         return tuple(one for one in self.maps if one.archive == archive)
 
     def may_hold(self, archive: str, uri_r: str) -> bool:
-        """Whether an archive may hold a URI: False only when one of its maps says no."""
+        """Whether an archive may hold a URI: False only when one of its maps says no and is not too old for it."""
         mine = self.of(archive)
-        found = Maps(mine).evidence(uri_r).get(archive) if mine else None
-        return found is None or found.answer != Answer.NO
+        found = Maps(mine, clock=self.clock).evidence(uri_r).get(archive) if mine else None
+        if found is None or found.answer != Answer.NO:
+            return True
+        return chance_since(found.new_share, USUAL_PROBABILITY) > MAX_STALE_LOSS
 
     def probes(self) -> Iterator[tuple[str, list[tuple[bytes, bool]]]]:
         """What maps of samples were made from: (archive, the keys that were asked for and whether each was held)."""
@@ -184,7 +225,7 @@ class Maps:
                 if at is not None and one.has_times and said.answer == Answer.YES:
                     said = said._replace(gap=_gap(one, keys, at))
             if said.answer == Answer.NO:
-                said = _in_scope(said, one.holdings.scope, uri_r, query)
+                said = _aged(_in_scope(said, one.holdings.scope, uri_r, query), one, keys, self.clock)
             if one.sample is not None and said.answer != Answer.NO:
                 said = _estimated(one, one.sample, keys, said)
             if known is None or (one.source is Source.SAMPLE and said.exact):
@@ -206,7 +247,7 @@ class Maps:
 def _decided(one: ArchiveMap, known: Evidence, uri_r: str) -> bool:
     """Whether what earlier maps of an archive say needs no further map: they have the exact key, or say no and the map
     is not of a sample that saw the very URI, which an index may lack because it is older."""
-    if known.answer == Answer.NO and known.reason is not Reason.UNLIKELY:
+    if known.answer == Answer.NO and known.reason is not Reason.UNLIKELY and not known.new_share:
         if one.source is not Source.SAMPLE:
             return True
         lookup = one.holdings.lookup(uri_r)
@@ -232,7 +273,8 @@ def _opened(found: FoundMap, warnings: list[str]) -> ArchiveMap:
         return _opened_sample(found, holdings)
     nothing = Evidence(Answer.UNKNOWN, source) if voids else Evidence(Answer.NO, source)
     times = text is not None and source is Source.MAP
-    return ArchiveMap(found.archive, source, holdings, str(path), nothing, text, has_times=times)
+    growth = growth_of(header.meta.get("growth"))
+    return ArchiveMap(found.archive, source, holdings, str(path), nothing, text, has_times=times, growth=growth)
 
 
 def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:
@@ -311,12 +353,34 @@ def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
 
 def _in_scope(said: Evidence, scope: Scope, uri_r: str, query: Query) -> Evidence:
     """A "no" as far as the scope of its map goes: outside of it nothing is known."""
+    from recollect.maps.scope import LimitKind
+
     limit = scope.limit(uri_r, query)
     if limit is not None:
-        return said._replace(answer=Answer.UNKNOWN, note=str(limit))
+        of_pages = limit.kind is LimitKind.MEDIA_TYPE
+        return said._replace(answer=Answer.UNKNOWN, note=str(limit), of_pages=of_pages)
     if scope.filters.since or scope.filters.until:
-        return said._replace(reason=Reason.NONE_IN_PERIOD, note=scope.extent())
-    return said._replace(note=scope.extent())
+        return said._replace(reason=Reason.NONE_IN_PERIOD, note=scope.definition())
+    return said._replace(note=scope.definition())
+
+
+def _aged(said: Evidence, one: ArchiveMap, keys: Sequence[bytes], clock: Callable[[], datetime]) -> Evidence:
+    """A "no" with its day, and the share of keys that are expected to be new since."""
+    until = one.holdings.scope.complete_until
+    if said.answer != Answer.NO or until is None:
+        return said
+    said = said._replace(as_of=f"{until:%Y-%m-%d}")
+    days = (clock() - until).total_seconds() / 86400.0
+    if days <= 0 or one.growth.share(Depth.KEY, days) < _NO_SHARE:
+        return said
+    if said.key.endswith("*") and said.source is not Source.SET:
+        depth = depth_of_wildcard(said.key.encode())
+    elif one.text is not None:
+        depths = {depth_of(one.text, key) for key in keys}
+        depth = next(depth for depth in (Depth.KEY, Depth.PATH, Depth.HOST) if depth in depths)
+    else:
+        depth = Depth.KEY
+    return said._replace(new_share=one.growth.share(depth, days))
 
 
 def _bits(holdings: Holdings) -> int:

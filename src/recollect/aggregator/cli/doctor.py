@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import socket
 import stat
@@ -23,7 +24,7 @@ import click
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
 from recollect.cli.types import contact_option
 from recollect.errors import RecollectError
-from recollect.quantities import counted, format_size
+from recollect.quantities import counted, format_duration, format_size
 
 if TYPE_CHECKING:
     from recollect.archives.registry import Archive
@@ -42,6 +43,7 @@ Exit code: 0 no errors (there may be warnings), 1 errors, 2 wrong usage.
 _LEAST_FREE = 10**9
 _LEAST_SHARE = 0.05
 _OLD_MAP = timedelta(days=90)
+_NAME_ENDS = re.compile(r"(\.voids)?\.(ukvs|mementomap|filter)(\.(gz|bgz|bz2|zst|zstd))?$", re.IGNORECASE)
 _OLD_STATUS = timedelta(days=2)
 
 
@@ -212,8 +214,9 @@ def _user() -> str:
 
 
 def _maps(folder: Path, known: set[str]) -> Iterator[Finding]:
+    from recollect.maps.growth import Depth, growth_of
     from recollect.maps.lookup import open_map
-    from recollect.routing.maps import is_empty
+    from recollect.routing.maps import is_empty, owner_of
 
     yield from _folder("maps", folder)
     if not folder.is_dir():
@@ -230,20 +233,26 @@ def _maps(folder: Path, known: set[str]) -> Iterator[Finding]:
         except (RecollectError, OSError) as error:
             yield Finding(Level.FAILURE, subject, str(error), f"recollect validate {path}")
             continue
-        archive = path.name.partition(".")[0]
-        if archive not in known:
-            words = f"no archive has the id {archive}"
+        archive = owner_of(path.name, {name.lower(): name for name in known} | {name: name for name in known})
+        if archive is None:
+            words = f"no archive has the id {_NAME_ENDS.sub('', path.name)}"
             yield Finding(Level.WARNING, subject, words, "name the map by the id of its archive, or add the archive")
             continue
         if empty:
             words = f"it is empty: it says no to everything, so {archive} is never asked"
             yield Finding(Level.WARNING, subject, words, "fetch it again, or delete it")
             continue
-        updated = _moment(opened.header.meta.get("updated_at"))
-        if updated is not None and datetime.now(UTC) - updated > _OLD_MAP:
-            yield Finding(Level.WARNING, subject, f"of {updated:%Y-%m-%d}", "recollect discover, or --discover 24h")
+        updated = opened.scope.complete_until
+        age = None if updated is None else datetime.now(UTC) - updated
+        if updated is None or age is None:
+            yield Finding(Level.OK, subject, "can be read; it has no date, so its age is not known")
+        elif age > _OLD_MAP:
+            new = growth_of(opened.header.meta.get("growth")).share(Depth.KEY, age / timedelta(days=1))
+            old = format_duration(age.total_seconds())
+            words = f"of {updated:%Y-%m-%d}, {old} old: {new:.0%} of the archive's keys may be new"
+            yield Finding(Level.WARNING, subject, words, "recollect discover, or --discover 24h")
         else:
-            yield Finding(Level.OK, subject, f"of {updated:%Y-%m-%d}" if updated else "can be read")
+            yield Finding(Level.OK, subject, f"of {updated:%Y-%m-%d}")
 
 
 def _moment(text: object) -> datetime | None:

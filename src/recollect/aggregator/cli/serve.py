@@ -52,6 +52,14 @@ def settings_options(command: Any) -> Any:
             "--target-recall",
             help="Ask archives by probability until this share of the holdings is expected to be found.",
         ),
+        click.option(
+            "--max-stale-loss", help="Ask an archive if the chance that its map's no is outdated is larger.  [1%]"
+        ),
+        click.option(
+            "--any-status/--no-any-status",
+            default=None,
+            help="Ask also for captures that the status filter of a map leaves out.",
+        ),
         click.option("--near", help="TimeGates skip archives whose maps show captures only further away, like 2y."),
         click.option("--budget", type=int, help="At most N requests per lookup, pages included."),
         click.option("--max-pages", type=int, help="Requests per archive and lookup.  [100]"),
@@ -158,6 +166,14 @@ Examples:
 @click.option(
     "--target-recall", type=SHARE, help="Ask archives by probability until this share of the holdings is expected."
 )
+@click.option(
+    "--max-stale-loss",
+    type=SHARE,
+    default="1%",
+    show_default=True,
+    help="Ask an archive if the chance that its map's no is outdated is larger.",
+)
+@click.option("--any-status", is_flag=True, help="Ask also for captures that the status filter of a map leaves out.")
 @click.option("--at", type=DATE, help="The datetime a TimeGate is asked for: 2005, 2005-06-01.")
 @click.option("--near", type=DURATION, help="With --at: skip archives with captures only further away, like 2y.")
 @click.option("--referer", default="", help="The page that embeds URI.")
@@ -168,6 +184,8 @@ def route(
     maps_dir: str | None,
     top_k: int | None,
     target_recall: float | None,
+    max_stale_loss: float,
+    any_status: bool,
     at: datetime | None,
     near: float | None,
     referer: str,
@@ -206,8 +224,15 @@ def route(
             if as_json:
                 emit_json_line({"uri": one, "error": str(error)})
             continue
-        evidence = with_page(archive_set.evidence(uri_r, at=at), holders)
-        decisions = decide(archive_set.usual_candidates, evidence, top_k=top_k, target_recall=target_recall, near=near)
+        evidence = with_page(archive_set.evidence(uri_r, at=at, any_status=any_status), holders)
+        decisions = decide(
+            archive_set.usual_candidates,
+            evidence,
+            top_k=top_k,
+            target_recall=target_recall,
+            near=near,
+            max_stale_loss=max_stale_loss,
+        )
         shown += 1
         if as_json:
             entries = [decision_json(decision) for decision in decisions]
@@ -224,11 +249,12 @@ def _show_route(uri_r: str, decisions: Sequence[Decision]) -> None:
 
     asked = sum(decision.ask for decision in decisions)
     emit_table(
-        ("archive", "decision", "chance", "by", "key", "frequency", "expected", "reason"),
+        ("archive", "decision", "answer", "chance", "by", "key", "frequency", "expected", "reason"),
         [
             (
                 d.archive,
                 "ask" if d.ask else "skip",
+                d.answer or "",
                 "" if d.chance is None else f"{d.chance:.3g}",
                 ", ".join(dict.fromkeys(filter(None, (d.source, *d.sources)))),
                 d.key,
@@ -239,7 +265,7 @@ def _show_route(uri_r: str, decisions: Sequence[Decision]) -> None:
             for d in decisions
         ],
         title=f"{uri_r}: {asked} of {len(decisions)} archives are asked",
-        right=[2, 6],
+        right=[3, 7],
     )
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from recollect import __version__
 from recollect.aggregator.service import LookupResult
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_NO_AGES: Mapping[str, float] = {}
 _STATES = {"closed": 0, "half open": 1, "open": 2}
 
 
@@ -63,11 +64,19 @@ class Metrics:
             if not decision.ask:
                 self._skipped[decision.archive, decision.source] += 1
 
-    def lines(self, gauges: dict[str, tuple[str, float, int]], cache: tuple[int, int] | None) -> Iterator[str]:
+    def lines(
+        self,
+        gauges: dict[str, tuple[str, float, int]],
+        cache: tuple[int, int] | None,
+        ages: Mapping[str, float] = _NO_AGES,
+    ) -> Iterator[str]:
         """The exposition; `gauges` are (breaker state, pause, requests under way) by archive, `cache` its entries and
-        bytes."""
+        bytes, `ages` the seconds since the moment up to which the map of an archive is complete."""
         yield from self._of_requests()
         yield from self._of_archives(gauges)
+        yield from _family("recollect_map_age_seconds", "gauge", "Time since the moment up to which a map is complete")
+        for archive, age in sorted(ages.items()):
+            yield self._line("recollect_map_age_seconds", round(age), archive=archive)
         yield from _family("recollect_cache_lookups_total", "counter", "Lookups by what the cache gave")
         for word, count in sorted(self._cache.items()):
             yield self._line("recollect_cache_lookups_total", count, result=word)

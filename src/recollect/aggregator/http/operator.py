@@ -111,7 +111,9 @@ def exposition(context: Context) -> str:
         name: (state.name.value, pause, busy) for name, (state, pause, busy) in context.aggregator.states().items()
     }
     cache = context.aggregator.cache
-    lines = context.metrics.lines(gauges, (len(cache), cache.bytes) if cache is not None else None)
+    maps = context.aggregator.archive_set.maps
+    ages = {} if maps is None else maps.ages()
+    lines = context.metrics.lines(gauges, (len(cache), cache.bytes) if cache is not None else None, ages)
     return "".join(f"{line}\n" for line in lines)
 
 

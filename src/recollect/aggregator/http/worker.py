@@ -159,6 +159,8 @@ class Worker:
             top_k=settings.top_k,
             target_recall=settings.target_recall,
             near=settings.near,
+            max_stale_loss=settings.max_stale_loss,
+            any_status=settings.any_status,
             limits=Limits(settings.max_answer, settings.max_pages, budget=settings.budget),
             cache=_cache(settings),
             learner=self._learned,

@@ -82,19 +82,24 @@ class Exclusions:
             return False
 
 
-def read_exclusions(path: str | os.PathLike[str]) -> Exclusions:
-    """The rules of a file; a line that cannot be read is an error, as it may be the takedown that matters."""
-    body = Path(path).read_bytes()
-    rules = Exclusions(digest=hashlib.sha256(body).hexdigest())
-    for number, raw in enumerate(body.removeprefix(_BOM).splitlines(), 1):
-        line = raw.strip()
-        if not line or line.startswith(b"#"):
-            continue
-        try:
-            _add(rules, line)
-        except (ValueError, BadURI, FormatError) as error:
-            hint = "one key per line, such as com,example)/private/*, or rules of pywb"
-            raise FormatError("not a rule", where=f"{os.fspath(path)}:{number}", why=str(error), hint=hint) from error
+def read_exclusions(*paths: str | os.PathLike[str]) -> Exclusions:
+    """The rules of files, all together: what one of them excludes by the same rule as another includes is excluded. A
+    line that cannot be read is an error, as it may be the takedown that matters."""
+    bodies = [Path(path).read_bytes() for path in paths]
+    digests = [hashlib.sha256(body).hexdigest() for body in bodies]
+    digest = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    rules = Exclusions(digest=digest)
+    for path, body in zip(paths, bodies, strict=True):
+        for number, raw in enumerate(body.removeprefix(_BOM).splitlines(), 1):
+            line = raw.strip()
+            if not line or line.startswith(b"#"):
+                continue
+            try:
+                _add(rules, line)
+            except (ValueError, BadURI, FormatError) as error:
+                hint = "one key per line, such as com,example)/private/*, or rules of pywb"
+                place = f"{os.fspath(path)}:{number}"
+                raise FormatError("not a rule", where=place, why=str(error), hint=hint) from error
     return rules
 
 

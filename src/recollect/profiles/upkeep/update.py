@@ -17,19 +17,20 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import recollect
-from recollect.datetimes import format_iso
+from recollect.datetimes import format_iso, parse_any
 from recollect.errors import FormatError, RecollectError, ResourceError
 from recollect.formats.containers import atomic_output
 from recollect.formats.detect import Source
+from recollect.maps.growth import growth_since
 from recollect.maps.plainmap import open_plain
 from recollect.maps.publish import Published
 from recollect.model import Problem, Progress, ProgressCallback
@@ -83,7 +84,7 @@ class KeepOptions:
     data: Path
     max_bytes: int
     lookups: tuple[str, ...] = ()
-    exclude_keys: str = ""
+    exclude_keys: tuple[str, ...] | str = ()
     sets: bool = True
     name: str = ""
     archive_id: str = ""
@@ -158,7 +159,9 @@ class _Run:
         self._options, self._state, self._progress = options, state, progress
         self._now = format_iso(now)
         self._data = options.data
-        self._rules = read_exclusions(options.exclude_keys) if options.exclude_keys else Exclusions()
+        given = options.exclude_keys
+        excluded = (given,) if isinstance(given, str) else given
+        self._rules = read_exclusions(*excluded) if given else Exclusions()
         self._digest = _digest_of(options, self._rules)
         self._result = Update()
         self._number = state.generation + 1
@@ -260,7 +263,9 @@ class _Run:
         whole = self._excluded(self._merged(found.profiles))
         small = self._work("small.ukvs")
         self._compact(whole, small, round(self._options.max_bytes * (1 - RESERVE)))
-        target = self._headed(small, _captures_of(whole))
+        known = self._data / self._state.map if self._has(self._state.map) else None
+        growth = {} if known is None else self._growth(known, whole, found)
+        target = self._headed(small, _captures_of(whole), {"updated_at": self._updated(found)} | growth)
         tree = self._verified(target, found.parts(found.profiles), whole)
         return self._done(found, target, tree, Way.BUILT, (f"maps/{target.name}", tuple(found.profiles)))
 
@@ -276,14 +281,15 @@ class _Run:
             whole = _captures_of(self._data / state.base)
             if _captures_of(source) + _captures_of(new) > (1 + REBUILD_SHARE) * whole:
                 return None
-            done = patch(source, new, target, {"updated_at": self._now})
+            grown = self._growth(source, new, found, adds=True)
+            done = patch(source, new, target, {"updated_at": self._updated(found)} | grown)
             if target.stat().st_size > self._options.max_bytes:
                 return None
             tree = self._verified(target, found.parts(added), new)
             if base == state.map:
                 changes = done.added, done.changed, 0
         else:  # all that had been added is gone again
-            target = self._headed(source, _captures_of(source))
+            target = self._headed(source, _captures_of(source), {"updated_at": self._updated(found)})
             tree = self._write_tree(target, self._number)
         return self._done(found, target, tree, Way.PATCHED, (state.base, state.base_profiles), changes)
 
@@ -345,13 +351,24 @@ class _Run:
             progress=self._progress,
         )
 
-    def _headed(self, source: Path, captures: int) -> Path:
+    def _updated(self, found: _Found) -> str:
+        """The moment up to which the map is complete: the time of the newest index file, and not later than now."""
+        times = [Path(name).stat().st_mtime for name in found.files if Path(name).exists()]
+        return min(format_iso(datetime.fromtimestamp(max(times), UTC)), self._now) if times else self._now
+
+    def _growth(self, old: Path, new: Path, found: _Found, *, adds: bool = False) -> dict[str, Any]:
+        """How the archive grew since an earlier map, by a newer one, or with `adds` by a profile of what came since."""
+        until = parse_any(self._updated(found))
+        growth = growth_since(str(old), str(new), until, adds=adds)
+        return {} if growth is None else {"growth": growth.as_meta()}
+
+    def _headed(self, source: Path, captures: int, dated: Mapping[str, Any]) -> Path:
         """The map with the header that is published: no names or sizes of index files, nothing of single profiles."""
         target = self._data / "maps" / f"{self._number:06d}.ukvs"
         with open_plain(source) as plain, atomic_output(target) as out:
             left_out = ("sources", "merged", "gamma", "span", "counts")
             meta = {name: value for name, value in plain.header.meta.items() if name not in left_out}
-            meta |= {"updated_at": self._now, "counts": {"captures": captures}}
+            meta |= {"counts": {"captures": captures}, **dated}
             meta |= {"name": self._options.name} if self._options.name else {}
             identity = {"uri": self._options.archive_id} if self._options.archive_id else plain.header.id
             out.write(replace(plain.header, meta=meta, id=identity).encode())
