@@ -7,6 +7,7 @@ with sites() as web:
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +30,9 @@ class One:
     headers: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[float, str]] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
+    files: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By path, media type and content, beside the pages."""
+    redirects: dict[str, str] = field(default_factory=dict)
     hook: Callable[[str], None] = lambda _path: None
 
     @property
@@ -39,6 +43,7 @@ class One:
 @dataclass
 class Web:
     port: int = 0
+    scheme: str = "http"
     sites: dict[str, One] = field(default_factory=dict)
 
     def at(self, number: int) -> One:
@@ -46,12 +51,12 @@ class Web:
 
     def uri(self, number: int) -> str:
         self.at(number)
-        return f"http://127.0.1.{number + 1}:{self.port}/"
+        return f"{self.scheme}://127.0.1.{number + 1}:{self.port}/"
 
 
 @contextmanager
-def sites() -> Iterator[Web]:
-    web = Web()
+def sites(tls: ssl.SSLContext | None = None) -> Iterator[Web]:
+    web = Web(scheme="https" if tls is not None else "http")
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -64,6 +69,10 @@ def sites() -> Iterator[Web]:
             kind = "text/html"
             if self.path == "/robots.txt":
                 status, body, kind = *site.robots, "text/plain"
+            elif self.path in site.files:
+                status, (kind, body) = 200, site.files[self.path]
+            elif self.path in site.redirects:
+                status, body = 302, ""
             elif body is None:
                 status = 404
             elif condition:
@@ -73,6 +82,8 @@ def sites() -> Iterator[Web]:
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(data)))
+            if self.path in site.redirects:
+                self.send_header("Location", site.redirects[self.path])
             for name, value in site.headers.items():
                 self.send_header(name, value)
             self.end_headers()
@@ -83,6 +94,8 @@ def sites() -> Iterator[Web]:
 
     server = ThreadingHTTPServer(("0.0.0.0", 0), Handler)
     server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     web.port = server.server_port
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

@@ -68,8 +68,15 @@ def test_readable_as_a_file_at_any_width(browser: sync_api.Browser, written: Pat
     assert areas.count() == 5
     fills = areas.evaluate_all("all => all.map(one => getComputedStyle(one).fill)")
     assert len(set(fills)) == 5 and "rgb(0, 0, 0)" not in fills
-    assert page.locator("tbody tr").count() == 3
-    assert page.locator("tbody tr").first.inner_text().startswith("http://<b>lost</b>.example/")
+    rows = page.locator("table").first.locator("tbody tr")
+    assert rows.count() == 3
+    assert rows.first.inner_text().startswith("http://<b>lost</b>.example/")
+    badges = rows.locator(".badge")
+    colours = badges.evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
+    assert len(set(colours)) == 3, "states differ in colour"
+    assert len({text.split()[0] for text in badges.all_inner_texts()}) == 3, "and by a sign"
+    rows.first.locator("a").click()
+    assert page.locator(":target h2").inner_text() == "http://<b>lost</b>.example/", "a row leads to the site's part"
     context.close()
 
 
@@ -93,3 +100,57 @@ def test_served_with_status_and_feed(browser: sync_api.Browser, data: Path) -> N
     finally:
         process.terminate()
         assert process.wait(30) == 0, said
+
+
+def test_a_row_leads_to_the_page_of_the_site_and_a_button_accepts_it(browser: sync_api.Browser, tmp_path: Path) -> None:
+    uri = "http://relaunched.example/"
+    taken = SiteStatus(SiteState.TAKEN_OVER, T0, T0, foreign_since=T0, confirmed=True)
+    with Store(tmp_path) as store, store.transaction():
+        store.put_site(Site(uri, T0, T0 + timedelta(days=1), status=taken, last_visit=T0))
+        gone = Resource(uri, f"{uri}old", "text/html", Live.LIVE, T0, Held.NOT_HELD, T0)
+        store.put_resource(gone)
+    process, said, line = start(["watch", "serve", "--data", str(tmp_path), "--port", "0"], "listens on")
+    try:
+        base = line.split()[-1]
+        page = browser.new_page()
+        page.goto(base)
+        page.locator("tbody a").first.click()
+        assert page.locator("h2").first.inner_text() == uri
+        assert "held by no archive" in page.inner_text("main"), "advice is on the page"
+        page.get_by_role("button", name="Accept the present content").click()
+        assert "is accepted" in page.locator("h1").inner_text()
+        page.close()
+        with Store(tmp_path) as store:
+            [site] = store.sites()
+        assert site.status.state is SiteState.FINE and site.notes.accept
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0, said
+
+
+@pytest.mark.parametrize("width", [400, 1300])
+def test_the_table_of_a_check_fits(browser: sync_api.Browser, tmp_path: Path, width: int) -> None:
+    from recollect.watch.check import check_of
+    from recollect.watch.holdings import Copy, Looked
+    from recollect.watch.pages.check import check_page
+
+    site = "http://site.example/"
+    looked = [
+        Looked(
+            Resource(site, f"{site}{'very-long-name-' * 12}{n}", "text/html", Live.LIVE, T0, Held.HELD, T0, 1.0)
+            if n % 2
+            else Resource(site, f"{site}{'x' * 150}{n}", "text/html", Live.LIVE, T0, Held.NOT_HELD, T0),
+            None,
+            (Copy("web.archive.org", T0, "", 0.95),) if n % 2 else (),
+        )
+        for n in range(8)
+    ]
+    file = tmp_path / "check.html"
+    file.write_text(check_page(check_of(site, T0, looked)))
+    page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    hidden = page.evaluate("[...document.querySelectorAll('.scroll')].map(one => one.scrollWidth - one.clientWidth)")
+    if width == 1300:
+        assert max(hidden) <= 0, "nothing is cut off"
+    page.close()

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -27,6 +28,8 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
+
+from recollect.archives.certificates import Certificate, read_certificate
 
 MAX_BODY = 8 * 1024 * 1024
 MAX_REDIRECTS = 5
@@ -44,6 +47,8 @@ class Failure(StrEnum):
     UNREACHABLE = "unreachable"
     TIMEOUT = "timeout"
     TLS = "tls"
+    CERTIFICATE = "certificate"
+    """The server answers; its certificate is not accepted."""
     BAD_ANSWER = "bad-answer"
     REDIRECTS = "too-many-redirects"
     REFUSED = "refused"
@@ -190,7 +195,11 @@ class LiveClient:
         self._sleep = sleep
         self._free_at: dict[str, float] = {}
         self._turns: dict[str, asyncio.Lock] = {}
-        connector = aiohttp.TCPConnector(resolver=_Resolver(allow_private), use_dns_cache=False, limit_per_host=1)
+        self._resolver = _Resolver(allow_private)
+        # Made here and not by aiohttp's import, so that SSL_CERT_FILE of the environment counts.
+        connector = aiohttp.TCPConnector(
+            resolver=self._resolver, use_dns_cache=False, limit_per_host=1, ssl=ssl.create_default_context()
+        )
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": user_agent},
@@ -211,12 +220,13 @@ class LiveClient:
     async def close(self) -> None:
         await self._session.close()
 
-    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> LiveAnswer:
-        """Ask for a URL, redirects followed; every failure is part of the answer."""
+    async def get(self, url: str, headers: Mapping[str, str] | None = None, *, verify: bool = True) -> LiveAnswer:
+        """Ask for a URL, redirects followed; every failure is part of the answer. `verify` False accepts every
+        certificate, to see the content behind one that expired."""
         hops: list[Hop] = []
         here = url
         for _ in range(MAX_REDIRECTS + 1):
-            answer = await self._once(url, here, headers or {}, tuple(hops))
+            answer = await self._once(url, here, headers or {}, tuple(hops), verify=verify)
             location = answer.headers.get("location", "")
             if answer.failure is not None or answer.status not in _REDIRECTS or not location:
                 return answer
@@ -231,8 +241,34 @@ class LiveClient:
         """Post to a URL; a redirect is the answer, not followed."""
         return await self._once(url, url, headers, (), content)
 
+    async def certificate(self, url: str) -> Certificate | None:
+        """The certificate of a server, trusted or not; None without TLS or an answer."""
+        if not url.startswith("https://") or refusal(url, self._allow_private):
+            return None
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            async with asyncio.timeout(self._timeout):
+                host, port = URL(url).host or "", URL(url).port or 443
+                place = (await self._resolver.resolve(host, port))[0]["host"]
+                _, writer = await asyncio.open_connection(place, port, ssl=context, server_hostname=host)
+                try:
+                    content = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+                finally:
+                    writer.close()
+        except (OSError, ValueError, IndexError):
+            return None
+        return read_certificate(content) if content else None
+
     async def _once(
-        self, asked: str, url: str, headers: Mapping[str, str], hops: tuple[Hop, ...], content: bytes | None = None
+        self,
+        asked: str,
+        url: str,
+        headers: Mapping[str, str],
+        hops: tuple[Hop, ...],
+        content: bytes | None = None,
+        *,
+        verify: bool = True,
     ) -> LiveAnswer:
         why = refusal(url, self._allow_private)
         if why:
@@ -244,12 +280,12 @@ class LiveClient:
             if wait > 0:
                 await self._sleep(wait)
             try:
-                return replace(await self._ask(url, headers, content), asked=asked, hops=hops)
+                return replace(await self._ask(url, headers, content, verify), asked=asked, hops=hops)
             finally:
                 # From the end of a request: however late it was sent, the server sees the next one a second later.
                 self._free_at[host] = clock() + self._pace
 
-    async def _ask(self, url: str, headers: Mapping[str, str], content: bytes | None) -> LiveAnswer:
+    async def _ask(self, url: str, headers: Mapping[str, str], content: bytes | None, verify: bool) -> LiveAnswer:
         def failed(failure: Failure, why: str) -> LiveAnswer:
             return LiveAnswer(url, url, failure=failure, why=why[:300])
 
@@ -257,7 +293,7 @@ class LiveClient:
             async with asyncio.timeout(self._timeout):
                 method = "GET" if content is None else "POST"
                 async with self._session.request(
-                    method, url, headers=headers, data=content, allow_redirects=False
+                    method, url, headers=headers, data=content, allow_redirects=False, ssl=verify
                 ) as response:
                     body, truncated = await self._read(response)
                     fields = {name.lower(): value for name, value in response.headers.items()}
@@ -266,8 +302,10 @@ class LiveClient:
             return failed(Failure.TIMEOUT, f"no answer within {self._timeout:g} s")
         except aiohttp.ClientConnectorDNSError as error:
             return failed(*_of_name(error.os_error))
+        except aiohttp.ClientConnectorCertificateError as error:
+            return failed(Failure.CERTIFICATE, _of_certificate(error.certificate_error))
         except aiohttp.ClientConnectorError as error:
-            tls = isinstance(error, (aiohttp.ClientConnectorSSLError, aiohttp.ClientConnectorCertificateError))
+            tls = isinstance(error, aiohttp.ClientConnectorSSLError)
             return failed(Failure.TLS if tls else Failure.UNREACHABLE, str(error.os_error or error))
         except (aiohttp.ClientError, ValueError, UnicodeError) as error:
             return failed(Failure.BAD_ANSWER, f"{type(error).__name__}: {error}")
@@ -289,6 +327,11 @@ class LiveClient:
 def _host_key(url: str) -> str:
     """What has one turn: a host and its port, with or without `www.`."""
     return urlsplit(url).netloc.lower().removeprefix("www.")
+
+
+def _of_certificate(error: Exception) -> str:
+    """Why a certificate is not accepted, without the place in OpenSSL's source."""
+    return getattr(error, "verify_message", "") or str(error)
 
 
 def _of_name(error: Any) -> tuple[Failure, str]:

@@ -59,7 +59,7 @@ async def ask_name_servers(server: NameServer, domain: str, timeout: float = TIM
 
 
 async def gives_answers(server: NameServer, domain: str, timeout: float = TIMEOUT) -> bool:
-    """Whether a DNS server can say for certain that a name nobody asked for before exists or not (RFC 2308). A resolver
+    """Whether a DNS server can say for certain that a name in no cache exists or not (RFC 2308). A resolver
     that does not reach the servers of the domain answers with an error, or not at all; its cache has no such name.
     """
     number = secrets.randbelow(1 << 16)

@@ -16,6 +16,7 @@ from recollect.archives.live import LiveAnswer, LiveClient
 AGENT = "recollect"
 MOST_BYTES = 512 * 1024
 MOST_RULES = 5000
+MOST_SITEMAPS = 50
 _LINE = re.compile(r"\s*([A-Za-z-]+)\s*:\s*([^#]*)")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _WAIT = frozenset((401, 403, 429))
@@ -34,6 +35,8 @@ class Robots:
     """The rules for our agent."""
 
     rules: tuple[Rule, ...] = ()
+    sitemaps: tuple[str, ...] = ()
+    """Addresses of sitemaps, which hold for all agents."""
 
     def allow(self, uri: str) -> bool:
         """Whether an address may be asked for. The longest pattern decides; of two, the one that allows."""
@@ -71,12 +74,15 @@ def parse_robots(content: bytes, agent: str = AGENT) -> Robots:
     groups: dict[str, list[Rule]] = {}
     agents: list[str] = []
     in_rules = False
+    sitemaps: list[str] = []
     for line in content[:MOST_BYTES].decode("utf-8-sig", "replace").splitlines():
         found = _LINE.match(line)
         if found is None:
             continue
         name, value = found[1].lower(), found[2].strip()
-        if name == "user-agent":
+        if name == "sitemap":
+            sitemaps.append(line.partition(":")[2].strip())  # an address may have a `#`
+        elif name == "user-agent":
             agents = [value.lower()] if in_rules else [*agents, value.lower()]
             in_rules = False
             groups.setdefault(value.lower(), [])
@@ -85,7 +91,7 @@ def parse_robots(content: bytes, agent: str = AGENT) -> Robots:
             for one in agents if value else ():
                 groups[one].append(Rule(_normal(value), name == "allow"))
     rules = groups.get(agent.lower(), groups.get("*", []))
-    return Robots(tuple(rules[:MOST_RULES]))
+    return Robots(tuple(rules[:MOST_RULES]), tuple(dict.fromkeys(sitemaps))[:MOST_SITEMAPS])
 
 
 def robots_of(answer: LiveAnswer) -> Robots:

@@ -13,11 +13,16 @@ from datetime import datetime
 from typing import Any
 
 from recollect.datetimes import format_iso
-from recollect.watch.records import Recovering, SaveState, Site, counts_of
+from recollect.watch.advice import Advice, advise
+from recollect.watch.measures import Keeping, measure
+from recollect.watch.pageloss import lost_pages
+from recollect.watch.records import Past, Recovering, Resource, SaveState, Site, counts_of
+from recollect.watch.registration import Registration
 from recollect.watch.states import RULES, ResourceState
 from recollect.watch.store import Store
 
 MOST_POINTS = 400
+MOST_VISITS = 40
 Counts = Mapping[ResourceState, int]
 
 
@@ -32,6 +37,8 @@ class Line:
     saves: Mapping[SaveState, int] = field(default_factory=dict)
     offline_since: datetime | None = None
     """Since when visits say nothing, because nothing at all answers."""
+    lost: tuple[Resource, ...] = ()
+    """Lost pages of a live site."""
 
     @property
     def recoverable(self) -> float | None:
@@ -49,6 +56,7 @@ class Line:
     def to_json(self) -> dict[str, Any]:
         """A site for programs."""
         site, recovery = self.site, self.recovery
+        registration = Registration.from_json(site.registration)
         return {
             "site": site.uri,
             "state": site.status.state.value,
@@ -64,12 +72,36 @@ class Line:
             "recovery_state": recovery.state.value if recovery is not None else None,
             "recovery_detail": (recovery.detail or None) if recovery is not None else None,
             "job": (recovery.job or None) if recovery is not None else None,
+            "lost_pages": [
+                {"uri": one.uri, "since": _iso(one.gone_since), "copy": one.copy or None} for one in self.lost
+            ],
+            "new_links": list(site.notes.injected),
+            "certificate_until": site.notes.certificate_until or None,
+            "domain_until": _iso(registration.ends) if registration is not None else None,
+            "every_hours": site.every.total_seconds() / 3600,
             "saves": {state.value: self.saves.get(state, 0) for state in SaveState},
         }
 
 
 def _iso(moment: datetime | None) -> str | None:
     return format_iso(moment) if moment is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """All that the page of one site shows."""
+
+    line: Line
+    keeping: tuple[Keeping, ...]
+    advice: tuple[Advice, ...]
+    visits: tuple[Past, ...]
+    """The last ones, newest first."""
+
+    def to_json(self) -> dict[str, Any]:
+        return self.line.to_json() | {
+            "archives": [one.to_json() for one in self.keeping],
+            "advice": [one.to_json() for one in self.advice],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +140,20 @@ def lines_of(store: Store) -> tuple[Line, ...]:
     for site in store.sites():
         saves = Counter(one.state for one in store.saves(site.uri).values())
         last = next(iter(store.recoveries(site.uri)), None)
-        found.append(Line(site, counts_of(store.resources(site.uri)), last, saves, offline.get(site.uri)))
+        resources = store.resources(site.uri)
+        lost = lost_pages(resources) if not site.status.is_gone else ()
+        found.append(Line(site, counts_of(resources), last, saves, offline.get(site.uri), lost))
     return tuple(found)
+
+
+def detail_of(store: Store, uri: str) -> Detail | None:
+    """The page of one site; None if it is not watched."""
+    line = next((one for one in lines_of(store) if one.site.uri == uri), None)
+    if line is None:
+        return None
+    keeping = measure(store.observations(uri))
+    advice = advise(line.site, store.resources(uri), keeping)
+    return Detail(line, keeping, advice, tuple(store.visits(uri)[: -MOST_VISITS - 1 : -1]))
 
 
 def board_of(store: Store, at: datetime) -> Board:

@@ -28,6 +28,7 @@ from recollect.archives.live import LiveAnswer
 from recollect.archives.registry import Archive
 from recollect.archives.replay import Wanted, fetch
 from recollect.archives.transport import Transport
+from recollect.datetimes import format_timestamp
 from recollect.errors import ArchiveError, BadURI, RecollectError
 from recollect.recovery.decoding import decoded, effective_encoding
 from recollect.recovery.measure import extract_text, similarity
@@ -66,6 +67,8 @@ class Looked:
     copies: tuple[Copy, ...] = ()
     failed: tuple[str, ...] = ()
     """Archives that did not answer."""
+    answers: Mapping[str, bool | None] = field(default_factory=dict)
+    """By archive that was asked, whether it holds the resource; None if it did not answer."""
 
 
 @dataclass
@@ -161,9 +164,21 @@ async def archived(
         alike = await _compare(listings.client, *rows[0], resource.uri, answer)
         copies[0] = replace(copies[0], alike=alike)
     noted = _held(resource, said, tuple(copy.archive for copy in copies), at)
+    if rows:
+        noted = replace(noted, copy=copy_address(*rows[0], resource.uri), copied_at=rows[0][1].captured_at)
     if alike is not None:
         noted = replace(noted, fresh=alike)
-    return Looked(noted, answer, tuple(copies), tuple(name for name, answered in said.items() if answered is None))
+    failed = tuple(name for name, answered in said.items() if answered is None)
+    return Looked(noted, answer, tuple(copies), failed, said)
+
+
+def copy_address(archive: Archive, row: Row, uri: str) -> str:
+    """Where a person sees a capture (URI-M); empty if the archive shows none."""
+    if row.locator.startswith(("http://", "https://")):
+        return row.locator
+    if not archive.raw or "{filename}" in archive.raw:
+        return ""
+    return archive.raw_uri("", format_timestamp(row.captured_at), uri).replace("id_/", "/", 1)
 
 
 def _held(resource: Resource, said: dict[str, bool | None], holders: tuple[str, ...], at: datetime) -> Resource:

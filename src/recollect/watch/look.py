@@ -1,16 +1,17 @@
 """Looking at a site: a polite sample of its live resources, and what archives hold of each (`watch.holdings`).
 
 Hides: how the sample is drawn. It begins at the front page and follows links and embedded resources of the same site,
-breadth first, pages and embedded resources in turn, at one request a second, robots.txt honoured, conditional where a
-validator is known.
+breadth first, pages and embedded resources in turn, and addresses that sitemaps name, at one request a second,
+robots.txt honoured, conditional where a validator is known.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from urllib.parse import urljoin, urlsplit
@@ -24,7 +25,9 @@ from recollect.recovery.fingerprint import SiteFingerprint, page_of, same_site
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.measure import extract_text, similarity
 from recollect.watch.holdings import HostListings, Looked, archived
-from recollect.watch.records import Resource
+from recollect.watch.outside import OutsideLinks, outside_links
+from recollect.watch.records import Facts, Resource
+from recollect.watch.sitemaps import sitemap_addresses
 from recollect.watch.states import Live
 
 MOST_SECONDS = 600.0
@@ -56,11 +59,18 @@ class Sample:
     progress: ProgressCallback | None = None
     disallowed: set[str] = field(default_factory=set)
     """Addresses that robots.txt forbids."""
+    listed: Mapping[str, str] = field(default_factory=dict)
+    """Addresses that sitemaps name, with the sitemap; asked after those that the front page links to."""
+    sources: dict[str, tuple[int | None, str]] = field(default_factory=dict)
+    """By address, how many links lead there from the front page, and the page or sitemap that named it first."""
 
     async def answers(self, front: LiveAnswer) -> AsyncIterator[LiveAnswer]:
         """The answers, that for the front page first."""
         old = deque(self._by_age())
-        new = deque(_found_on(front, self.site))
+        self.sources[self.site] = self.sources[front.url] = (0, "")
+        new = deque([*self._follow(front), *self.listed])
+        for uri, sitemap in self.listed.items():
+            self.sources.setdefault(uri, (None, sitemap))
         seen = {self.site, front.url}
         full = len(old) + 1 >= self.most
         limit = self.most - max(1, self.most // 10) if full and len(old) < MOST_KNOWN * self.most else self.most
@@ -84,17 +94,31 @@ class Sample:
             answer = await self.client.get(uri, conditional(self.known.get(uri)))
             count += 1
             failures = failures + 1 if answer.failure is not None else 0
-            new.extend(one for one in _found_on(answer, self.site) if one not in seen)
+            new.extend(one for one in self._follow(answer) if one not in seen)
             started = clock()
             yield answer
             deadline += clock() - started
             if self.progress is not None:
                 self.progress(Progress("looking at the live site", count, self.most, "resources"))
 
+    def _follow(self, answer: LiveAnswer) -> list[str]:
+        """Addresses that a page names; notes how far they are from the front page."""
+        found = _found_on(answer, self.site)
+        before = self.sources.get(answer.asked, (None, ""))[0]
+        hops = before + 1 if before is not None else None
+        for uri in found:
+            known = self.sources.get(uri)
+            if known is None or (hops is not None and (known[0] is None or hops < known[0])):
+                self.sources[uri] = (hops, answer.asked)
+        return found
+
     def _by_age(self) -> list[str]:
-        def asked(resource: Resource) -> tuple[bool, str, str]:
+        """Pages that are gone and not yet confirmed first, then those asked longest ago."""
+
+        def asked(resource: Resource) -> tuple[bool, bool, str, str]:
             at = resource.live_at
-            return at is not None, at.isoformat() if at is not None else "", resource.uri
+            sure = resource.gone_since is None or resource.told_at is not None
+            return sure, at is not None, at.isoformat() if at is not None else "", resource.uri
 
         return [resource.uri for resource in sorted(self.known.values(), key=asked)]
 
@@ -132,14 +156,41 @@ def resource_of(site: str, answer: LiveAnswer, at: datetime, before: Resource | 
     if answer.failure is None and not same_site(answer.asked, answer.url):
         return known  # a redirect to another site, a login for instance, says nothing
     if answer.failure is None and answer.status == 304:
-        return replace(known, live=Live.LIVE, live_at=at)
+        return replace(known, live=Live.LIVE, live_at=at, gone_since=None, told_at=None)
     if answer.failure is None and answer.status in _GONE:
-        return replace(known, live=Live.GONE, live_at=at)
+        # A media type is known of what was live once; a broken link never was.
+        since = known.gone_since or (at if known.media_type else None)
+        return replace(known, live=Live.GONE, live_at=at, gone_since=since)
     if answer.failure is None and 200 <= answer.status < 300:
         digest = hashlib.sha1(answer.body, usedforsecurity=False).hexdigest()
         seen = replace(known, media_type=answer.media_type, live=Live.LIVE, live_at=at, digest=digest)
-        return replace(seen, validator=_validator(answer))
+        return replace(seen, validator=_validator(answer), gone_since=None, told_at=None)
     return known
+
+
+def leads_home(answer: LiveAnswer, front: LiveAnswer, before: Resource | None) -> bool:
+    """Whether a page that had content of its own now redirects to the front page: it is gone, whatever the status."""
+    if before is None or not before.digest or not answer.hops or answer.failure is not None:
+        return False
+    digest = hashlib.sha1(front.body, usedforsecurity=False).hexdigest()
+    return answer.url == front.url and answer.asked not in (front.asked, front.url) and before.digest != digest
+
+
+_META_ROBOTS = re.compile(
+    rb"""<meta\b(?=[^>]*\bname\s*=\s*["']?(?:robots|googlebot|archive\.org_bot|ia_archiver)\b)[^>]*\bnoarchive\b""",
+    re.IGNORECASE,
+)
+
+
+def facts_of(answer: LiveAnswer, before: Facts, source: tuple[int | None, str] | None) -> Facts:
+    """Properties of an answer that matter for captures; of one without a body those that were known."""
+    hops, place = source if source is not None else (before.hops, before.source)
+    if answer.status == 304 or answer.status >= 400:
+        return replace(before, hops=hops, source=place)
+    stored = {part.strip().lower() for part in answer.headers.get("cache-control", "").split(",")}
+    header = "noarchive" in answer.headers.get("x-robots-tag", "").lower()
+    noarchive = header or bool(_META_ROBOTS.search(answer.body[: 64 * 1024]))
+    return Facts(hops, place, noarchive, ", ".join(sorted(stored & {"no-store", "private"})))
 
 
 def is_soft_404(answer: LiveAnswer, impossible: LiveAnswer, front: LiveAnswer) -> bool:
@@ -176,22 +227,34 @@ class Look:
     progress: ProgressCallback | None = None
     disallowed: set[str] = field(default_factory=set)
     archive_seconds: float = MOST_ARCHIVE_SECONDS
+    domain: Callable[[str], str] = lambda uri: urlsplit(uri).hostname or ""
+    """The registered domain of a URI."""
+    outside: list[OutsideLinks] = field(default_factory=list)
+    """Links to other domains, of each page that was read."""
+    listed: Mapping[str, str] = field(default_factory=dict)
+    """Addresses that sitemaps name."""
 
     async def resources(self, front: LiveAnswer, known: Mapping[str, Resource], at: datetime) -> AsyncIterator[Looked]:
         """Each resource of the sample, and what archives hold of it; bodies are not kept."""
         robots = await ask_robots(self.live, self.site)
-        sample = Sample(self.live, self.site, self.sample, robots, known, self.progress, self.disallowed)
+        self.listed = await sitemap_addresses(self.live, self.site, robots)
+        sample = Sample(self.live, self.site, self.sample, robots, known, self.progress, self.disallowed, self.listed)
         impossible = await self._impossible(robots, at)
         listings = HostListings(self.transport)
         clock, spent = asyncio.get_running_loop().time, 0.0
         async for answer in sample.answers(front):
             before = known.get(answer.asked)
             soft = impossible is not None and is_soft_404(answer, impossible, front)
+            soft = soft or leads_home(answer, front, before)
             resource = resource_of(self.site, replace(answer, status=404) if soft else answer, at, before)
             if not soft:
                 self._learn(answer, resource)
+            facts = facts_of(answer, resource.facts, sample.sources.get(answer.asked))
+            resource = replace(resource, facts=facts)
             looked = Looked(resource, answer)
-            changed = before is not None and before.digest != resource.digest
+            changed = before is not None and (
+                before.digest != resource.digest or (before.gone_since is None and resource.gone_since is not None)
+            )
             if (changed or is_stale(before, at)) and spent < self.archive_seconds:
                 started = clock()
                 looked = await archived(listings, self.archives, resource, answer, at)
@@ -203,9 +266,11 @@ class Look:
         return await self.live.get(uri) if robots.allow(uri) else None
 
     def _learn(self, answer: LiveAnswer, resource: Resource) -> None:
-        document = live_document(answer) if self.portrait is not None else None
+        document = live_document(answer)
         if self.portrait is not None and document is not None and document.form == "html":
             self.portrait.learn(page_of(document, resource.uri))
+        if document is not None and document.form == "html":
+            self.outside.append(outside_links(answer.body, answer.url, self.domain))
 
 
 def is_stale(resource: Resource | None, at: datetime) -> bool:

@@ -6,7 +6,7 @@ this order:
 - sites that were due, whose answers are known already;
 - canaries, which the operator names;
 - archives: they are watched over by others, and a watch has to reach them anyway;
-- DNS: a certain answer for a name that nobody asked for before comes from the servers of its domain;
+- DNS: a certain answer for a name that is in no cache comes from the servers of its domain;
 - watched sites that are not due and were well until now.
 
 If none answers, the local network fails where a canary was asked, or where three different witnesses or sites that were

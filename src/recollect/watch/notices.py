@@ -12,18 +12,21 @@ answer of a server and its note repeats that one message; it carries the same Me
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 from recollect.archives.live import LiveAnswer
 from recollect.datetimes import format_iso
-from recollect.watch.records import Attempts, Pending, Site
+from recollect.quantities import counted
+from recollect.watch.pageloss import lost_pages
+from recollect.watch.records import Attempts, OnLoss, Pending, Resource, Site, counts_of
 from recollect.watch.recoveries import recovery_folder
-from recollect.watch.states import Notice
+from recollect.watch.states import Held, Notice, ResourceState
 from recollect.watch.store import Store
 
 GIVE_UP_AFTER = timedelta(days=14)
@@ -62,8 +65,62 @@ _WORDS = {
     Notice.REMINDER: "{site} is still {state}",
     Notice.RECOVERED: "{site} is recovered",
     Notice.NOT_RECOVERED: "{site} could not be recovered",
+    Notice.PAGES_LOST: "{site} has lost pages",
+    Notice.PAGES_BACK: "{site}: all lost pages are there again",
+    Notice.BAD_CERTIFICATE: "{site}: visitors see a warning about its certificate",
+    Notice.SUSPENDED: "{site} is suspended by its host",
+    Notice.DOMAIN_EXPIRED: "{site}: the registration of its domain has ended",
+    Notice.DEFAULT_PAGE: "{site} shows the default page of a web server",
+    Notice.MAINTENANCE: "{site} shows a maintenance page",
+    Notice.CERTIFICATE_EXPIRES: "{site}: its certificate expires soon",
+    Notice.DOMAIN_EXPIRES: "{site}: the registration of its domain ends",
+    Notice.NEW_LINKS: "{site} links to new domains from most pages",
     Notice.OFFLINE: "{site} cannot be watched: nothing answers",
 }
+_MEANING = {
+    Notice.SUSPENDED: "Your files may still be there. Ask your hosting provider why the account is suspended.",
+    Notice.DOMAIN_EXPIRED: "Your files may still be there. Most registrars renew a domain for some weeks after its "
+    "end; later, anyone can register it.",
+    Notice.DEFAULT_PAGE: "The server answers, but does not know the site: its configuration was lost or changed. "
+    "Your files may still be there.",
+    Notice.MAINTENANCE: "Visitors see that the site is being worked on. Your files may still be there. If the work is "
+    "done, end the maintenance mode.",
+    Notice.CERTIFICATE_EXPIRES: "It was not renewed in time. When it has expired, visitors see a warning.",
+    Notice.DOMAIN_EXPIRES: "If it is not renewed, the site disappears, and anyone can register the domain.",
+    Notice.NEW_LINKS: "If you did not add these links, the site may have been broken into: search spam is put into "
+    "the templates of a site, often where no reader sees it.",
+    Notice.OFFLINE: "Either the network of the machine that watches fails, or all that it asks. Until something "
+    "answers, no loss can be noticed.",
+}
+_ACCEPTABLE = (Notice.TAKEN_OVER, Notice.PAGES_LOST, Notice.NEW_LINKS)
+_MOST_LISTED = 100
+
+
+@dataclass(frozen=True)
+class Background:
+    """All that a mail tells beside the notice itself."""
+
+    folder: Path = Path()
+    """The data folder of the watch."""
+    resources: tuple[Resource, ...] = ()
+    accept: str = ""
+    """Address that accepts the present content; empty if none can be given."""
+    detail: str = ""
+    """How a recovery ended."""
+
+    @property
+    def lost(self) -> tuple[Resource, ...]:
+        return lost_pages(self.resources)
+
+    @property
+    def share(self) -> str:
+        """How much would come back, of what is known."""
+        counts = counts_of(self.resources)
+        known = sum(counts.values()) - counts[ResourceState.UNKNOWN]
+        held = counts[ResourceState.REPLICATED] + counts[ResourceState.ENDANGERED]
+        if not known:
+            return "It is not known which of its resources archives hold."
+        return f"Archives hold {held:,} of {counted(known, 'resource')} known of the site ({held / known:.0%})."
 
 
 def headline(notice: Pending, site: Site | None) -> str:
@@ -77,28 +134,74 @@ def key_of(notice: Pending) -> str:
     return f"{notice.kind} {format_iso(notice.since)} {notice.site}"
 
 
-def letter_of(notice: Pending, site: Site) -> Letter:
+def letter_of(notice: Pending, site: Site, background: Background | None = None) -> Letter:
     """The mail of a notice."""
-    lines = [headline(notice, site) + ".", "", f"Since: {format_iso(notice.since)}"]
-    if notice.why:
+    known = background or Background()
+    lines = [headline(notice, site) + ".", ""]
+    if notice.kind not in (Notice.CERTIFICATE_EXPIRES, Notice.DOMAIN_EXPIRES):
+        lines.append(f"Since: {format_iso(notice.since)}")
+    if notice.kind is Notice.BAD_CERTIFICATE:
+        lines.append(f"{notice.why[:1].upper()}{notice.why[1:]}; visitors see a warning. Your files are still there.")
+    elif notice.why:
         lines.append(f"Observed: {notice.why}")
     if notice.kind is Notice.MOVED and site.moved_to:
         lines.append(f"New address: {site.moved_to}")
-    if notice.kind in (Notice.LOST, Notice.TAKEN_OVER, Notice.REMINDER):
-        lines += ["", _copy(site), "The history: recollect watch history --data DIR " + site.uri]
+    if meaning := _MEANING.get(notice.kind):
+        lines += ["", meaning]
+    if notice.kind is Notice.PAGES_LOST:
+        lines += ["", *_lost_pages(known.lost), "", _copy(site, known.folder)]
+    elif notice.kind in _RECOVERABLE:
+        lines += ["", known.share, _copy(site, known.folder)]
+    elif notice.kind in (Notice.RECOVERED, Notice.NOT_RECOVERED):
+        lines += ["", *([f"Folder: {known.folder / site.recovery}"] if site.recovery else [])]
+    if notice.kind in _ACCEPTABLE:
+        lines += ["", *_accept(site, known)]
+    lines += ["", f"The history: recollect watch history {site.uri} --data {known.folder}"]
     return Letter(key_of(notice), site.uri, headline(notice, site), "\n".join(lines) + "\n")
 
 
-def _copy(site: Site) -> str:
+_RECOVERABLE = (
+    *(Notice.LOST, Notice.TAKEN_OVER, Notice.REMINDER, Notice.SUSPENDED, Notice.DOMAIN_EXPIRED, Notice.DEFAULT_PAGE),
+    Notice.MAINTENANCE,
+)
+
+
+def _lost_pages(lost: Sequence[Resource]) -> list[str]:
+    """Each lost page with its copy."""
+    held = sum(bool(one.copy) for one in lost)
+    lines = [f"{counted(len(lost), 'page')} lost, {held:,} with a copy in an archive:", ""]
+    for one in lost[:_MOST_LISTED]:
+        when = f" ({one.copied_at:%Y-%m-%d})" if one.copied_at is not None else ""
+        since = f", gone since {one.gone_since:%Y-%m-%d}" if one.gone_since is not None else ""
+        unknown = "no copy in an archive" if one.held is Held.NOT_HELD else "copies not known"
+        lines += [f"  {one.uri}{since}", f"    {one.copy}{when}" if one.copy else f"    {unknown}"]
+    if len(lost) > _MOST_LISTED:
+        lines.append(f"  and {len(lost) - _MOST_LISTED:,} more: recollect watch status --json lists all")
+    return lines
+
+
+def _accept(site: Site, known: Background) -> list[str]:
+    lines = ["If this is as you want it, say so, and the watch takes the present content for the site's:"]
+    if known.accept:
+        lines.append(f"  {known.accept}")
+    return [*lines, f"  recollect watch accept {site.uri} --data {known.folder}"]
+
+
+def _copy(site: Site, data: Path) -> str:
     folder = recovery_folder(site)
     if folder and folder == site.recovery:
-        return f"Recovered copy: {folder}"
+        return f"Recovered copy: {data / folder}"
     if folder:
-        return f"A copy is being recovered from archives into {folder}; recollect watch status says when it is done."
-    return f"Last recovered copy: {site.recovery}" if site.recovery else "No copy is recovered (--on-loss notify)."
+        return f"A copy is being recovered from archives into {data / folder}; a mail follows when it is there."
+    if site.recovery:
+        return f"Last recovered copy: {data / site.recovery}"
+    return "No copy is recovered (--on-loss notify)." if site.on_loss is OnLoss.NOTIFY else _LATER
 
 
-def hook_of(notice: Pending, site: Site) -> dict[str, Any]:
+_LATER = "If it stays so for a week, a copy is recovered from archives."
+
+
+def hook_of(notice: Pending, site: Site, lost: Sequence[Resource] = ()) -> dict[str, Any]:
     """The JSON a webhook gets."""
     return {
         "id": key_of(notice),
@@ -110,12 +213,16 @@ def hook_of(notice: Pending, site: Site) -> dict[str, Any]:
         "why": notice.why,
         "moved_to": site.moved_to or None,
         "recovery": recovery_folder(site) or site.recovery or None,
+        "pages": [{"uri": one.uri, "copy": one.copy or None} for one in lost[:_MOST_LISTED]],
         "text": headline(notice, site),
     }
 
 
-async def deliver(store: Store, mailer: Mailer | None, post: Post, now: datetime) -> int:
-    """Hand over and post every notice that is due; returns how many are done."""
+async def deliver(
+    store: Store, mailer: Mailer | None, post: Post, now: datetime, accept: Callable[[Site], str] = lambda _: ""
+) -> int:
+    """Hand over and post every notice that is due; returns how many are done. `accept` gives the address by which an
+    owner accepts the present content."""
     done = 0
     silent: set[str] = set()
     sites = {site.uri: site for site in store.sites()}
@@ -125,7 +232,9 @@ async def deliver(store: Store, mailer: Mailer | None, post: Post, now: datetime
             if site.email and mailer is None:
                 continue
             if site.email and mailer is not None:
-                mailer.queue(letter_of(notice, site), now)
+                resources = tuple(store.resources(site.uri))
+                known = Background(store.folder.resolve(), resources, accept(site))
+                mailer.queue(letter_of(notice, site, known), now)
             if site.webhook and not await _posted(store, notice, site, post, now, silent):
                 continue
         with store.transaction():
@@ -149,7 +258,7 @@ async def _posted(store: Store, notice: Pending, site: Site, post: Post, now: da
     tried = Attempts(count + 1, now + _PAUSES[min(count, len(_PAUSES) - 1)])
     with store.transaction():
         store.put_attempts(notice.number, tried)
-    content = json.dumps(hook_of(notice, site)).encode()
+    content = json.dumps(hook_of(notice, site, lost_pages(store.resources(site.uri)))).encode()
     answer = await post(
         site, content, {"Content-Type": "application/json", "Idempotency-Key": f'"{_urn(key_of(notice))}"'}
     )

@@ -5,9 +5,10 @@ Hides nothing: frozen values, as `watch.store` writes and reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from recollect.recovery.fingerprint import SiteFingerprint
@@ -19,6 +20,38 @@ class OnLoss(StrEnum):
 
     RECOVER = "recover"
     NOTIFY = "notify"
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What a watch remembers of a site beside its state; kept as one JSON text."""
+
+    outside: tuple[str, ...] = ()
+    """Domains that its pages linked to."""
+    injected: tuple[str, ...] = ()
+    """Domains that were new on most pages at once, and still are there."""
+    certificate_until: str = ""
+    """When the certificate of the last visit ends, as ISO 8601."""
+    accept: bool = False
+    """The owner says that the present content is the site's: the next visit learns it without judging."""
+    disallowed: tuple[str, ...] = ()
+    """Some addresses that robots.txt kept the watch from."""
+    learned: bool = False
+    """Whether `outside` is known; not before the first visit."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Notes:
+        value = json.loads(text) if text else {}
+        lists = {name: tuple(value.get(name, ())) for name in ("outside", "injected", "disallowed")}
+        return cls(
+            **lists,
+            certificate_until=value.get("certificate_until", ""),
+            accept=bool(value.get("accept", False)),
+            learned=bool(value.get("learned", False)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +76,35 @@ class Site:
     moved_to: str = ""
     recovery: str = ""
     """Folder of the last recovery, relative to the data folder."""
+    every: timedelta = timedelta(days=1)
+    """Between visits while nothing is wrong."""
+    canary: str = ""
+    """Asked when this site fails, beside the canaries of the run."""
+    notes: Notes = field(default_factory=Notes)
 
     def known(self) -> SiteFingerprint:
         return SiteFingerprint.from_json(self.portrait)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Properties of a live resource that matter for its capture."""
+
+    hops: int | None = None
+    """Links to follow from the front page; None for an address that only a sitemap names."""
+    source: str = ""
+    """The page, or the sitemap, that led to it."""
+    noarchive: bool = False
+    """A robots directive of the page or of its header asks archives to keep no copy."""
+    cache: str = ""
+    """Directives of Cache-Control that keep caches from storing it."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Facts:
+        return cls(**json.loads(text)) if text else cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +125,15 @@ class Resource:
     """ETag or Last-Modified of the live copy, for conditional requests."""
     archives: tuple[str, ...] = ()
     """Which archives hold it."""
+    gone_since: datetime | None = None
+    """When a visit first found a page gone that was live before; None while it is live, and for a lost site."""
+    told_at: datetime | None = None
+    """When a notice named it as lost."""
+    copy: str = ""
+    """Address of the newest copy in an archive."""
+    copied_at: datetime | None = None
+    """When that copy was captured."""
+    facts: Facts = field(default_factory=lambda: Facts())
 
     @property
     def state(self) -> ResourceState:
@@ -105,6 +173,8 @@ class Observation:
     live: Live
     held: Held
     fresh: float | None = None
+    answers: Mapping[str, bool | None] = field(default_factory=dict)
+    """By archive that was asked on this visit, whether it holds the resource; None if it did not answer."""
 
 
 class RecoveryState(StrEnum):

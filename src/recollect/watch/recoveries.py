@@ -2,21 +2,23 @@
 
 Hides: which recovery is due. A row is written before a recovery starts, so that `status` shows it; a process killed
 meanwhile starts it again, and a recovery resumes what its folder has. A job at a desk is asked for until it ends, and
-its end is a notice; a recovery that runs here ends with the round that started it.
+its end is a notice, as that of a recovery that runs here.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from recollect.errors import RecollectError
-from recollect.watch.records import OnLoss, Recovering, RecoveryState, Site
-from recollect.watch.states import Notice, SiteState
+from recollect.watch.pageloss import lost_pages
+from recollect.watch.records import OnLoss, Recovering, RecoveryState, Resource, Site
+from recollect.watch.states import RULES, Notice, SiteState
 from recollect.watch.store import Store
 
 AGAIN_AFTER = timedelta(days=1)
@@ -36,8 +38,9 @@ class Progressed:
 class Recoverer(Protocol):
     """Who recovers sites: this process, or a desk."""
 
-    async def start(self, site: Site, folder: str) -> Progressed:
-        """Recover a site as it was before its loss; raises RecollectError or OSError if that fails."""
+    async def start(self, site: Site, folder: str, pages: Sequence[Resource] = ()) -> Progressed:
+        """Recover a site as it was before its loss, or just these pages of it; raises RecollectError or OSError if that
+        fails."""
 
     async def follow(self, recovery: Recovering) -> Progressed:
         """Ask how a job stands; raises RecollectError if the desk does not answer."""
@@ -50,7 +53,8 @@ async def run_recoveries(store: Store, recoverer: Recoverer, now: datetime) -> t
     for site in store.sites():
         folder = recovery_folder(site)
         before = store.recovery(folder) if folder else None
-        if not folder or (before is not None and not _is_due(before, now)):
+        more = before is not None and _lost_since(store, site, before)
+        if not folder or (before is not None and not more and not _is_due(before, now)):
             continue
         after, failure = await _start(store, recoverer, site, folder, now)
         if failure:
@@ -63,6 +67,13 @@ async def run_recoveries(store: Store, recoverer: Recoverer, now: datetime) -> t
             if failure:
                 failures.append(failure)
     return tuple(done), tuple(failures)
+
+
+def _lost_since(store: Store, site: Site, before: Recovering) -> bool:
+    """Whether more pages were reported as lost since the recovery of lost pages."""
+    if site.status.state is not SiteState.PAGES_LOST:
+        return False
+    return any(one.told_at is not None and one.told_at > before.at for one in lost_pages(store.resources(site.uri)))
 
 
 def _is_due(recovery: Recovering, now: datetime) -> bool:
@@ -78,18 +89,32 @@ def _is_time(next_at: datetime, now: datetime) -> bool:
 
 
 async def _start(store: Store, recoverer: Recoverer, site: Site, folder: str, now: datetime) -> tuple[Recovering, str]:
+    failed_before = store.recovery(folder)
     row = Recovering(folder, site.uri, RecoveryState.RUNNING, now, now)
     _put(store, row, site)
     failure = ""
     try:
-        progress = await recoverer.start(site, folder)
+        lost = lost_pages(store.resources(site.uri)) if site.status.state is SiteState.PAGES_LOST else ()
+        progress = await recoverer.start(site, folder, lost)
     except (RecollectError, OSError) as error:
         progress = Progressed(RecoveryState.FAILED, detail=str(error))
         failure = f"{site.uri}: {error}"
     pause = FOLLOW_EVERY if progress.state is RecoveryState.QUEUED else AGAIN_AFTER
     row = Recovering(folder, site.uri, progress.state, now, now + pause, progress.job, progress.token, progress.detail)
     _put(store, row, site)
+    with store.transaction():
+        if store.site(site.uri) is not None:
+            _tell_end(store, row, first=failed_before is None)
     return row, failure
+
+
+def _tell_end(store: Store, row: Recovering, *, first: bool) -> None:
+    """The notice of a recovery that ended here; one that failed is reported once, and tried again."""
+    kinds = {RecoveryState.DONE: Notice.RECOVERED, RecoveryState.NOTHING_FOUND: Notice.NOT_RECOVERED}
+    if row.state in kinds:
+        store.add_notice(row.site, kinds[row.state], row.at, row.at, row.detail)
+    elif row.state is RecoveryState.FAILED and first:
+        store.add_notice(row.site, Notice.NOT_RECOVERED, row.at, row.at, f"{row.detail}; it is tried again every day")
 
 
 async def _follow(store: Store, recoverer: Recoverer, queued: Recovering, now: datetime) -> str:
@@ -122,13 +147,24 @@ def _put(store: Store, row: Recovering, site: Site) -> None:
 
 
 def recovery_folder(site: Site) -> str:
-    """Where the recovery of a lost site goes, one for each site and loss; empty if none is wanted."""
+    """Where the recovery of a lost site, or of lost pages, goes, one for each loss; empty if none is wanted.
+
+    A site that its host hides is recovered when that lasts as long as a loss; lost pages are recovered again with each
+    notice, which names more of them."""
     status = site.status
-    if site.on_loss is not OnLoss.RECOVER or status.state not in (SiteState.LOST, SiteState.TAKEN_OVER):
+    since = status.since
+    if site.on_loss is not OnLoss.RECOVER or since is None:
         return ""
-    assert status.since is not None
+    lasted = site.last_visit - since if site.last_visit is not None else timedelta(0)
+    gone = status.state in (SiteState.LOST, SiteState.TAKEN_OVER)
+    if status.state is SiteState.PAGES_LOST:
+        return _folder(site, f"-pages-{since:%Y%m%d}")
+    return _folder(site, f"-{since:%Y%m%d}") if gone or (status.is_hidden and lasted >= RULES.lost_after) else ""
+
+
+def _folder(site: Site, end: str) -> str:
     host = re.sub(r"[^a-z0-9.-]", "_", (urlsplit(site.uri).netloc or "site").lower())
     # Sites of one host differ in path or scheme only.
     plain = site.uri == f"http://{urlsplit(site.uri).netloc}/"
     mark = "" if plain else "-" + hashlib.blake2b(site.uri.encode(), digest_size=4).hexdigest()
-    return f"recovered/{host}{mark}-{status.since:%Y%m%d}"
+    return f"recovered/{host}{mark}{end}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -30,6 +31,8 @@ class Registration:
     """As the registry lists them."""
     served_by: tuple[str, ...] = ()
     """As DNS answers."""
+    expires: str = ""
+    """When the registration ends, as the registry writes it."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -39,8 +42,21 @@ class Registration:
         if not text:
             return None
         value = json.loads(text)
-        servers = (tuple(value.get(name, ())) for name in ("name_servers", "served_by"))
-        return cls(value["registrar"], value["registrant"], value["registered"], *servers)
+        return cls(
+            *(value["registrar"], value["registrant"], value["registered"]),
+            tuple(value.get("name_servers", ())),
+            tuple(value.get("served_by", ())),
+            value.get("expires", ""),
+        )
+
+    @property
+    def ends(self) -> datetime | None:
+        """When the registration ends; None if that is not known."""
+        try:
+            moment = datetime.fromisoformat(self.expires)
+        except ValueError:
+            return None
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def parse_rdap(content: bytes) -> Registration | None:
@@ -59,7 +75,8 @@ def parse_rdap(content: bytes) -> Registration | None:
     servers = (str(server.get("ldhName") or "").rstrip(".").lower() for server in _objects(value, "nameservers"))
     names = tuple(sorted({name for name in servers if name})[:_MOST_NAME_SERVERS])
     return Registration(
-        by_role.get("registrar", ""), by_role.get("registrant", ""), events.get("registration", ""), names
+        *(by_role.get("registrar", ""), by_role.get("registrant", ""), events.get("registration", ""), names),
+        expires=events.get("expiration", ""),
     )
 
 

@@ -15,7 +15,11 @@ Sites. One visit ends in one `VisitResult`. Failures count from the first one af
     fine --3 days of failures--> suspect --7 days, 4 failures--> lost    (3 days if the name does not resolve)
     fine --foreign content on two visits 3 days apart, confirmed--> taken over
     fine --permanent redirect to another host--> moved
-    lost, taken over, moved --own content again--> back --7 days--> fine
+    fine --a page of the host in place of the site--> suspended, domain-expired (at once),
+         default-page (1 hour), maintenance (1 day)
+    fine --own content with a certificate that browsers refuse--> bad-certificate (at once if it expired, else 1 day)
+    fine --own content, pages of it gone on two visits a day apart--> pages-lost --all there again--> fine
+    lost, taken over, moved, suspended... --own content again--> back --7 days--> fine
 
 Only the site's own content ends a suspicion of foreign content; a failure in between does not. Failures more than 45
 days apart belong to different outages: the watch did not run in between, or the clock jumped.
@@ -95,12 +99,34 @@ class VisitResult(StrEnum):
     """The same, with a change of registration, the judge's verdict, or the old addresses gone."""
     MOVED = "moved"
     """A permanent redirect to another host."""
+    PAGES_LOST = "pages-lost"
+    """The site's own content; pages that it had are gone."""
+    BAD_CERTIFICATE = "bad-certificate"
+    """The site's own content, behind a certificate that browsers do not accept."""
+    CERTIFICATE_EXPIRED = "certificate-expired"
+    """The same, because the certificate expired: nothing has to be confirmed."""
+    SUSPENDED = "suspended"
+    """The host has suspended the account."""
+    DEFAULT_PAGE = "default-page"
+    """The page of a web server without a site."""
+    DOMAIN_EXPIRED = "domain-expired"
+    """A page of the registrar: the registration of the domain has ended and can be renewed."""
+    MAINTENANCE = "maintenance"
+    """A page that says the site is being worked on."""
 
 
 class SiteState(StrEnum):
     NEW = "new"
     """Not seen yet."""
     FINE = "fine"
+    PAGES_LOST = "pages-lost"
+    """Its own content is seen, but pages that it had are gone."""
+    BAD_CERTIFICATE = "bad-certificate"
+    """Its own content is there; visitors see a warning of their browser."""
+    MAINTENANCE = "maintenance"
+    DEFAULT_PAGE = "default-page"
+    SUSPENDED = "suspended"
+    DOMAIN_EXPIRED = "domain-expired"
     SUSPECT = "suspect"
     LOST = "lost"
     TAKEN_OVER = "taken-over"
@@ -113,6 +139,20 @@ SILENT = frozenset({VisitResult.BLOCKED, VisitResult.OFFLINE})
 """Visits that say nothing about the site."""
 GONE = frozenset({SiteState.LOST, SiteState.TAKEN_OVER, SiteState.MOVED})
 """States from which a site comes back."""
+HIDDEN = frozenset({SiteState.MAINTENANCE, SiteState.DEFAULT_PAGE, SiteState.SUSPENDED, SiteState.DOMAIN_EXPIRED})
+"""States in which the host shows a page of its own in place of the site; the files may still be there."""
+_KINDS = {
+    VisitResult.SUSPENDED: SiteState.SUSPENDED,
+    VisitResult.DOMAIN_EXPIRED: SiteState.DOMAIN_EXPIRED,
+    VisitResult.DEFAULT_PAGE: SiteState.DEFAULT_PAGE,
+    VisitResult.MAINTENANCE: SiteState.MAINTENANCE,
+    VisitResult.BAD_CERTIFICATE: SiteState.BAD_CERTIFICATE,
+    VisitResult.CERTIFICATE_EXPIRED: SiteState.BAD_CERTIFICATE,
+}
+OWN_CONTENT = frozenset(
+    {VisitResult.OWN, VisitResult.PAGES_LOST, VisitResult.BAD_CERTIFICATE, VisitResult.CERTIFICATE_EXPIRED}
+)
+"""Visits that showed the site's own content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +166,12 @@ class Rules:
     takeover_apart: timedelta = timedelta(days=3)
     fine_again_after: timedelta = timedelta(days=7)
     same_outage: timedelta = timedelta(days=45)
+    default_page_after: timedelta = timedelta(hours=1)
+    maintenance_after: timedelta = timedelta(days=1)
+    certificate_after: timedelta = timedelta(days=1)
+    """For a certificate that is not trusted; one that expired is reported at once."""
+    page_apart: timedelta = timedelta(hours=20)
+    """Between two visits on which a page is gone, for a visit a day a little earlier than the day before."""
     retries: tuple[timedelta, ...] = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1))
     every: timedelta = timedelta(days=1)
 
@@ -151,10 +197,17 @@ class SiteStatus:
     """Whether a takeover was confirmed on any visit since `foreign_since`."""
     last_failed: datetime | None = None
     """The last failure since `failing_since`."""
+    kind: SiteState | None = None
+    """The state that visits since `kind_since` lead to: a page of the host, or a bad certificate."""
+    kind_since: datetime | None = None
 
     @property
     def is_gone(self) -> bool:
         return self.state in GONE
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.state in HIDDEN
 
 
 def after(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules = RULES) -> SiteStatus:
@@ -167,8 +220,10 @@ def after(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules = RU
         return status
     if _is_older(status, at):
         return _rebased(status, at) if _is_older(status, at + _JUMP) else status
-    if seen is VisitResult.OWN:
-        return _own(status, at, rules)
+    if seen in _KINDS:
+        return _of_kind(status, seen, at, rules)
+    if seen in OWN_CONTENT:
+        return _own(status, seen, at, rules)
     if seen is VisitResult.MOVED:
         return _enter(_quiet(status), SiteState.MOVED, at)
     if seen in (VisitResult.FOREIGN, VisitResult.FOREIGN_CONFIRMED):
@@ -177,7 +232,7 @@ def after(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules = RU
 
 
 def _is_older(status: SiteStatus, at: datetime) -> bool:
-    moments = (status.last_own, status.failing_since, status.last_failed, status.foreign_since)
+    moments = (*(status.last_own, status.failing_since, status.last_failed, status.foreign_since, status.kind_since),)
     return any(moment is not None and at < moment for moment in moments)
 
 
@@ -195,13 +250,35 @@ def _rebased(status: SiteStatus, at: datetime) -> SiteStatus:
         failing_since=known(quiet.failing_since),
         foreign_since=known(quiet.foreign_since),
         last_failed=known(quiet.last_failed),
+        kind_since=known(quiet.kind_since),
     )
 
 
-def _own(status: SiteStatus, at: datetime, rules: Rules) -> SiteStatus:
+def _of_kind(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules) -> SiteStatus:
+    """A page of the host, or a certificate that browsers refuse. A site that is gone already stays so, unless its own
+    content is seen; failures end, since the server answers."""
+    kind = _KINDS[seen]
+    own = seen in OWN_CONTENT
+    since = status.kind_since if status.kind is kind and status.kind_since is not None else at
+    noted = replace(_quiet(status) if own else _answered(status), kind=kind, kind_since=since)
+    if own:
+        noted = replace(noted, last_own=at)
+    needed = {
+        VisitResult.DEFAULT_PAGE: rules.default_page_after,
+        VisitResult.MAINTENANCE: rules.maintenance_after,
+        VisitResult.BAD_CERTIFICATE: rules.certificate_after,
+    }.get(seen, timedelta(0))
+    if (status.is_gone and not own) or at - since < needed:
+        return noted
+    return _enter(noted, kind, since)
+
+
+def _own(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules) -> SiteStatus:
     quiet = replace(_quiet(status), last_own=at)
-    if status.is_gone:
+    if status.is_gone or status.is_hidden or status.state is SiteState.BAD_CERTIFICATE:
         return _enter(quiet, SiteState.BACK, at)
+    if seen is VisitResult.PAGES_LOST:
+        return _enter(quiet, SiteState.PAGES_LOST, at)
     if status.state is SiteState.BACK:
         assert status.since is not None
         return _enter(quiet, SiteState.FINE, at) if at - status.since >= rules.fine_again_after else quiet
@@ -214,7 +291,7 @@ def _foreign(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules) 
     noted = replace(_answered(status), foreign_since=since, confirmed=confirmed)
     if confirmed and at - since >= rules.takeover_apart:
         return _enter(noted, SiteState.TAKEN_OVER, since)
-    return noted if status.is_gone else _enter(noted, SiteState.SUSPECT, since)
+    return noted if status.is_gone or status.is_hidden else _enter(noted, SiteState.SUSPECT, since)
 
 
 def _failed(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules) -> SiteStatus:
@@ -235,7 +312,7 @@ def _failed(status: SiteStatus, seen: VisitResult, at: datetime, rules: Rules) -
     needed = rules.lost_without_name_after if nameless else rules.lost_after
     if lasted >= needed and failing.failures >= (min(2, rules.failures) if nameless else rules.failures):
         return _enter(failing, SiteState.LOST, since)
-    if lasted >= rules.suspect_after:
+    if lasted >= rules.suspect_after and not status.is_hidden:
         return _enter(failing, SiteState.SUSPECT, since)
     return failing
 
@@ -246,8 +323,8 @@ def _answered(status: SiteStatus) -> SiteStatus:
 
 
 def _quiet(status: SiteStatus) -> SiteStatus:
-    """The status without failures and without a suspicion of foreign content."""
-    return replace(_answered(status), foreign_since=None, confirmed=False)
+    """The status without failures, without a suspicion of foreign content and without a page of the host."""
+    return replace(_answered(status), foreign_since=None, confirmed=False, kind=None, kind_since=None)
 
 
 def _enter(status: SiteStatus, state: SiteState, since: datetime) -> SiteStatus:
@@ -259,6 +336,8 @@ def next_visit(status: SiteStatus, last: datetime, rules: Rules = RULES) -> date
     if status.failures and not status.is_gone:
         place = status.failures - 1
         return last + (rules.retries[place] if place < len(rules.retries) else rules.every)
+    if status.kind is not None and status.state is not status.kind and not status.is_gone:
+        return last + min(rules.retries[0], rules.every)  # not yet confirmed
     return last + rules.every
 
 
@@ -275,6 +354,20 @@ class Notice(StrEnum):
     """The job of a desk that recovers the site has ended with a result."""
     NOT_RECOVERED = "not-recovered"
     """The job of a desk that recovers the site has ended without a result."""
+    PAGES_LOST = "pages-lost"
+    PAGES_BACK = "pages-back"
+    """All pages that were lost are there again."""
+    BAD_CERTIFICATE = "bad-certificate"
+    SUSPENDED = "suspended"
+    DOMAIN_EXPIRED = "domain-expired"
+    DEFAULT_PAGE = "default-page"
+    MAINTENANCE = "maintenance"
+    CERTIFICATE_EXPIRES = "certificate-expires"
+    """The certificate expires soon, and was not renewed."""
+    DOMAIN_EXPIRES = "domain-expires"
+    """The registration of the domain ends soon, or has ended."""
+    NEW_LINKS = "new-links"
+    """Most pages link to domains that the site did not link to before, all at once."""
     OFFLINE = "offline"
     """Neither the site nor any witness of the local network has answered for a day."""
 
@@ -284,9 +377,19 @@ _NOTICES = {
     SiteState.TAKEN_OVER: Notice.TAKEN_OVER,
     SiteState.MOVED: Notice.MOVED,
     SiteState.BACK: Notice.BACK,
+    SiteState.PAGES_LOST: Notice.PAGES_LOST,
+    SiteState.BAD_CERTIFICATE: Notice.BAD_CERTIFICATE,
+    SiteState.SUSPENDED: Notice.SUSPENDED,
+    SiteState.DOMAIN_EXPIRED: Notice.DOMAIN_EXPIRED,
+    SiteState.DEFAULT_PAGE: Notice.DEFAULT_PAGE,
+    SiteState.MAINTENANCE: Notice.MAINTENANCE,
 }
 
 
 def notice_of(before: SiteStatus, now: SiteStatus) -> Notice | None:
     """The notice that a change of state causes: once per change; a suspicion alone is not reported."""
-    return _NOTICES.get(now.state) if before.state is not now.state else None
+    if before.state is now.state:
+        return None
+    if before.state is SiteState.PAGES_LOST and now.state is SiteState.FINE:
+        return Notice.PAGES_BACK
+    return _NOTICES.get(now.state)

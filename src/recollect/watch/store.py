@@ -29,10 +29,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from recollect.errors import RecollectError, ResourceError, UsageError
 from recollect.watch.records import (
     Attempts,
+    Facts,
+    Notes,
     Observation,
     OnLoss,
     Past,
@@ -57,7 +60,8 @@ CREATE TABLE IF NOT EXISTS site (
   state TEXT NOT NULL, since TEXT, last_own TEXT, failing_since TEXT, failures INTEGER NOT NULL,
   nameless INTEGER NOT NULL, foreign_since TEXT, confirmed INTEGER NOT NULL,
   portrait TEXT NOT NULL, registration TEXT NOT NULL, last_visit TEXT, next_visit TEXT NOT NULL,
-  moved_to TEXT NOT NULL, recovery TEXT NOT NULL, last_failed TEXT) WITHOUT ROWID;
+  moved_to TEXT NOT NULL, recovery TEXT NOT NULL, last_failed TEXT, every REAL NOT NULL DEFAULT 86400,
+  canary TEXT NOT NULL DEFAULT '', kind TEXT, kind_since TEXT, notes TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS visit (
   number INTEGER PRIMARY KEY, site TEXT NOT NULL, at TEXT NOT NULL, seen TEXT NOT NULL, state TEXT NOT NULL,
   why TEXT NOT NULL);
@@ -65,12 +69,13 @@ CREATE INDEX IF NOT EXISTS visit_site ON visit (site, at);
 CREATE TABLE IF NOT EXISTS resource (
   site TEXT NOT NULL, uri TEXT NOT NULL, media_type TEXT NOT NULL, live TEXT NOT NULL, live_at TEXT, held TEXT NOT NULL,
   held_at TEXT, fresh REAL, digest TEXT NOT NULL, etag TEXT NOT NULL, archives TEXT NOT NULL,
+  gone_since TEXT, told_at TEXT, copy TEXT NOT NULL DEFAULT '', copied_at TEXT, facts TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (site, uri)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS address (
   number INTEGER PRIMARY KEY, site TEXT NOT NULL, uri TEXT NOT NULL, UNIQUE (site, uri));
 CREATE TABLE IF NOT EXISTS observation (
   address INTEGER NOT NULL, at TEXT NOT NULL, status INTEGER NOT NULL, live TEXT NOT NULL, held TEXT NOT NULL,
-  fresh REAL, PRIMARY KEY (address, at)) WITHOUT ROWID;
+  fresh REAL, answers TEXT NOT NULL DEFAULT '', PRIMARY KEY (address, at)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tally (
   site TEXT NOT NULL, at TEXT NOT NULL, counts TEXT NOT NULL, PRIMARY KEY (site, at)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS notice (
@@ -86,6 +91,31 @@ CREATE TABLE IF NOT EXISTS save (
   uri TEXT PRIMARY KEY, site TEXT NOT NULL, at TEXT NOT NULL, state TEXT NOT NULL, next_at TEXT NOT NULL,
   job TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
 """
+_LATER_COLUMNS = {
+    "site": (
+        *("last_failed TEXT", "every REAL NOT NULL DEFAULT 86400", "canary TEXT NOT NULL DEFAULT ''", "kind TEXT"),
+        *("kind_since TEXT", "notes TEXT NOT NULL DEFAULT ''"),
+    ),
+    "resource": (
+        *("gone_since TEXT", "told_at TEXT", "copy TEXT NOT NULL DEFAULT ''", "copied_at TEXT"),
+        "facts TEXT NOT NULL DEFAULT ''",
+    ),
+    "observation": ("answers TEXT NOT NULL DEFAULT ''",),
+}
+"""Columns that databases of earlier versions do not have."""
+_SITE_COLUMNS = (
+    *("uri", "added_at", "sample", "on_loss", "archives", "allow_private", "email", "webhook", "portrait"),
+    *("registration", "last_visit", "next_visit", "moved_to", "recovery", "canary"),
+)
+_STATUS_COLUMNS = (
+    *("state", "since", "last_own", "failing_since", "failures", "nameless", "foreign_since", "confirmed"),
+    *("last_failed", "kind", "kind_since"),
+)
+_RESOURCE_COLUMNS = (
+    *("site", "uri", "media_type", "live", "live_at", "held", "held_at", "fresh", "digest", "gone_since", "told_at"),
+    *("copy", "copied_at"),
+)
+_DAY = timedelta(days=1)
 
 
 class Busy(RecollectError):
@@ -143,15 +173,21 @@ class Store:
     def put_site(self, site: Site) -> None:
         """Add or replace a site."""
         status = site.status
-        values = (
-            *(site.uri, _text(site.added_at), site.sample, site.on_loss, site.archives, site.allow_private),
-            *(site.email, site.webhook, status.state, _text(status.since), _text(status.last_own)),
-            *(_text(status.failing_since), status.failures, status.nameless, _text(status.foreign_since)),
-            *(status.confirmed, site.portrait, site.registration, _text(site.last_visit), _text(site.next_visit)),
-            *(site.moved_to, site.recovery, _text(status.last_failed)),
+        self._put(
+            "site",
+            {
+                **{name: getattr(site, name) for name in _SITE_COLUMNS},
+                **{name: getattr(status, name) for name in _STATUS_COLUMNS},
+                "every": site.every.total_seconds(),
+                "notes": site.notes.to_json(),
+            },
         )
-        marks = ", ".join("?" * len(values))
-        self._db.execute(f"INSERT OR REPLACE INTO site VALUES ({marks})", values)
+
+    def _put(self, table: str, row: Mapping[str, Any]) -> None:
+        """Add or replace a row; times become text."""
+        names, marks = ", ".join(row), ", ".join("?" * len(row))
+        values = [_text(value) if isinstance(value, datetime) else value for value in row.values()]
+        self._db.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})", values)
 
     def sites(self) -> list[Site]:
         return [_site(row) for row in self._db.execute("SELECT * FROM site ORDER BY uri")]
@@ -163,13 +199,12 @@ class Store:
     def due(self, now: datetime) -> list[Site]:
         """Sites that were never visited, or whose next visit has come, or is planned further ahead than any visit is:
         then the clock was wrong."""
-        late = _text(now + timedelta(days=2))
-        rows = self._db.execute(
-            """SELECT * FROM site WHERE last_visit IS NULL OR next_visit <= ? OR next_visit > ?
-               ORDER BY next_visit, uri""",
-            (_text(now), late),
-        )
-        return [_site(row) for row in rows]
+        found = [
+            site
+            for site in self.sites()
+            if site.last_visit is None or site.next_visit <= now or site.next_visit > now + 2 * max(_DAY, site.every)
+        ]
+        return sorted(found, key=lambda site: (site.next_visit, site.uri))
 
     def remove(self, uri: str) -> bool:
         """Forget a site and all its observations; recoveries stay."""
@@ -207,17 +242,15 @@ class Store:
         return {row["site"]: _read_time(row["since"]) for row in rows}
 
     def put_resource(self, resource: Resource) -> None:
-        values = (
-            *(resource.site, resource.uri, resource.media_type, resource.live, _text(resource.live_at), resource.held),
-            *(
-                _text(resource.held_at),
-                resource.fresh,
-                resource.digest,
-                resource.validator,
-                json.dumps(resource.archives),
-            ),
+        self._put(
+            "resource",
+            {
+                **{name: getattr(resource, name) for name in _RESOURCE_COLUMNS},
+                "etag": resource.validator,
+                "archives": json.dumps(resource.archives),
+                "facts": resource.facts.to_json(),
+            },
         )
-        self._db.execute(f"INSERT OR REPLACE INTO resource VALUES ({', '.join('?' * len(values))})", values)
 
     def resources(self, site: str) -> list[Resource]:
         rows = self._db.execute("SELECT * FROM resource WHERE site = ? ORDER BY uri", (site,))
@@ -234,9 +267,18 @@ class Store:
                 row["digest"],
                 row["etag"],
                 tuple(json.loads(row["archives"])),
+                _read_time_or_none(row["gone_since"]),
+                _read_time_or_none(row["told_at"]),
+                row["copy"],
+                _read_time_or_none(row["copied_at"]),
+                Facts.from_json(row["facts"]),
             )
             for row in rows
         ]
+
+    def forget_resource(self, site: str, uri: str) -> None:
+        """Forget a resource that is not wanted any more; its observations stay."""
+        self._db.execute("DELETE FROM resource WHERE site = ? AND uri = ?", (site, uri))
 
     def forget_holding(self, site: str, uri: str) -> None:
         """Let the archives be asked again for a resource on the next visit."""
@@ -247,21 +289,24 @@ class Store:
         self._db.execute("INSERT OR IGNORE INTO address (site, uri) VALUES (?, ?)", (seen.site, seen.uri))
         self._db.execute(
             """INSERT OR REPLACE INTO observation
-               SELECT number, ?, ?, ?, ?, ? FROM address WHERE site = ? AND uri = ?""",
-            (_text(seen.at), seen.status, seen.live, seen.held, seen.fresh, seen.site, seen.uri),
+               SELECT number, ?, ?, ?, ?, ?, ? FROM address WHERE site = ? AND uri = ?""",
+            (
+                *(_text(seen.at), seen.status, seen.live, seen.held, seen.fresh),
+                *(json.dumps(dict(seen.answers)) if seen.answers else "", seen.site, seen.uri),
+            ),
         )
 
     def observations(self, site: str) -> list[Observation]:
         """All that was found of the resources of a site, oldest first."""
         rows = self._db.execute(
-            """SELECT site, uri, at, status, live, held, fresh FROM observation JOIN address ON address = number
-               WHERE site = ? ORDER BY at, uri""",
+            """SELECT site, uri, at, status, live, held, fresh, answers
+               FROM observation JOIN address ON address = number WHERE site = ? ORDER BY at, uri""",
             (site,),
         )
         return [
             Observation(
                 *(row["site"], row["uri"], _read_time(row["at"]), row["status"], Live(row["live"])),
-                *(Held(row["held"]), row["fresh"]),
+                *(Held(row["held"]), row["fresh"], json.loads(row["answers"]) if row["answers"] else {}),
             )
             for row in rows
         ]
@@ -403,8 +448,11 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
 
 def _add_columns(db: sqlite3.Connection) -> None:
     """Add the columns that databases of earlier versions do not have."""
-    if "last_failed" not in {row["name"] for row in db.execute("PRAGMA table_info(site)")}:
-        db.execute("ALTER TABLE site ADD COLUMN last_failed TEXT")
+    for table, columns in _LATER_COLUMNS.items():
+        known = {row["name"] for row in db.execute(f"PRAGMA table_info({table})")}
+        for column in columns:
+            if column.partition(" ")[0] not in known:
+                db.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
 
 
 def _recovering(row: sqlite3.Row) -> Recovering:
@@ -431,6 +479,8 @@ def _site(row: sqlite3.Row) -> Site:
         _read_time_or_none(row["foreign_since"]),
         bool(row["confirmed"]),
         _read_time_or_none(row["last_failed"]),
+        SiteState(row["kind"]) if row["kind"] else None,
+        _read_time_or_none(row["kind_since"]),
     )
     site = Site(row["uri"], _read_time(row["added_at"]), _read_time(row["next_visit"]), status=status)
     return replace(
@@ -446,6 +496,9 @@ def _site(row: sqlite3.Row) -> Site:
         last_visit=_read_time_or_none(row["last_visit"]),
         moved_to=row["moved_to"],
         recovery=row["recovery"],
+        every=timedelta(seconds=row["every"]),
+        canary=row["canary"],
+        notes=Notes.from_json(row["notes"]),
     )
 
 

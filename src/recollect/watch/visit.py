@@ -1,21 +1,25 @@
 """One visit of a site: from what the live web answered to one `VisitResult`.
 
-Hides: which answers mean what. Pure: answers come in as values. The order matters: the local network first, then a move
-(however the new host answers), then what says nothing (401, 403, 429, anti-bot pages of any status), then
-failures, then whose content it is. A permanent redirect to a page of a domain seller is a takeover, not a move.
+Hides: which answers mean what. Pure: answers come in as values. The order matters: the local network first, then pages
+of the host, then a move (however the new host answers), then what says nothing (401, 403, 429, anti-bot pages of any
+status), then failures, then whose content it is, then its certificate. A permanent redirect to a page of a domain
+seller is a takeover, not a move.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 
+from recollect.archives.certificates import Certificate
 from recollect.archives.live import PERMANENT, Failure, LiveAnswer
 from recollect.recovery.fingerprint import EMPTY, Page, Signals, SiteFingerprint, page_of, same_site
 from recollect.recovery.judge import Rejection, judge
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.verdicts import Verdict
+from recollect.watch.hostpages import host_page
 from recollect.watch.states import VisitResult
 
 # Refusals of the client, not of the page; 405, 406, 418 and 999 are sent by anti-bot systems.
@@ -62,6 +66,9 @@ def judge_visit(
     moved = _moved(front)
     document = read_document(front.body, front.url, front.media_type) if front.failure is None else None
     rejected = judge(document, front.url, front.media_type, content=front.body) if document is not None else None
+    hosted = host_page(document, front.url, front.status)
+    if hosted is not None and not _has_own_links(document, front.url, portrait):
+        return Visit(*hosted)
     if moved and (rejected is None or rejected.verdict not in _FOREIGN):
         return Visit(VisitResult.MOVED, f"redirected to {moved}", moved_to=moved)
     if front.failure is not None:
@@ -73,6 +80,28 @@ def judge_visit(
     if front.status >= 400:
         return Visit(VisitResult.FAILED, f"status {front.status}")
     return _content(front, document, rejected, portrait, impossible, old, changes)
+
+
+def certified(visit: Visit, certificate: Certificate | None, problem: str, at: datetime) -> Visit:
+    """The visit with what its certificate says: own content behind one that browsers refuse is a result of its own.
+    `problem` is why the certificate was not accepted."""
+    if visit.seen is not VisitResult.OWN:
+        return visit
+    if certificate is not None and (certificate.until <= at or "expired" in problem):
+        return replace(
+            visit, seen=VisitResult.CERTIFICATE_EXPIRED, why=f"the certificate expired on {certificate.until:%Y-%m-%d}"
+        )
+    if problem:
+        return replace(visit, seen=VisitResult.BAD_CERTIFICATE, why=f"the certificate is not accepted: {problem}")
+    return visit
+
+
+def _has_own_links(document: Document | None, url: str, portrait: SiteFingerprint) -> bool:
+    """Whether a page is the site's own for certain: a banner about maintenance on it is not a page of the host."""
+    if document is None:
+        return False
+    signals = portrait.compare(page_of(document, url))
+    return signals.alarms == 0 and signals.links is not None
 
 
 def _is_wall(status: int, verdict: Verdict) -> bool:

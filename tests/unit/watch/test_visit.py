@@ -93,7 +93,7 @@ def test_a_proxy_whose_server_is_gone_is_a_failure_with_any_status(portrait: Sit
 
 
 def test_a_page_without_links_title_and_text_is_not_the_sites_own(portrait: SiteFingerprint) -> None:
-    for body in (b"", b"<html></html>", html("", "Coming soon"), html("Index of /", "")):
+    for body in (b"", b"<html></html>", html("", "Coming soon"), html("Hello", "")):
         assert judge_visit(answer(body), portrait).seen is VisitResult.FOREIGN, body
         gone = [LiveAnswer(f"{URI}races", f"{URI}races", 404)]
         assert judge_visit(answer(body), portrait, old=gone).seen is VisitResult.FOREIGN_CONFIRMED

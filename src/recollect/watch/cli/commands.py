@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,9 @@ from recollect.cli.types import DATE, contact_option
 from recollect.datetimes import format_iso
 from recollect.errors import UsageError
 from recollect.quantities import counted
+from recollect.watch.cli.advise import advise_command
 from recollect.watch.cli.pages import COMMANDS
-from recollect.watch.cli.tools import data_option, example, open_store, percent, refuse_private, shown, site_uri
+from recollect.watch.cli.tools import PERIOD, data_option, example, open_store, percent, refuse_private, shown, site_uri
 
 if TYPE_CHECKING:
     from recollect.watch.board import Line
@@ -32,6 +34,11 @@ Examples:
   recollect watch status --data watch/ --fail-on lost
   recollect watch dashboard --data watch/ -o page.html
 """
+FAIL_ON = (
+    *("suspect", "lost", "taken-over", "moved", "pages-lost", "bad-certificate", "suspended", "domain-expired"),
+    *("default-page", "maintenance", "new-links", "offline"),
+)
+_NOT_SEEN = ("taken-over", "suspended", "domain-expired", "default-page", "maintenance")
 
 
 @click.group(epilog=EPILOG)
@@ -39,7 +46,7 @@ def watch() -> None:
     """Watch live sites, report when one is in danger or lost, and recover it."""
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, advise_command):
     watch.add_command(_command)
 
 
@@ -99,6 +106,8 @@ def check_command(
 @private_option
 @click.option("--email", default="", help="Address for notices.")
 @click.option("--webhook", default="", help="Address that notices are posted to, as JSON.")
+@click.option("--every", type=PERIOD, default="1d", show_default=True, help="Time between visits, like 12h or 2d.")
+@click.option("--canary", default="", help="A site that always answers, asked when this one fails.")
 @click.option("--now", type=DATE, hidden=True, help="Simulated current time.")
 def add_command(
     uri: str,
@@ -109,6 +118,8 @@ def add_command(
     allow_private: bool,
     email: str,
     webhook: str,
+    every: timedelta,
+    canary: str,
     now: datetime | None,
 ) -> int:
     """Watch the site URI."""
@@ -117,15 +128,55 @@ def add_command(
 
     site = site_uri(uri)
     refuse_private(site, allow_private)
-    if webhook:
-        refuse_private(site_uri(webhook), allow_private)
+    for other in filter(None, (webhook, canary)):
+        refuse_private(site_uri(other), allow_private)
     at = now or datetime.now(UTC)
     listed = str(Path(archives).resolve()) if archives else ""
     with Store(folder) as store, store.transaction():
         if store.site(site) is not None:
             raise UsageError("this site is watched already", where=site, hint="recollect watch status --data DIR")
-        store.put_site(Site(site, at, at, sample, OnLoss(on_loss), listed, allow_private, email, webhook))
+        made = Site(site, at, at, sample, OnLoss(on_loss), listed, allow_private, email, webhook)
+        store.put_site(replace(made, every=every, canary=canary))
     talk(f"{site} is watched; next: recollect watch run --data {folder}")
+    return 0
+
+
+@watch.command(
+    "edit",
+    epilog=example(
+        "edit http://site.example/ --email new@example.org --data watch/",
+        "edit http://site.example/ --every 12h --canary https://example.com/ --data watch/",
+    ),
+)
+@click.argument("uri")
+@data_option
+@click.option("--email", help="Address for notices; empty for none.")
+@click.option("--webhook", help="Address that notices are posted to; empty for none.")
+@click.option("--every", type=PERIOD, help="Time between visits, like 12h or 2d.")
+@click.option("--canary", help="A site that always answers, asked when this one fails; empty for none.")
+@click.option("--sample", type=click.IntRange(min=1), help="Resources to look at.")
+@click.option("--on-loss", type=click.Choice(["recover", "notify"]), help="What to do when the site is lost.")
+@click.option("--archives", type=click.Path(exists=True, dir_okay=False), help="List of archives.")
+def edit_command(uri: str, folder: str, **given: Any) -> int:
+    """Change how the site URI is watched; all observations stay."""
+    from recollect.watch.cli.edit import edit_site
+
+    with open_store(folder) as store:
+        for line in edit_site(store, site_uri(uri), given):
+            talk(line)
+    return 0
+
+
+@watch.command("accept", epilog=example("accept http://site.example/ --data watch/"))
+@click.argument("uri")
+@data_option
+@click.option("--now", type=DATE, hidden=True, help="Simulated current time.")
+def accept_command(uri: str, folder: str, now: datetime | None) -> int:
+    """Accept the present content of the site URI: a relaunch, pages removed on purpose, new links."""
+    from recollect.watch.accepting import accept
+
+    with open_store(folder) as store:
+        talk(f"{site_uri(uri)}: {accept(store, site_uri(uri), now or datetime.now(UTC))}")
     return 0
 
 
@@ -159,6 +210,9 @@ def remove_command(uri: str, folder: str) -> int:
 @click.option("--from-address", default="", help="Sender of the mails.")
 @click.option("--desk", metavar="URL", help="Recover lost sites by jobs at this desk instead of here.")
 @click.option("--desk-token-file", type=click.Path(exists=True, dir_okay=False), help="File with the desk's token.")
+@click.option(
+    "--dashboard", default="", metavar="URL", help="Address of `watch serve`: mails link there to accept a relaunch."
+)
 @click.option("--rdap", default="", metavar="URL", help="RDAP server to ask for changes of registration.")
 @click.option(
     "--resolver", default="", metavar="HOST[:PORT]", help="DNS server to ask for name servers.  [default: the system's]"
@@ -180,12 +234,17 @@ def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **
     asked = Asked(**given)
     with open_store(folder) as store, store.alone():
         if once or now is not None:
+            due = len(store.due(now or datetime.now(UTC)))
+            if due:
+                talk(f"visiting {counted(due, 'site')}")
             with progress_bar() as progress:
                 done = asyncio.run(run_once(store, asked, now or datetime.now(UTC), progress))
             _show_round(done, as_json)
             return 3 if done.failures or done.offline_since is not None else 0
-        talk(f"{counted(len(store.sites()), 'site')} watched; Ctrl-C ends")
-        asyncio.run(run_until_stopped(store, asked, lambda done: _show_round(done, as_json)))
+        due = len(store.due(datetime.now(UTC)))
+        talk(f"{counted(len(store.sites()), 'site')} watched, visiting {due:,} now; Ctrl-C ends")
+        with progress_bar() as progress:
+            asyncio.run(run_until_stopped(store, asked, lambda done: _show_round(done, as_json), progress))
     return 0
 
 
@@ -193,9 +252,11 @@ def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **
 @data_option
 @click.option(
     "--fail-on",
-    type=click.Choice(["suspect", "lost", "taken-over", "moved", "offline"]),
+    type=click.Choice(FAIL_ON),
+    metavar="STATE",
     multiple=True,
-    help="Exit with 1 if a site is in this state; lost includes taken-over, offline means that nothing answers.",
+    help=f"Exit with 1 if a site is in this state: {', '.join(FAIL_ON)}; lost includes all in which visitors do not "
+    "see the site.",
 )
 @json_option
 def status_command(folder: str, fail_on: tuple[str, ...], as_json: bool) -> int:
@@ -207,11 +268,13 @@ def status_command(folder: str, fail_on: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         emit_json([line.to_json() for line in lines])
     else:
-        headers = ["site", "state", "since", "last visit", "recoverable", "of", "recovery", ""]
-        emit_table(headers, [_site_row(line) for line in lines], right=[4, 5])
+        headers = ["site", "state", "since", "last visit", "recoverable", "of", "lost pages", "recovery", ""]
+        emit_table(headers, [_site_row(line) for line in lines], right=[4, 5, 6])
     states = {line.site.status.state.value for line in lines}
+    states |= {"new-links" for line in lines if line.site.notes.injected}
+    states |= {"pages-lost" for line in lines if line.lost}
     states |= {"offline" for line in lines if line.offline_since is not None}
-    wanted = {*fail_on, *(("taken-over",) if "lost" in fail_on else ())}
+    wanted = {*fail_on, *(_NOT_SEEN if "lost" in fail_on else ())}
     return 1 if states & wanted else 0
 
 
@@ -325,4 +388,7 @@ def _site_row(line: Line) -> tuple[str, ...]:
     if line.offline_since is not None:
         unseen = f", nothing answers since {line.offline_since:%Y-%m-%d}"
     believed = site.status.state.value + unseen
-    return site.uri, believed, since, visited, percent(line.recoverable), total, folder, state
+    if site.notes.injected:
+        believed += ", new links to " + ", ".join(site.notes.injected[:3])
+    lost = f"{len(line.lost):,}"
+    return site.uri, shown(believed), since, visited, percent(line.recoverable), total, lost, folder, state

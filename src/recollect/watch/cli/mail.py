@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
@@ -26,7 +26,8 @@ from recollect.watch.recoveries import Progressed
 
 if TYPE_CHECKING:
     from recollect.watch.notices import Letter
-    from recollect.watch.records import Recovering, Site
+    from recollect.watch.records import Recovering, Resource, Site
+    from recollect.watch.recoveries import Recoverer
 
 _LONGEST_PAUSE = 2 * 3600.0
 
@@ -82,9 +83,13 @@ class DeskJobs:
     address: str
     token: str = ""
     data: Path = Path()
+    local: Recoverer | None = None
+    """Recovers lost pages of a live site: a desk recovers whole sites."""
 
-    async def start(self, site: Site, folder: str) -> Progressed:
+    async def start(self, site: Site, folder: str, pages: Sequence[Resource] = ()) -> Progressed:
         """Queue the recovery of a site as it was before its loss. Asking again gives the same job."""
+        if pages and self.local is not None:
+            return await self.local.start(site, folder, pages)
         if not site.email:
             raise UsageError("a job at a desk needs an address for its mails", where=site.uri, hint="watch add --email")
         since = site.status.since

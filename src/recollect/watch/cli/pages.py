@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +15,11 @@ from recollect.errors import UsageError
 from recollect.quantities import counted
 from recollect.watch.cli.tools import data_option, example, open_store, percent
 
+if TYPE_CHECKING:
+    from recollect.watch.board import Board, Detail
+
+MOST_DETAILS = 100
+"""Sites with a part of their own in a dashboard that is one file."""
 now_option = click.option("--now", type=DATE, help="Simulated current time.")
 
 
@@ -48,12 +55,14 @@ def feed_command(folder: str, output: str, now: datetime | None) -> int:
 @now_option
 def dashboard_command(folder: str, output: str, now: datetime | None) -> int:
     """Write a page with all sites, and with the states of their resources over time."""
-    from recollect.watch.board import board_of
+    from recollect.watch.board import board_of, detail_of
     from recollect.watch.pages.board import dashboard_page
 
     with open_store(folder, read_only=True) as store:
         board = board_of(store, now or datetime.now(UTC))
-    _write(folder, output, dashboard_page(board).encode())
+        uris = [line.site.uri for line in board.lines[:MOST_DETAILS]]
+        details = {uri: detail for uri in uris if (detail := detail_of(store, uri)) is not None}
+    _write(folder, output, dashboard_page(board, details).encode())
     talk(f"{output}: {counted(len(board.lines), 'site')}")
     return 0
 
@@ -63,7 +72,8 @@ def dashboard_command(folder: str, output: str, now: datetime | None) -> int:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=1210, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 for a free one.")
 def serve_command(folder: str, host: str, port: int) -> int:
-    """Serve the dashboard (`/`), the same for programs (`/status.json`) and the feed (`/atom.xml`)."""
+    """Serve the dashboard (`/`), the same for programs (`/status.json`) and the feed (`/atom.xml`); a button accepts a
+    relaunch."""
     import asyncio
 
     with open_store(folder, read_only=True):
@@ -72,25 +82,53 @@ def serve_command(folder: str, host: str, port: int) -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class FolderDashboard:
+    """The dashboard of a data folder; opened for each request, beside a `watch run`."""
+
+    folder: Path
+
+    def board(self) -> Board:
+        from recollect.watch.board import board_of
+
+        with open_store(str(self.folder), read_only=True) as store:
+            return board_of(store, datetime.now(UTC))
+
+    def feed(self) -> bytes:
+        from recollect.watch.notices import atom
+
+        with open_store(str(self.folder), read_only=True) as store:
+            return atom({site.uri: site for site in store.sites()}, store.notices(), datetime.now(UTC))
+
+    def detail(self, uri: str) -> Detail | None:
+        from recollect.watch.board import detail_of
+
+        with open_store(str(self.folder), read_only=True) as store:
+            return detail_of(store, uri)
+
+    def signature(self, uri: str) -> str:
+        from recollect.watch.accepting import can_accept, key_of, signature
+
+        with open_store(str(self.folder), read_only=True) as store:
+            site = store.site(uri)
+        return signature(key_of(self.folder), site) if site is not None and can_accept(site) else ""
+
+    def accept(self, uri: str) -> str:
+        from recollect.watch.accepting import accept
+
+        with open_store(str(self.folder)) as store:
+            return accept(store, uri, datetime.now(UTC))
+
+
 async def _serve(folder: str, host: str, port: int) -> None:
     import asyncio
     import signal
 
     from aiohttp import web
 
-    from recollect.watch.board import Board, board_of
-    from recollect.watch.notices import atom
-    from recollect.watch.pages.board import board_app
+    from recollect.watch.pages.server import board_app
 
-    def board() -> Board:
-        with open_store(folder, read_only=True) as store:
-            return board_of(store, datetime.now(UTC))
-
-    def feed() -> bytes:
-        with open_store(folder, read_only=True) as store:
-            return atom({site.uri: site for site in store.sites()}, store.notices(), datetime.now(UTC))
-
-    runner = web.AppRunner(board_app(board, feed), access_log=None)
+    runner = web.AppRunner(board_app(FolderDashboard(Path(folder))), access_log=None)
     await runner.setup()
     try:
         try:

@@ -6,13 +6,11 @@ A recovery may take hours. A run that goes on recovers beside its rounds; Ctrl-C
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.cli.console import talk
@@ -25,8 +23,7 @@ if TYPE_CHECKING:
     from recollect.archives.registry import Archive
     from recollect.model import ProgressCallback
     from recollect.watch.check import Check
-    from recollect.watch.records import Recovering, Site
-    from recollect.watch.recoveries import Progressed, Recoverer
+    from recollect.watch.recoveries import Recoverer
     from recollect.watch.run import Round, Tools
     from recollect.watch.store import Store
 
@@ -47,6 +44,7 @@ class Asked:
     save: str | None = None
     save_key_file: str | None = None
     own_services: bool = False
+    dashboard: str = ""
 
 
 async def run_once(store: Store, asked: Asked, now: datetime, progress: ProgressCallback) -> Round:
@@ -59,7 +57,9 @@ async def run_once(store: Store, asked: Asked, now: datetime, progress: Progress
         return await run_round(store, make_tools(client, store, asked, progress), now)
 
 
-async def run_until_stopped(store: Store, asked: Asked, show: Callable[[Round], None]) -> None:
+async def run_until_stopped(
+    store: Store, asked: Asked, show: Callable[[Round], None], progress: ProgressCallback
+) -> None:
     """A round a minute; lost sites are recovered beside them."""
     from recollect.archives.opening import ClientOptions, open_client
     from recollect.watch.holdings import ARCHIVE_TIMEOUT
@@ -67,7 +67,7 @@ async def run_until_stopped(store: Store, asked: Asked, show: Callable[[Round], 
     from recollect.watch.run import run_round
 
     async with open_client(ClientOptions(timeout=ARCHIVE_TIMEOUT)) as client:
-        tools = make_tools(client, store, asked, lambda _: None)
+        tools = make_tools(client, store, asked, progress)
         assert tools.recoverer is not None
         recovering: asyncio.Task[tuple[tuple[str, ...], tuple[str, ...]]] | None = None
         try:
@@ -94,7 +94,9 @@ def make_tools(client: ArchiveClient, store: Store, asked: Asked, progress: Prog
     """What a round works with."""
     from recollect.archives.live import LiveClient, refusal
     from recollect.archives.opening import operator_agent
+    from recollect.watch.accepting import accept_link, key_of
     from recollect.watch.cli.mail import DeskJobs, OutboxMailer
+    from recollect.watch.cli.recovering import LocalRecoveries
     from recollect.watch.run import Tools
     from recollect.watch.saving import SaveEndpoint
 
@@ -105,9 +107,10 @@ def make_tools(client: ArchiveClient, store: Store, asked: Asked, progress: Prog
         why = refusal(url, allow_private=True) if url else ""
         if why:
             raise UsageError("not an allowed address", where=f"{option} {url}", why=why)
-    recoverer: Recoverer = LocalRecoveries(store.folder)
+    local = LocalRecoveries(store.folder)
+    recoverer: Recoverer = local
     if asked.desk is not None:
-        recoverer = DeskJobs(asked.desk, secret_of(asked.desk_token_file), store.folder)
+        recoverer = DeskJobs(asked.desk, secret_of(asked.desk_token_file), store.folder, local)
     return Tools(
         live=lambda allowed: LiveClient(user_agent=operator_agent(), allow_private=allowed),
         archives=_archives(),
@@ -121,46 +124,8 @@ def make_tools(client: ArchiveClient, store: Store, asked: Asked, progress: Prog
         save=SaveEndpoint(asked.save, secret_of(asked.save_key_file)) if asked.save else None,
         own_services=asked.own_services,
         progress=progress,
+        accept=lambda site: accept_link(asked.dashboard, key_of(store.folder), site),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class LocalRecoveries:
-    """Recovers lost sites in this process."""
-
-    folder: Path
-
-    async def start(self, site: Site, folder: str) -> Progressed:
-        """Recover a site as it was just before it was lost; stops when the run is stopped."""
-        from recollect.recovery.choose import DatePreference
-        from recollect.recovery.options import Options
-        from recollect.recovery.progress import Watch
-        from recollect.recovery.recover import recover
-        from recollect.recovery.scope import Scope
-        from recollect.recovery.sources import Sources
-        from recollect.watch.records import RecoveryState
-        from recollect.watch.recoveries import Progressed
-
-        stopped = threading.Event()
-        options = Options(Scope((site.uri,)), DatePreference(end=site.status.since))
-        place = self.folder / folder
-        place.parent.mkdir(parents=True, exist_ok=True)
-
-        def work() -> int:
-            sources = Sources(registry=site.archives)
-            done = recover(site.uri, place, archives=sources, options=options, watch=Watch(stop=stopped.is_set))
-            return len(done.report.resources) if done.report is not None else 0
-
-        try:
-            count = await asyncio.to_thread(work)
-        finally:
-            stopped.set()
-        state = RecoveryState.DONE if count else RecoveryState.NOTHING_FOUND
-        return Progressed(state, detail=f"{count} resources")
-
-    async def follow(self, recovery: Recovering) -> Progressed:
-        """A job of a desk that is no longer configured."""
-        raise UsageError("this job is at a desk", where=recovery.folder, hint="--desk URL")
 
 
 def _resolver(text: str) -> NameServer | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,9 +14,32 @@ from recollect.errors import UsageError
 if TYPE_CHECKING:
     from recollect.watch.store import Store
 
+    _Type = click.ParamType[Any]
+else:
+    _Type = click.ParamType
+
 data_option = click.option(
     "--data", "folder", required=True, type=click.Path(file_okay=False), help="Folder of the watch."
 )
+
+
+class Period(_Type):
+    """A length of time: `30m`, `12h`, `2d`."""
+
+    name = "period"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        if isinstance(value, timedelta):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(m|h|d|w)", str(value).strip().lower())
+        unit = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+        period = timedelta(**{unit[found[2]]: float(found[1])}) if found else timedelta(0)
+        if not timedelta(minutes=10) <= period <= timedelta(days=30):
+            self.fail(f"{value!r} is not a time between 10m and 30d, like 12h or 2d", param, ctx)
+        return period
+
+
+PERIOD = Period()
 
 
 def example(*lines: str) -> str:

@@ -1,25 +1,23 @@
 """The dashboard of a watch: as one file, and served.
 
-Hides: markup and the small server. The page is Figure 60 of McCown 2007 (resources in each state over time) and a
-table of the sites.
+Hides: markup. The page is Figure 60 of McCown 2007 (resources in each state over time), a table of the sites, and a
+part for each site: its lost pages, how archives keep it, what would bring more of it back, and its last visits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from recollect.datetimes import format_iso
 from recollect.ui.look import (
-    ASSET_TYPES,
-    HEADERS,
     Html,
     Text,
     areas,
-    asset,
     card,
     document,
+    facts,
     figures,
     key,
     notice,
@@ -27,12 +25,9 @@ from recollect.ui.look import (
     tag,
 )
 from recollect.ui.pages import INLINED, Inlined, Linked
-from recollect.watch.board import Board, Counts, Line, share_of
+from recollect.watch.board import Board, Counts, Detail, Line, share_of
 from recollect.watch.records import RecoveryState
-from recollect.watch.states import ResourceState, SiteState
-
-if TYPE_CHECKING:
-    from aiohttp import web
+from recollect.watch.states import HIDDEN, ResourceState, SiteState
 
 KINDS = {
     ResourceState.REPLICATED: "good",
@@ -48,17 +43,50 @@ _WORDS = {
     ResourceState.UNRECOVERABLE: "unrecoverable: gone, held by none",
     ResourceState.UNKNOWN: "unknown",
 }
-_GONE = (SiteState.LOST, SiteState.TAKEN_OVER)
+BADGES = {
+    SiteState.NEW: ("none", "\N{WHITE CIRCLE}"),
+    SiteState.FINE: ("good", "\N{CHECK MARK}"),
+    SiteState.BACK: ("good", "\N{CLOCKWISE OPEN CIRCLE ARROW}"),
+    SiteState.PAGES_LOST: ("warn", "\N{MINUS SIGN}"),
+    SiteState.BAD_CERTIFICATE: ("warn", "\N{WARNING SIGN}"),
+    SiteState.MAINTENANCE: ("warn", "\N{HAMMER AND PICK}"),
+    SiteState.DEFAULT_PAGE: ("bad", "\N{EMPTY SET}"),
+    SiteState.SUSPENDED: ("bad", "\N{NO ENTRY}"),
+    SiteState.DOMAIN_EXPIRED: ("bad", "\N{HOURGLASS}"),
+    SiteState.SUSPECT: ("warn", "?"),
+    SiteState.LOST: ("bad", "\N{MULTIPLICATION X}"),
+    SiteState.TAKEN_OVER: ("bad", "\N{BLACK FLAG}"),
+    SiteState.MOVED: ("risk", "\N{RIGHTWARDS ARROW}"),
+}
+"""By state, a class of the style sheet and a sign, so that colour is not all that tells states apart."""
+_GONE = (SiteState.LOST, SiteState.TAKEN_OVER, *HIDDEN)
 _MOST_SITES = 1000
-_REFRESH = 60
 
 
-def dashboard_page(board: Board) -> str:
-    """The dashboard as one file."""
-    return _page(board, INLINED)
+def dashboard_page(board: Board, details: Mapping[str, Detail] | None = None) -> str:
+    """The dashboard as one file; sites with details have a part of it."""
+    known = details or {}
+
+    def place(_: int, line: Line) -> str:
+        return f"#{_anchor(line)}" if line.site.uri in known else line.site.uri
+
+    parts = [tag("section", *site_parts(one), id=_anchor(one.line)) for one in known.values()]
+    return board_page(board, INLINED, place, parts=parts)
 
 
-def _page(board: Board, files: Linked | Inlined, refresh: int = 0) -> str:
+def _anchor(line: Line) -> str:
+    return "site-" + hashlib.blake2b(line.site.uri.encode(), digest_size=6).hexdigest()
+
+
+def board_page(
+    board: Board,
+    files: Linked | Inlined,
+    place: Callable[[int, Line], str],
+    *,
+    refresh: int = 0,
+    parts: Sequence[Html] = (),
+) -> str:
+    """The dashboard; `place` is where the row of a site leads."""
     states = [line.site.status.state for line in board.lines]
     gone = sum(state in _GONE for state in states)
     head = card(
@@ -66,23 +94,25 @@ def _page(board: Board, files: Linked | Inlined, refresh: int = 0) -> str:
         figures(
             [
                 (f"{len(board.lines):,}", "site watched" if len(board.lines) == 1 else "sites watched"),
-                (f"{gone:,}", "lost or taken over"),
+                (f"{gone:,}", "not seen by visitors"),
                 (_percent(share_of(board.total)), "of the resources with a known state would come back"),
                 (f"{board.total[ResourceState.VULNERABLE]:,}", "resources held by no archive"),
+                (f"{sum(len(line.lost) for line in board.lines):,}", "lost pages"),
             ]
         ),
     )
     warned: list[Text] = []
     if gone:
         names = ", ".join(line.site.uri for line in board.lines if line.site.status.state in _GONE)
-        warned = [notice(f"Lost or taken over: {names}", bad=True)]
+        warned = [notice(f"Lost, taken over or hidden by their hosts: {names}", bad=True)]
     return document(
         "Watched sites",
         tag("h1", "Watched sites"),
         *warned,
         head,
         over_time(board.series),
-        card("Sites", _sites(board)),
+        card("Sites", _sites(board, place)),
+        *parts,
         files=files,
         narrow=False,
         refresh=refresh,
@@ -91,44 +121,72 @@ def _page(board: Board, files: Linked | Inlined, refresh: int = 0) -> str:
 
 
 def over_time(series: tuple[tuple[datetime, Counts], ...], title: str = "Resources over time") -> Html:
-    """Figure 60: how many resources are in each state, stacked."""
+    """Figure 60 as shares: which part of the resources known at a time is in each state. Numbers would grow with the
+    sample, since each visit finds more addresses of a large site."""
     if not series:
         return card(title, tag("p", "Nothing was observed yet. Next: recollect watch run", class_="note"))
-    layers = {state.value: [float(counts[state]) for _, counts in series] for state in KINDS}
+    totals = [sum(counts.values()) or 1 for _, counts in series]
+    layers = {
+        state.value: [100.0 * counts[state] / total for (_, counts), total in zip(series, totals, strict=True)]
+        for state in KINDS
+    }
     ends = [f"{series[index][0]:%Y-%m-%d}" for index in (0, -1)]
     picture = areas([at.timestamp() for at, _ in series], layers, [*KINDS.values()], title, ends)
-    return card(title, picture, key({_WORDS[state]: kind for state, kind in KINDS.items()}))
+    note = tag("p", "Percent of the resources known at each time.", class_="note")
+    return card(title, picture, key({_WORDS[state]: kind for state, kind in KINDS.items()}), note)
 
 
-def _sites(board: Board) -> Html:
-    order = {SiteState.LOST: 0, SiteState.TAKEN_OVER: 0, SiteState.SUSPECT: 1, SiteState.MOVED: 2}
-    lines = sorted(board.lines, key=lambda line: (order.get(line.site.status.state, 9), line.site.uri))
-    headers = ["site", "state", "since", "recoverable", "resources", "vulnerable", "last check", "recovery"]
-    return table(headers, [_row(line) for line in lines[:_MOST_SITES]], numbers=(3, 4, 5), caption="Sites")
+def _sites(board: Board, place: Callable[[int, Line], str]) -> Html:
+    lines = sorted(board.lines, key=lambda line: (_URGENCY.get(line.site.status.state, 9), line.site.uri))
+    headers = ["site", "state", "since", "comes back", "known", *(state.value for state in _COUNTED), "lost pages"]
+    rows = [_row(line, place(number, line)) for number, line in enumerate(lines[:_MOST_SITES])]
+    columns = range(3, 6 + len(_COUNTED))
+    return table([*headers, "last check", "recovery"], rows, numbers=[*columns], caption="Sites")
 
 
-def _row(line: Line) -> tuple[Text, ...]:
+_COUNTED = (ResourceState.REPLICATED, ResourceState.VULNERABLE, ResourceState.ENDANGERED, ResourceState.UNKNOWN)
+_URGENCY = dict.fromkeys(_GONE, 0) | {
+    SiteState.PAGES_LOST: 1,
+    SiteState.BAD_CERTIFICATE: 1,
+    SiteState.SUSPECT: 1,
+    SiteState.MOVED: 2,
+}
+
+
+def _row(line: Line, place: str) -> tuple[Text, ...]:
     site, status = line.site, line.site.status
     return (
-        tag("span", site.uri, class_="address"),
-        _state(line),
+        tag("a", site.uri, href=place, class_="address"),
+        state_of(line),
         tag("span", f"{status.since:%Y-%m-%d}", class_="whole") if status.since else "",
         _percent(line.recoverable),
         f"{sum(line.counts.values()):,}",
-        f"{line.counts[ResourceState.VULNERABLE]:,}",
+        *(f"{line.counts[state]:,}" for state in _COUNTED),
+        f"{len(line.lost):,}",
         tag("span", f"{site.last_visit:%Y-%m-%d %H:%M}" if site.last_visit else "never", class_="whole"),
         _recovery(line),
     )
 
 
-def _state(line: Line) -> Html:
+def badge(state: SiteState) -> Html:
+    """A state with its colour and sign."""
+    kind, sign = BADGES[state]
+    return tag("span", tag("span", sign, aria_hidden="true"), state.value.replace("-", " "), class_=f"badge {kind}")
+
+
+def state_of(line: Line) -> Html:
+    """The state of a site, and what qualifies it."""
     site = line.site
-    shown = tag("span", site.status.state.value.replace("-", " "), class_="state")
-    if line.unseen_since is not None:
-        return tag("span", shown, f" not seen since {line.unseen_since:%Y-%m-%d}")
-    if site.status.state is not SiteState.MOVED:
-        return shown
-    return tag("span", shown, " to ", tag("span", site.moved_to, class_="address"))
+    shown: list[Text] = [badge(site.status.state)]
+    if line.offline_since is not None:
+        shown.append(f" nothing answers since {line.offline_since:%Y-%m-%d}")
+    elif line.unseen_since is not None:
+        shown.append(f" not seen since {line.unseen_since:%Y-%m-%d}")
+    if site.status.state is SiteState.MOVED:
+        shown += [" to ", tag("span", site.moved_to, class_="address")]
+    if site.notes.injected:
+        shown.append(f" new links to {', '.join(site.notes.injected[:3])}")
+    return tag("span", *shown)
 
 
 def _recovery(line: Line) -> Text:
@@ -143,32 +201,60 @@ def _percent(share: float | None) -> str:
     return "unknown" if share is None else f"{share:.0%}"
 
 
-def board_app(board: Callable[[], Board], feed: Callable[[], bytes]) -> web.Application:
-    """A server of the dashboard: `/`, `/status.json`, `/atom.xml`."""
-    from aiohttp import web
-
-    async def page(_: web.Request) -> web.Response:
-        return web.Response(body=_page(board(), Linked(), _REFRESH).encode(), headers=HEADERS)
-
-    async def status(_: web.Request) -> web.Response:
-        return web.json_response(board().to_json())
-
-    async def atom(_: web.Request) -> web.Response:
-        return web.Response(body=feed(), headers={"Content-Type": "application/atom+xml; charset=utf-8"})
-
-    async def file(request: web.Request) -> web.Response:
-        name = request.match_info["name"]
-        if name not in ASSET_TYPES:
-            raise web.HTTPNotFound
-        return web.Response(body=asset(name), headers={"Content-Type": ASSET_TYPES[name]})
-
-    app = web.Application()
-    app.add_routes(
-        [
-            web.get("/", page),
-            web.get("/status.json", status),
-            web.get("/atom.xml", atom),
-            web.get("/_/{name}", file),
+def site_parts(detail: Detail, form: Text = "") -> list[Html]:
+    """The page of one site; `form` is the button that accepts its present content."""
+    line = detail.line
+    site = line.site
+    facts_ = [
+        ("State", state_of(line)),
+        ("Since", f"{site.status.since:%Y-%m-%d %H:%M}" if site.status.since else ""),
+        ("Would come back", _percent(line.recoverable)),
+        *((state.value.capitalize(), f"{count:,}") for state, count in line.counts.items()),
+        ("Certificate until", site.notes.certificate_until[:10] or "unknown"),
+        ("Recovery", _recovery(line) or "none"),
+    ]
+    parts = [tag("h2", site.uri, class_="address"), card("", facts(facts_), form)]
+    if line.lost:
+        rows = [
+            (
+                tag("span", one.uri, class_="address"),
+                f"{one.gone_since:%Y-%m-%d}" if one.gone_since else "",
+                tag("a", f"{one.copied_at:%Y-%m-%d}" if one.copied_at else "copy", href=one.copy)
+                if one.copy
+                else "none",
+            )
+            for one in line.lost[:_MOST_SITES]
         ]
-    )
-    return app
+        parts.append(card("Lost pages", table(["address", "gone since", "copy"], rows, caption="Lost pages"), level=3))
+    if detail.keeping:
+        parts.append(card("How archives keep it", _keeping(detail), level=3))
+    for one in detail.advice:
+        listed = tag("ul", *(tag("li", page, class_="address") for page in one.pages))
+        parts.append(card(one.gap.value.replace("-", " ").capitalize(), tag("p", one.text), listed, level=3))
+    visits = [
+        (tag("span", f"{one.at:%Y-%m-%d %H:%M}", class_="whole"), one.seen.value, one.why) for one in detail.visits
+    ]
+    parts.append(card("Last visits", table(["at", "seen", "why"], visits, caption="Last visits"), level=3))
+    return parts
+
+
+def _keeping(detail: Detail) -> Html:
+    def days(value: float | None) -> str:
+        return "unknown" if value is None else f"{value:.1f}"
+
+    rows = [
+        (
+            *(one.archive, f"{one.held:,} of {one.resources:,}", days(one.t_a), days(one.ttl_c)),
+            "unknown" if one.p_r is None else f"{one.p_r:.2f}",
+            *(days(one.endangered), f"{one.endangered_now:,}", f"{one.vulnerable_now:,}"),
+        )
+        for one in detail.keeping
+    ]
+    headers = ["archive", "held", "t_a, days", "TTL_c, days", "P_r", "endangered, days", "endangered", "vulnerable"]
+    return table(headers, rows, numbers=[*range(1, 8)], caption="How archives keep it")
+
+
+def site_page(detail: Detail, files: Linked | Inlined, form: Text = "") -> str:
+    """The page of one site."""
+    back = tag("p", tag("a", "All watched sites", href="/"))
+    return document(detail.line.site.uri, back, *site_parts(detail, form), files=files, narrow=False)

@@ -36,7 +36,10 @@ def check_page(report: Check) -> str:
         parts.append(notice(f"These archives did not answer, so some resources are unknown: {names}", bad=True))
     parts.append(card("By type", _types(report)))
     if report.vulnerable:
-        rows = [(one.resource.uri, group_of(one.resource.media_type)) for one in report.vulnerable[:_MOST_ROWS]]
+        rows = [
+            (tag("span", one.resource.uri, class_="address"), group_of(one.resource.media_type))
+            for one in report.vulnerable[:_MOST_ROWS]
+        ]
         parts.append(card("Vulnerable: held by no archive", table(["address", "type"], rows, caption="Vulnerable")))
     parts.append(card("All resources of the sample", _resources(report)))
     title = f"If {report.site} were lost today"
@@ -71,6 +74,7 @@ def _resources(report: Check) -> Html:
         date = f"{newest.captured_at:%Y-%m-%d}" if newest is not None else ""
         state = tag("span", one.resource.state.value, class_="state")
         shown = ", ".join(one.resource.archives) if one.resource.state is not ResourceState.UNKNOWN else "unknown"
-        rows.append((one.resource.uri, state, shown, date, alike))
+        address = tag("span", one.resource.uri, class_="address")
+        rows.append((address, state, shown, tag("span", date, class_="whole"), alike))
     headers = ["address", "state", "archives", "newest copy", "alike"]
     return table(headers, rows, numbers=(4,), caption="Resources")

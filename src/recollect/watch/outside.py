@@ -1,0 +1,85 @@
+"""Links to other domains: which of them are hidden, and which are new on most pages at once.
+
+Hides: markup and thresholds. Pure. Search spam is put into the templates of a site that was broken into, so its links
+are on all pages from one day to the next, often where no reader sees them. One new link in a footer is not spam: three
+domains that the site never linked to, or one that is hidden, have to be new on most pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit
+
+from lxml import etree, html
+
+FEWEST_PAGES = 3
+MOST_SHARE = 0.5
+FEWEST_VISIBLE = 3
+MOST_DOMAINS = 2000
+_HIDDEN = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|(?:left|top|text-indent|margin-left)\s*:\s*-\d{3,}"
+    r"|font-size\s*:\s*0(?:px|em|pt)?\s*(?:;|$)|(?:height|width)\s*:\s*[01](?:px)?\s*(?:;|$)"
+    r"|opacity\s*:\s*0(?:\.0+)?\s*(?:;|$)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideLinks:
+    """Domains that a page links to, beside its own; those only in parts that are not shown."""
+
+    domains: frozenset[str]
+    hidden: frozenset[str]
+
+
+def outside_links(body: bytes, url: str, domain_of: Callable[[str], str]) -> OutsideLinks:
+    """The domains that a page links to. `domain_of` gives the registered domain of a URI, or its host."""
+    try:
+        root = html.document_fromstring(body) if body.strip() else None
+    except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+        root = None
+    if root is None:
+        return OutsideLinks(frozenset(), frozenset())
+    own = domain_of(url)
+    shown: set[str] = set()
+    hidden: set[str] = set()
+    for anchor in root.iter("a"):
+        domain = _domain(anchor.get("href") or "", url, domain_of)
+        if domain and domain != own:
+            (hidden if _is_hidden(anchor) else shown).add(domain)
+    return OutsideLinks(frozenset(shown | hidden), frozenset(hidden - shown))
+
+
+def _domain(href: str, url: str, domain_of: Callable[[str], str]) -> str:
+    try:
+        target = urljoin(url, href.strip())
+        split = urlsplit(target)
+    except ValueError:
+        return ""
+    return domain_of(target) or (split.hostname or "") if split.scheme in ("http", "https") and split.hostname else ""
+
+
+def _is_hidden(element: html.HtmlElement) -> bool:
+    place: html.HtmlElement | None = element
+    while place is not None:
+        if place.get("hidden") is not None or _HIDDEN.search(place.get("style") or ""):
+            return True
+        place = place.getparent()
+    return False
+
+
+def injected(pages: Iterable[OutsideLinks], known: Iterable[str]) -> tuple[str, ...]:
+    """Domains that are new on most pages at once, if that looks like spam; else none."""
+    seen = list(pages)
+    if len(seen) < FEWEST_PAGES:
+        return ()
+    before = {*known}
+    counts = Counter(domain for page in seen for domain in page.domains - before)
+    hiding = Counter(domain for page in seen for domain in page.hidden - before)
+    most = MOST_SHARE * len(seen)
+    everywhere = sorted(domain for domain, count in counts.items() if count > most)
+    concealed = sorted(domain for domain, count in hiding.items() if count > most)
+    return tuple(everywhere if len(everywhere) >= FEWEST_VISIBLE else concealed)
