@@ -163,3 +163,34 @@ def test_a_resumed_recovery_applies_an_option_or_refuses_it_by_name(tmp_path: Pa
         assert "also found: 40 older pages" in done.stderr
         again = recover("http://www.gone.example/", "-o", out, "--archives", listed)  # one site, one folder
         assert "all 42 addresses" in again.stderr
+
+
+def spelled() -> list[Capture]:
+    """A site whose links are in other spellings than its captures."""
+    links = ("news/index.html", "about", "%7Ejoe/", "Photos/Cat.html", "list?PHPSESSID=abc&n=1", "/story/deep.html")
+    at = "20090101000000"
+    return [
+        Capture(START, at, page("Home", *links)),
+        Capture(f"{START}news/", at, page("News")),
+        Capture(f"{START}about/", at, page("About", "team.html")),
+        Capture(f"{START}about/team.html", at, page("Team")),
+        Capture(f"{START}~joe/index.htm", at, page("Joe")),
+        Capture(f"{START}photos/cat.html", at, page("Cat")),
+        Capture(f"{START}list?n=1", at, page("List")),
+        Capture(f"{START}story/deep.html", at, page("Deep")),
+    ]
+
+
+@pytest.mark.parametrize("interface", ["timemap", "timegate"])
+def test_an_archive_without_a_listing_is_asked_in_other_spellings(tmp_path: Path, interface: str) -> None:
+    """Relative links resolve against the address that the archive holds: `team.html` is below `/about/`."""
+    with pywb_archive(tmp_path / "a", spelled()) as archive:
+        listed = registry(tmp_path, [{"id": "only", interface: getattr(archive, interface)}])
+        done = recover(START, "-o", str(tmp_path / "site"), "--archives", listed)
+    report = json.loads((tmp_path / "site/report.json").read_text())
+    addresses = {resource["uri"].removeprefix("http://gone.example") for resource in report["resources"]}
+    assert len(addresses) == 8 and {"/about/", "/about/team.html", "/news/"} <= addresses, done.stderr
+    assert report["missing"] == [] and "never saved" not in done.stderr
+    assert "All that is linked came back; no archive gave a list" in done.stderr  # more may be held, and is not known
+    home = (tmp_path / "site/gone.example/index.html").read_text()
+    assert "not-recovered" not in home

@@ -21,13 +21,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote, unquote_plus, urljoin, urlsplit
 
+from recollect.archives.replay import split_memento
 from recollect.archives.transport import Request, Response, Sender
-from recollect.datetimes import format_timestamp, parse_timestamp
+from recollect.datetimes import format_http_date, format_timestamp, parse_or_none, parse_timestamp
 from recollect.errors import ArchiveError, BadAnswer, FormatError
 from recollect.formats.cdx import REVISIT, clean_media_type, clean_status, clean_timestamp
-from recollect.formats.timemap import parse_timemap
+from recollect.formats.timemap import parse_link_header, parse_timemap
 from recollect.quantities import counted
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ MAX_LISTING = 128 * 1024 * 1024  # some 400,000 captures; a longer listing comes
 # Servers cut listings at round numbers (Arquivo.pt at 100,000); a whole listing has one by chance once in a thousand.
 _SUSPICIOUS = 1_000
 _MAX_TIMEMAP_PAGES = 200
+_TIMEGATE_HOPS = 4
+_TIMEGATE_BODY = 64 * 1024
+_REDIRECTS = (301, 302, 303, 307, 308)
+_STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +383,9 @@ async def list_timemap(client: Sender, archive: Archive, uri: str, cursor: str =
     timemap = parse_timemap(response.body, response.headers.get("content-type"), response.url)
     if timemap.kind == "other":
         raise BadAnswer("not a TimeMap", where=address)
-    rows = tuple(Row(uri, memento.captured_at, locator=memento.uri) for memento in timemap)
+    rows = tuple(
+        Row(_own_address(archive, memento.uri, uri), memento.captured_at, locator=memento.uri) for memento in timemap
+    )
     later = seen[1:] + [page.uri for page in timemap.pages if page.uri != address]
     cut = f"the answer was cut short: {response.truncated}" if response.truncated else ""
     if len(later) > _MAX_TIMEMAP_PAGES:
@@ -386,8 +393,55 @@ async def list_timemap(client: Sender, archive: Archive, uri: str, cursor: str =
     return Page(rows, json.dumps(list(dict.fromkeys(later))) if later and rows else "", cut=cut)
 
 
-async def list_exact(client: Sender, archive: Archive, uri: str) -> Page:
-    """Everything an archive holds of one URI, by its listing or its TimeMap, pages followed."""
+# TimeGates -----------------------------------------------------------------------------------------------------------
+
+
+async def list_timegate(client: Sender, archive: Archive, uri: str, at: datetime | None = None) -> Page:
+    """The mementos that a TimeGate names for one URI: the one nearest to `at` (else the newest), and its neighbours.
+
+    An archive with nothing but a TimeGate has no list: what else it holds stays unknown, so the page counts as cut.
+    """
+    url = archive.timegate_uri(uri)
+    headers = {"Accept-Datetime": format_http_date(at)} if at is not None else {}
+    rows: dict[str, Row] = {}
+    for _ in range(_TIMEGATE_HOPS):
+        response = await client.send(Request(archive, url, headers, max_bytes=_TIMEGATE_BODY, hops=0, partial=True))
+        for link in parse_link_header(response.headers.get_all("link")):
+            if "memento" in link.rels and (moment := parse_or_none(link.params.get("datetime", ""))) is not None:
+                _add_memento(rows, archive, uri, urljoin(url, link.target), moment)
+        location = response.headers.get("location")
+        if response.status < 300 and (moment := parse_or_none(response.headers.get("memento-datetime") or "")):
+            _add_memento(rows, archive, uri, urljoin(url, response.headers.get("content-location") or url), moment)
+            break
+        if response.status in (204, 404, 410) or (response.status not in _REDIRECTS and rows):
+            break
+        if response.status not in _REDIRECTS or not location:
+            raise BadAnswer("the TimeGate was refused", where=archive.id, why=f"status {response.status}")
+        url = urljoin(url, location)
+        if (held := _STAMP.search(url)) and split_memento(archive, url) is not None:
+            _add_memento(rows, archive, uri, url, parse_timestamp(held[1]))
+            break
+    return Page(tuple(rows.values()), cut="it lists nothing; its TimeGate names single mementos" if rows else "")
+
+
+def _add_memento(rows: dict[str, Row], archive: Archive, uri: str, locator: str, moment: datetime) -> None:
+    rows.setdefault(locator, Row(_own_address(archive, locator, uri), moment, locator=locator))
+
+
+def _own_address(archive: Archive, uri_m: str, asked: str) -> str:
+    """The original address in a URI-M: an archive may answer with the capture of another spelling of what was asked.
+
+    Only of the same host, with or without www: anything else is not the resource.
+    """
+    inside = split_memento(archive, uri_m)
+    if inside is None:
+        return asked
+    hosts = [(urlsplit(one).hostname or "").removeprefix("www.") for one in (inside[1], asked)]
+    return inside[1] if hosts[0] == hosts[1] else asked
+
+
+async def list_exact(client: Sender, archive: Archive, uri: str, at: datetime | None = None) -> Page:
+    """Everything an archive holds of one URI, by its listing or its TimeMap, pages followed; else by its TimeGate."""
     rows: list[Row] = []
     cursor = ""
     for _ in range(_MAX_TIMEMAP_PAGES):
@@ -395,6 +449,8 @@ async def list_exact(client: Sender, archive: Archive, uri: str) -> Page:
             page = await list_captures(client, archive, Query(uri, "exact"), cursor)
         elif archive.timemap:
             page = await list_timemap(client, archive, uri, cursor)
+        elif archive.timegate:
+            return await list_timegate(client, archive, uri, at)
         else:
             raise ArchiveError("the archive lists nothing", where=archive.id)
         rows += page.rows

@@ -222,7 +222,9 @@ class _Search:
         archives = [
             archive
             for archive in self._archives.values()
-            if not archive.cdx and archive.timemap and not self._lister.holds_no_front(archive, start)
+            if not archive.cdx
+            and (archive.timemap or archive.timegate)
+            and not self._lister.holds_no_front(archive, start)
         ]
         asked: set[str] = set()
         while archives and not self._collector.is_satisfied(self._until) and len(asked) < _MAX_PAGES:

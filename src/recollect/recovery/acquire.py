@@ -189,7 +189,11 @@ class Acquirer:
         ]
 
     def _could_hold(self, archive: Archive, uri: str, site: SiteKnowledge) -> bool:
-        if archive.id in site.empty or not (archive.cdx or archive.timemap) or archive.rule(uri) is not None:
+        if (
+            archive.id in site.empty
+            or not (archive.cdx or archive.timemap or archive.timegate)
+            or archive.rule(uri) is not None
+        ):
             return False
         return self._may_hold(archive, uri)
 

@@ -178,6 +178,44 @@ def _query(query: str, rules: Rules) -> str:
     return query
 
 
+_INDEX_NAMES = ("index.html", "index.htm", "index.php", "default.htm", "default.asp", "home.html")
+_ANY_INDEX = re.compile(r"/(?:index|default|home|welcome|main)\.[a-z]{2,5}\d?$", re.I)
+
+
+def spellings(uri: str) -> list[str]:
+    """Other spellings under which an archive without a listing may hold a URL, most likely first (section V.3.2).
+
+    Index page or folder, final slash, session ids, `~` or `%7E`, case, www; each once, without the URL itself.
+    """
+    scheme, host, path, query = split(uri)
+    asked = f"?{query}" if query is not None else ""
+    bare = canonical(uri, Rules(fold_www=False, drop_index=False))
+    paths = [path]
+    if match := _ANY_INDEX.search(path):
+        paths += [path[: match.start() + 1]]
+    elif path.endswith("/"):
+        paths += [path[:-1]] if path != "/" else []
+        paths += [path + name for name in _INDEX_NAMES]
+    elif "." not in path.rpartition("/")[2]:
+        paths += [path + "/", f"{path}/index.html", f"{path}/index.htm"]
+    if "%7e" in path.lower():
+        paths.append(re.sub("%7e", "~", path, flags=re.I))
+    elif "~" in path:
+        paths.append(path.replace("~", "%7E"))
+    if path != path.lower():
+        paths.append(path.lower())
+    own = [f"{scheme}://{host}{one}{asked}" for one in paths]
+    own.insert(1, bare)
+    other = host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
+    own += [f"{scheme}://{other}{one}{asked}" for one in paths] if _may_have_www(host) else []
+    return [one for one in dict.fromkeys(own) if one != uri]
+
+
+def _may_have_www(host: str) -> bool:
+    """Not an address, nor a single label."""
+    return "." in host and not re.fullmatch(r"[\d.]+(?::\d+)?|\[.*", host)
+
+
 def resolve(base: str, reference: str) -> str | None:
     """The absolute http(s) URL (without fragment) a reference on a page points to, or None when it points elsewhere.
 

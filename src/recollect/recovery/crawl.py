@@ -106,7 +106,13 @@ class Crawl:
             self._client = client
             quotas = quotas_of(self.archives, self.options.quotas)
             self._meter = Meter(client, self.journal, quotas, patience=self._patience)
-            lister = self._lister = Lister(self._meter, self.journal, self.options.rules, self._page_listed)
+            lister = self._lister = Lister(
+                self._meter,
+                self.journal,
+                self.options.rules,
+                self._page_listed,
+                self.options.dates.at or self.options.dates.end,
+            )
             self._acquirer = Acquirer(
                 self.store,
                 self.journal,
@@ -371,6 +377,11 @@ class Crawl:
     def _keep(self, item: Queued, acquired: Acquired) -> None:
         resource = acquired.resource
         self.store.add_recovered(resource, acquired.payload.sha256)
+        own = visit_key(resource.uri, self.options.rules)
+        if own != resource.key and own not in self._seen:
+            # An archive without a listing held it under another spelling: links in that spelling mean it, too.
+            self._seen.add(own)
+            self.store.add_alias(own, resource.key, "held under another spelling")
         if resource.redirect_to is not None:
             # Followed inside the archives, near the same time, also when only one resource was asked for.
             self._enqueue(resource.redirect_to, item.kind, resource.key, resource.captured_at)

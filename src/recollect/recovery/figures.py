@@ -215,16 +215,21 @@ def front_is_back(store: Store) -> bool:
 
 
 def listed_addresses(store: Store, journal: Journal) -> dict[str, frozenset[str]]:
-    """Key of each address in scope that is listed with content in the wanted range of dates -> archives that do."""
+    """Key of each address in scope that is listed with content in the wanted range of dates -> archives that do.
+
+    What archives without a list say about single addresses shows nothing of how many there are.
+    """
     options = store.meta("options")
     if options is None:
         return {}
     chosen = Options.from_json(options)
     alias = {key: target for key, target, _ in store.aliases()}
     holders: dict[str, set[str]] = {}
+    listings = {one.archive for one in journal.listings().values() if one.state != "failed" and not is_front(one.query)}
     for key, capture in journal.all_captures():
         if (
-            is_content(capture.status)
+            capture.archive in listings
+            and is_content(capture.status)
             and chosen.dates.in_range(capture.captured_at)
             and chosen.scope.holds(capture.uri)
         ):

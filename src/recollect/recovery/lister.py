@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from recollect.archives.listing import Page, Query, Row, dialect_of, list_captures, list_exact
 from recollect.archives.registry import Archive
 from recollect.errors import ArchiveError, ArchiveTimeout, ArchiveUnreachable, BadAnswer, BadURI
-from recollect.recovery.canonical import Rules, split, visit_key
+from recollect.recovery.canonical import Rules, spellings, split, visit_key
 from recollect.recovery.choose import Candidate
 from recollect.recovery.journal import Journal, Listing, ListingState
 from recollect.recovery.meter import Meter
@@ -91,6 +91,7 @@ class Lister:
     journal: Journal
     rules: Rules
     on_page: Callable[[str, int], None] = lambda _archive, _captures: None
+    at: datetime | None = None  # the date that TimeGates are asked for; the newest when None
 
     async def list_site(self, archives: Sequence[Archive], queries: Sequence[SiteQuery]) -> None:
         """Every query in every archive that has a listing, side by side; what is done already is not asked again."""
@@ -112,7 +113,7 @@ class Lister:
             *(
                 self._front(archive, uri)
                 for archive in archives
-                if not archive.cdx and archive.timemap
+                if not archive.cdx and (archive.timemap or archive.timegate)
                 for uri in uris
                 if (archive.id, _front_name(uri)) not in known
             )
@@ -187,7 +188,13 @@ class Lister:
 
     async def ask_one(self, archive: Archive, uri: str, key: str) -> Page:
         """What one archive holds of one resource; its captures go into the journal under the key."""
-        page = await list_exact(self.meter, archive, uri)
+        page = await list_exact(self.meter, archive, uri, self.at)
+        if not archive.cdx:
+            # Without a list only asking shows under which spelling a resource is held.
+            for other in spellings(uri):
+                if page.rows:
+                    break
+                page = await list_exact(self.meter, archive, other, self.at)
         with self.journal.transaction():
             self.journal.add_captures((key, _candidate(archive, row)) for row in page.rows)
         return page
