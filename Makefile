@@ -18,7 +18,7 @@ DOCS_STAMP := $(VENV)/.docs-installed
 PYTEST_WORKERS ?= auto
 INSTALL ?= yes
 
-.PHONY: help install kernels demo demo-serve demo-desk test check sanitize bench format size dist clean docs reference man
+.PHONY: help install kernels demo demo-serve demo-desk test check sanitize bench format size dist clean docs reference man messages screenshots
 
 help:  ## show the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -116,6 +116,12 @@ docs: $(DOCS_STAMP) $(KERNEL_STAMP)  ## the documentation as a site, in site/
 	$(BIN)/python scripts/reference.py --check
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+messages: $(STAMP)  ## bring the catalogues in line with the texts of pages and mails
+	$(BIN)/python scripts/messages.py
+
+screenshots: $(STAMP) $(KERNEL_STAMP)  ## pictures of every page in build/screenshots
+	$(BIN)/python scripts/screenshots.py
 
 size: $(STAMP) $(KERNEL_STAMP)  ## what the package and all that it needs take on disk
 	$(BIN)/python scripts/size.py

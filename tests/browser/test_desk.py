@@ -331,3 +331,65 @@ def test_a_picture_of_a_hostile_page_asks_no_server_of_this_machine(tmp_path: Pa
         assert picture.read_bytes()[:4] == b"\x89PNG"
         with pytest.raises(TimeoutError):
             listener.accept()
+
+
+@pytest.mark.parametrize(("locale", "width"), [("de-DE", 1300), ("es-ES", 400)])
+def test_the_whole_way_by_keyboard_in_the_language_of_the_browser(
+    desk: RunningDesk, browser: Any, locale: str, width: int
+) -> None:
+    """Somebody who lost a site, with a keyboard only: form, survey, mail, result; axe finds nothing on the way."""
+    words = {
+        "de-DE": (
+            "Eine verlorene Website zurückholen", "Was die Archive haben", "Sehen Sie in Ihre E-Mails",
+            "Website ist zurück", "bestätigen",
+        ),
+        "es-ES": (
+            "Recupere un sitio web perdido", "Lo que tienen los archivos", "Mire su correo", "sitio ha vuelto",
+            "Confirme",
+        ),
+    }[locale]  # fmt: skip
+    axe, address = _axe(), f"{locale}@mail.example"
+    context = browser.new_context(bypass_csp=True, locale=locale, viewport={"width": width, "height": 800})
+    page = context.new_page()
+
+    def look(heading: str) -> None:
+        page.get_by_role("heading", name=heading, level=1).wait_for(timeout=90_000)
+        assert page.evaluate("document.documentElement.lang") == locale[:2]
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        page.evaluate(axe + "\n;0")
+        found = page.evaluate("axe.run()")["violations"]
+        assert [one["id"] for one in found] == []
+
+    def tab_to(name: str) -> None:
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.id || document.activeElement.type") == name:
+                return
+        raise AssertionError(f"the keyboard does not reach {name}")
+
+    page.goto(desk.base)
+    look(words[0])
+    tab_to("uri")
+    page.keyboard.type("lost.example")
+    page.keyboard.press("Enter")
+    look(words[1])
+    tab_to("email")
+    page.keyboard.type(address)
+    page.keyboard.press("Enter")
+    look(words[2])
+    mail = desk.mail(address, words[4])
+    [link] = re.findall(r"https?://\S+", mail.get_content())
+    page.goto(link)
+    tab_to("submit")
+    page.keyboard.press("Enter")
+    look(words[3])
+    reached = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.textContent.trim()"))
+    assert {"de-DE": {"Ansehen", "Herunterladen", "Ins Netz stellen"}, "es-ES": {"Verlo", "Descargar", "Publicarlo"}}[
+        locale
+    ] <= reached
+    page.get_by_role("link", name="English").click()
+    page.get_by_role("heading", name="Your site is back").wait_for()
+    context.close()

@@ -84,7 +84,6 @@ def _mail_uri(uri: str) -> str:
 
 def _to_operator(kind: Kind, job: Row | None, facts: Mapping[str, Any], base_url: str) -> tuple[str, str]:
     if kind is Kind.OPERATOR_TAKEDOWN:
-        return "Takedown request", f"There is a new request to take a site down:\n\n{base_url}/admin/takedowns\n"
+        return letter(kind, {}, f"{base_url}/admin/takedowns")
     where = f"{base_url}/admin/jobs/{job['id']}" if job is not None else f"{base_url}/admin"
-    reason = job["reason"] if job is not None else facts.get("reason", "")
-    return "A recovery failed", f"A job failed after its last attempt:\n\n    {reason}\n\n{where}\n"
+    return letter(kind, {"reason": job["reason"] if job is not None else facts.get("reason", "")}, where)

@@ -15,6 +15,12 @@ from recollect.ui import charts
 from recollect.ui.messages import current, message
 
 _MOST_EXAMPLES = 10
+# Reasons that workers and the operator give; what is not here is shown as it is.
+REASONS = (
+    message("the archive asked us to wait"),
+    message("paused by the operator"),
+    message("the largest size of a recovery was reached"),
+)
 _MOST_ARCHIVES = 7  # in the chart of a life
 
 
