@@ -1,4 +1,4 @@
-"""Every page with made-up data, little, normal and extreme: for screenshots and for tests of all pages."""
+"""Every page with generated data, little, normal and extreme: for screenshots and for tests of all pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from recollect.archives.registry import Archive
 from recollect.desk.http import views, views_ask, views_job
 
-LONG = "http://a-very-long-name-of-a-lost-site-that-does-not-end.example/~somebody/" + "folder/" * 30
+LONG = "http://a-very-long-name-of-a-lost-site-that-does-not-end.example/~anna/" + "folder/" * 30
 RIGHT_TO_LEFT = "http://xn--mgbh0fb.example/الصفحة-الرئيسية"
 SITE = """<!doctype html><meta charset=utf-8><title>Anna's bakery</title><style>
 body{font:18px Georgia,serif;margin:0;background:#fdf6e3;color:#4a3520}header{background:#8c5a2b;color:#fff;padding:40px 60px}

@@ -2,7 +2,7 @@
 
 Renders each page with little, normal and extreme data, at 1300, 768 and 400 px, light, dark and in print, into
 build/screenshots, with a contact sheet (index.html). Pages are made by the functions that servers and commands call,
-with made-up data; pictures of recovered pages are of a made-up site. Says which pages are wider than their screen.
+with generated data; pictures of recovered pages are of a generated site. Says which pages are wider than their screen.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ def test_a_picture_of_a_hostile_page_asks_no_server_of_this_machine(tmp_path: Pa
 def test_the_whole_way_by_keyboard_in_the_language_of_the_browser(
     desk: RunningDesk, browser: Any, locale: str, width: int
 ) -> None:
-    """Somebody who lost a site, with a keyboard only: form, survey, mail, result; axe finds nothing on the way."""
+    """A person who lost a site, with a keyboard only: form, survey, mail, result; axe finds nothing on the way."""
     words = {
         "de-DE": (
             "Eine verlorene Website zurückholen", "Was die Archive haben", "Sehen Sie in Ihre E-Mails",
