@@ -28,7 +28,8 @@ RELATION = "mementomap"
 BLOCK = 1 << 16
 _PUBLIC = re.compile(
     r"/\.well-known/mementomap(?:\.gz|\.zst)?"
-    r"|/mementomap/(?:index\.json|link\.txt|map\.ukvs\.(?:gz|zst)|page-\d{5}\.ukvs(?:\.gz|\.zst)?)"
+    r"|/mementomap/(?:index\.json|link\.txt|map\.ukvs\.(?:gz|zst)|page-\d{5}\.ukvs(?:\.gz|\.zst)?"
+    r"|[A-Za-z0-9_-][A-Za-z0-9._-]*/(?:index\.json|map\.ukvs\.(?:gz|zst)))"
     r"|/status\.(?:html|json|prom)|/_/(?:look\.css|icon\.svg)"
 )
 _TYPES = {

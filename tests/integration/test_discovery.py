@@ -247,3 +247,73 @@ def test_an_endless_map_is_cut_off(tmp_path: Path):
 def test_no_map_is_not_a_failure(tmp_path: Path):
     found, _ = run(lambda _r: answer(b"", "404 Not Found"), tmp_path)
     assert found[0].outcome == "none"
+
+
+def _two_collections(tmp_path: Path, pages, *ids: str, **more) -> dict[str, Discovery]:
+    """Discover the maps of archives that are collections of one host."""
+
+    async def go():
+        async def handler(request, writer):
+            writer.write(pages(request))
+
+        async with loopback(handler) as server, ArchiveClient(timeout=10) as client:
+            known = [Archive(id=one, timemap=f"{server.base}/{one}/timemap/link/") for one in ids]
+            return {one.id: await discover(client, one, tmp_path, known=known, **more) for one in known}
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("identity", ["http://127.0.0.1/nat/", "http://127.0.0.1/nat"])
+def test_the_map_of_a_collection_is_not_installed_for_another(tmp_path: Path, identity: str):
+    text = f'!id {{"uri": "{identity}"}}\ncom,a)/ 1\n'.encode()
+    found = _two_collections(
+        tmp_path, lambda r: answer(text if "well-known" in r.path else b"home"), "nat", "camp", "nation"
+    )
+    assert [found[one].outcome for one in ("nat", "camp", "nation")] == ["installed", "failed", "failed"]
+    assert identity in found["camp"].reason
+    assert not (tmp_path / "camp.ukvs.zst").exists()
+
+
+def test_a_map_of_the_host_is_installed_for_none_of_its_collections(tmp_path: Path):
+    for text in (b'!id {"uri": "http://127.0.0.1/"}\ncom,a)/ 1\n', b'!meta {"name": "x"}\ncom,a)/ 1\n'):
+        pages = lambda r, text=text: answer(text if "well-known" in r.path else b"home")  # noqa: E731
+        found = _two_collections(tmp_path, pages, "nat", "camp")
+        assert {one.outcome for one in found.values()} == {"failed"}
+        assert "camp, nat" in found["nat"].reason
+        assert _two_collections(tmp_path / "alone", pages, "nat")["nat"].outcome == "installed"
+        assert _two_collections(tmp_path / "any", pages, "nat", "camp", any_id=True)["camp"].outcome == "installed"
+
+
+def test_a_host_lists_the_maps_of_its_collections(tmp_path: Path):
+    for name in ("nat", "camp", "other.dotted"):
+        source = tmp_path / f"{name}.ukvs"
+        source.write_text(f'!id {{"uri": "http://127.0.0.1/{name}/"}}\ncom,{name})/ 1\n')
+        code = command(["publish", str(source), "--to", str(tmp_path / "www"), "--collection", name])
+        assert code == 0
+
+    def pages(request: Request) -> bytes:
+        file = tmp_path / "www" / request.path.lstrip("/")
+        return answer(file.read_bytes()) if file.is_file() else answer(b"", "404 Not Found")
+
+    found = _two_collections(tmp_path / "maps", pages, "nat", "camp", "other.dotted", "absent")
+    assert [one.outcome for one in found.values()] == ["installed", "installed", "installed", "failed"]
+    assert "none of this archive" in found["absent"].reason
+    for name in ("nat", "camp", "other.dotted"):
+        with MapFile(tmp_path / "maps" / f"{name}.ukvs.zst") as source:
+            assert [record.key for record in source] == [f"com,{name})/".encode()]
+    link = (tmp_path / "www" / "mementomap" / "link.txt").read_text()
+    assert link.count('rel="mementomap"') == 3 and 'anchor="http://127.0.0.1/nat/"' in link
+    with open_map(str(tmp_path / "www" / ".well-known" / "mementomap")) as listed:
+        assert listed.lookup("http://nat/").answer == "unknown"  # to a reader that does not know lists
+
+
+def test_a_link_per_collection(tmp_path: Path):
+    def pages(request: Request) -> bytes:
+        if request.path == "/":
+            links = [f'</maps/{one}>; rel="mementomap"; anchor="/{one}/"' for one in ("nat", "camp")]
+            return answer(b"home", Link=", ".join(links))
+        name = request.path.removeprefix("/maps/")
+        return answer(f"com,{name})/ 1\n".encode()) if name in ("nat", "camp") else answer(b"", "404 Not Found")
+
+    found = _two_collections(tmp_path, pages, "nat", "camp")
+    assert [found[one].url.rpartition("/")[2] for one in ("nat", "camp")] == ["nat", "camp"]

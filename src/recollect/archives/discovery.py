@@ -6,6 +6,11 @@ maps, and all that a hostile map could try. In the folder of maps, besides `<id>
     .discover/<id>.json    address, ETag and Last-Modified of what is installed
     .discover/<id>.part    a download on its way, resumed by Range and If-Range
 
+A map belongs to the archive that its `!id` names: the same host, and a path that covers the archive's addresses.
+Without an `!id` it is the map of the place that announces it. A map that covers the addresses of several known archives
+is installed for none of them, as it may be of one collection only. A host with several collections publishes a list of
+maps at the well-known address (`maps` in `!meta`), or a link with an `anchor` for each.
+
 Invariants: only the archive's own hosts are asked; never more than `max_bytes` are fetched nor `max_expanded` read,
 whatever an answer claims; a map is installed only when it is sorted, valid to the last line and about this archive, and
 then at once (the file is replaced, readers of the old one go on); anything else leaves what was installed untouched.
@@ -16,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
@@ -39,6 +44,7 @@ MAX_EXPANDED = 200 * 1000**3
 MAX_PAGES = 10_000
 _MAX_LINE = 1 << 20
 _MAX_HOME = 1 << 20
+_MAX_LISTED = 10_000
 _LINK_TAG = re.compile(r"<link\b([^>]{1,2000})>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([a-z-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 
@@ -64,21 +70,53 @@ class Discovery:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """An address where a map may be, and the address whose holdings it is said to list; empty if that is not said."""
+
+    url: str
+    covers: str = ""
+
+
 async def discover(
-    client: ArchiveClient, archive: Archive, folder: Path, *, limits: Limits | None = None, any_id: bool = False
+    client: ArchiveClient,
+    archive: Archive,
+    folder: Path,
+    *,
+    limits: Limits | None = None,
+    any_id: bool = False,
+    known: Sequence[Archive] = (),
 ) -> Discovery:
-    """Find the archive's map and install it in `folder`; with `any_id` also one that names another archive."""
+    """Find the archive's map and install it in `folder`; with `any_id` also one that names another archive. `known` are
+    all archives of the operator, of which others may be on the same host."""
     keeper = _Keeper(folder, archive.id)
     bounds = limits or Limits()
+    refused = ""
     try:
-        for url in await candidates(client, archive):
-            pages = await _fetch(client, archive, url, keeper, bounds)
+        waiting = await candidates(client, archive)
+        while waiting:
+            place = waiting.pop(0)
+            pages = await _fetch(client, archive, place.url, keeper, bounds)
             if pages is None:
                 continue
             if not pages:
-                return Discovery(archive.id, "unchanged", url, str(keeper.target))
-            keys = _install(pages, archive, keeper, any_id)
-            return Discovery(archive.id, "installed", url, str(keeper.target), keys)
+                return Discovery(archive.id, "unchanged", place.url, str(keeper.target))
+            header = _header(pages[0])
+            listed = _listed(header, place.url)
+            if listed is not None:
+                keeper.forget()
+                mine = [one for one in listed if _covers(one.covers, archive)]
+                waiting = mine + waiting
+                names = ", ".join(one.covers or one.url for one in listed)
+                refused = refused if mine else f"{place.url} lists maps of {names}, none of this archive"
+                continue
+            why = "" if any_id or place.url == archive.map else _not_of(header, archive, place, known)
+            if why:
+                keeper.forget()
+                refused = refused or why
+                continue
+            keys = _install(pages, archive, keeper)
+            return Discovery(archive.id, "installed", place.url, str(keeper.target), keys)
     except (FormatError, AnswerTooBig) as error:
         keeper.part(0).unlink(missing_ok=True)  # there is no use in going on with it
         return Discovery(archive.id, "failed", reason=str(error))
@@ -86,24 +124,87 @@ async def discover(
         return Discovery(archive.id, "failed", reason=str(error))
     finally:
         keeper.sweep()
+    if refused:
+        return Discovery(archive.id, "failed", reason=refused)
     return Discovery(archive.id, "none", reason="no Link header, no HTML link, nothing at the well-known address")
 
 
-async def candidates(client: ArchiveClient, archive: Archive) -> list[str]:
+async def candidates(client: ArchiveClient, archive: Archive) -> list[Announced]:
     """Where the map may be: the configured place alone, or what the archive's own pages announce, then well-known."""
     if archive.map:
-        return [archive.map]
-    found: list[str] = []
+        return [Announced(archive.map)]
+    found: list[Announced] = []
     roots = dict.fromkeys(_root(url) for url in (archive.timegate, archive.timemap, archive.cdx, archive.raw) if url)
     for root in roots:
         with contextlib.suppress(ArchiveError):  # a home page that fails may still have a well-known map
             answer = await client.send(Request(archive, root, max_bytes=_MAX_HOME, partial=True))
-            links = parse_link_header(answer.headers.get_all("link"))
-            announced = (resolve(answer.url, link.target) for link in links if "mementomap" in link.rels)
-            found += [url for url in announced if url]
-            found += _html_links(answer.body.decode("utf-8", "replace"), answer.url)
-        found.append(root.rstrip("/") + WELL_KNOWN)
-    return list(dict.fromkeys(found))
+            for link in parse_link_header(answer.headers.get_all("link")):
+                url = resolve(answer.url, link.target) if "mementomap" in link.rels else None
+                anchor = link.params.get("anchor", "")
+                covers = resolve(answer.url, anchor) if anchor else root
+                if url and covers and (not anchor or _covers(covers, archive)):
+                    found.append(Announced(url, covers))
+            found += [Announced(url, root) for url in _html_links(answer.body.decode("utf-8", "replace"), answer.url)]
+        found.append(Announced(root.rstrip("/") + WELL_KNOWN, root))
+    return list({one.url: one for one in reversed(found)}.values())[::-1]
+
+
+def _listed(header: Header, url: str) -> list[Announced] | None:
+    """The maps that a list of maps names; None if the file is a map itself."""
+    maps = header.meta.get("maps")
+    if not isinstance(maps, list):
+        return None
+    found: list[Announced] = []
+    for one in maps[:_MAX_LISTED]:
+        if isinstance(one, dict) and isinstance(one.get("href"), str) and isinstance(one.get("id"), str):
+            place, covers = resolve(url, one["href"]), resolve(url, one["id"])
+            if place and covers:
+                found.append(Announced(place, covers))
+    return sorted(found, key=lambda one: -len(one.covers))
+
+
+def _addresses(archive: Archive) -> list[str]:
+    return [url for url in (archive.timemap, archive.timegate, archive.cdx, archive.raw) if url]
+
+
+def _covers(uri: str, archive: Archive) -> bool:
+    """Whether a URI names an archive: one of the archive's addresses is on its host and below its path."""
+    named = urlsplit(uri)
+    host, path = _host(named.hostname), named.path.rstrip("/") + "/"
+    for address in _addresses(archive):
+        own = urlsplit(address)
+        mine = _host(own.hostname)
+        same = host == mine and (named.port is None or named.port == own.port)
+        # A map of a host may be named by its subdomain or the other way round (archive.org, web.archive.org).
+        related = named.port is None and (host.endswith("." + mine) or mine.endswith("." + host)) if host else False
+        if (same or related) and (own.path.rstrip("/") + "/").startswith(path):
+            return True
+    return False
+
+
+def _host(name: str | None) -> str:
+    return (name or "").lower().removeprefix("www.")
+
+
+def _not_of(header: Header, archive: Archive, place: Announced, known: Sequence[Archive]) -> str:
+    """Why a map is not that of an archive; empty if it is."""
+    stated = header.id.get("uri")
+    uri = stated if isinstance(stated, str) and stated else place.covers
+    hint = "--any-id to take it anyway"
+    if not _covers(uri, archive):
+        said = f"it says {uri}" if uri == stated else f"it is announced for {uri}"
+        return str(FormatError("the map is of another archive", where=archive.id, why=said, hint=hint))
+    others = [one for one in known if one.id != archive.id and _covers(uri, one) and _is_apart(one, archive)]
+    if others:
+        names = ", ".join(sorted({archive.id, *(one.id for one in others)}))
+        why = f"{uri} covers several archives ({names}), and a map of one would hide what the others hold"
+        return str(FormatError("it is not certain whose map it is", where=archive.id, why=why, hint=hint))
+    return ""
+
+
+def _is_apart(one: Archive, other: Archive) -> bool:
+    """Whether two archives have no address in common: entries of a list may be the same archive twice."""
+    return not {*_addresses(one)} & {*_addresses(other)}
 
 
 def _root(url: str) -> str:
@@ -144,8 +245,15 @@ class _Keeper:
 
     def sweep(self) -> None:
         """Further pages are fetched again next time; only the first download is worth resuming."""
-        for old in self._state.parent.glob(f"{self._state.stem}.*.part"):
-            old.unlink(missing_ok=True)
+        numbered = re.compile(re.escape(self._state.stem) + r"\.\d+\.part")  # `web.archive.part` is not one of `web`
+        for old in self._state.parent.iterdir():
+            if numbered.fullmatch(old.name):
+                old.unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """Drop a download that is not the archive's map."""
+        self.part(0).unlink(missing_ok=True)
+        self.save(part_url="", part_etag=None, part_modified=None)
 
 
 async def _fetch(
@@ -245,11 +353,9 @@ def _goes_on(answer: StreamedResponse, begun: int, same: bool) -> bool:
     return begun > 0 and same and (not said or said.replace(" ", "").startswith(f"bytes{begun}-"))
 
 
-def _install(pages: list[Path], archive: Archive, keeper: _Keeper, any_id: bool) -> int:
+def _install(pages: list[Path], archive: Archive, keeper: _Keeper) -> int:
     """Check every line and write the map as a seekable .zst file; raises and installs nothing if anything is wrong."""
     header = _header(pages[0])
-    if not any_id:
-        _check_owner(header, archive)
     with Writer(keeper.target, _without_paging(header)) as out:
         for page in pages:
             with MapFile(page) as source:
@@ -287,23 +393,6 @@ def _longest(piece: bytes) -> int:
 def _header(path: Path) -> Header:
     with MapFile(path) as source:
         return source.header
-
-
-def _check_owner(header: Header, archive: Archive) -> None:
-    """A map says in `!id` whose holdings it lists; a map of another archive would route questions away wrongly."""
-    uri = header.id.get("uri")
-    if not isinstance(uri, str) or not uri:
-        return
-    said = (urlsplit(uri).hostname or "").removeprefix("www.")
-    own = {
-        (urlsplit(url).hostname or "").removeprefix("www.")
-        for url in (archive.timemap, archive.timegate, archive.cdx, archive.raw)
-        if url
-    }
-    if said not in own and not any(said.endswith("." + host) or host.endswith("." + said) for host in own if host):
-        raise FormatError(
-            "the map is of another archive", where=archive.id, why=f"it says {uri}", hint="--any-id to take it anyway"
-        )
 
 
 def _without_paging(header: Header) -> Header:

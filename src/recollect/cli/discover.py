@@ -27,7 +27,8 @@ Examples:
 \b
 The command searches the Link header and the HTML of the archive's pages (rel="mementomap"), then
 /.well-known/mementomap. It downloads a map only if it has changed, checks every line, and installs it as
-MAPS/<id>.ukvs.zst, where `recollect serve --maps MAPS` finds it.
+MAPS/<id>.ukvs.zst, where `recollect serve --maps MAPS` finds it. A map is installed only for the archive that its !id
+names and whose addresses are below it: of two collections on one host, each gets its own map.
 """
 
 
@@ -51,7 +52,8 @@ def discover(
 
     chosen = _chosen(archives, registry)
     Path(folder).mkdir(parents=True, exist_ok=True)
-    found = asyncio.run(_discover(chosen, Path(folder), Limits(max_bytes=max_bytes), any_id))
+    known = _known(registry, chosen)
+    found = asyncio.run(_discover(chosen, Path(folder), Limits(max_bytes=max_bytes), any_id, known))
     if as_json:
         emit_json([asdict(one) for one in found])
     else:
@@ -61,13 +63,22 @@ def discover(
     return 0 if not failed else 1 if failed == len(found) else 3
 
 
-async def _discover(archives: list[Archive], folder: Path, limits: Limits, any_id: bool) -> list[Discovery]:
+async def _discover(
+    archives: list[Archive], folder: Path, limits: Limits, any_id: bool, known: list[Archive]
+) -> list[Discovery]:
     from recollect.archives.discovery import discover as find
     from recollect.archives.opening import ClientOptions, open_client
 
     async with open_client(ClientOptions(timeout=24 * 3600)) as client:
-        jobs = (find(client, archive, folder, limits=limits, any_id=any_id) for archive in archives)
+        jobs = (find(client, archive, folder, limits=limits, any_id=any_id, known=known) for archive in archives)
         return list(await asyncio.gather(*jobs))
+
+
+def _known(registry: str | None, chosen: list[Archive]) -> list[Archive]:
+    """All archives that a map could be of."""
+    from recollect.archives.registry import load_archives
+
+    return [*chosen, *(load_archives(registry) if registry else ())]
 
 
 def _chosen(names: tuple[str, ...], registry: str | None) -> list[Archive]:

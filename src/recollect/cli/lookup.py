@@ -40,7 +40,11 @@ URI, and for a frequency of /.
 @click.command(epilog=LOOKUP_EPILOG)
 @click.argument("arguments", nargs=-1, required=True, metavar="MAP... [URI...]")
 @click.option(
-    "--from", "source", metavar="FILE", help="Look up the URIs of a list, table or log; - is a list on stdin."
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="FILE",
+    help="Look up the URIs of a list, table or log; - is a list on stdin. Repeatable.",
 )
 @click.option(
     "--datetime",
@@ -57,7 +61,7 @@ URI, and for a frequency of /.
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def lookup(
-    arguments: tuple[str, ...], source: str | None, moment: str | None, status: str, as_json: bool, quiet: bool
+    arguments: tuple[str, ...], sources: tuple[str, ...], moment: str | None, status: str, as_json: bool, quiet: bool
 ) -> int:
     """Look up URIs in maps: the deciding key, its frequency, and the answer yes, no or unknown."""
     from recollect.formats.mapfiles import expect_map
@@ -65,7 +69,7 @@ def lookup(
     from recollect.maps.scope import ANY
 
     paths, uris = _sorted_out(arguments)
-    if not uris and source is None:
+    if not uris and not sources:
         raise UsageError("no URI to look up", hint="recollect lookup MAP URI, or --from FILE")
     for path in paths:
         expect_map(path)
@@ -76,15 +80,17 @@ def lookup(
     query = _query(moment, status)
     maps = {name: open_map(path) for name, path in _named(paths).items()}
     tally = AnswerCounts()
-    columns = source is not None and _is_table(source)
-    plain = source is not None and not uris and not as_json and not columns and query == ANY
-    if source is not None and plain and _in_bulk(maps, source, tally):
-        pass
-    else:
+    in_turn: list[str | None] = [*sources] or [None]
+    for source in in_turn:
+        given = uris if source == in_turn[0] else []
+        columns = source is not None and _is_table(source)
+        plain = source is not None and not given and not as_json and not columns and query == ANY
+        if source is not None and plain and _in_bulk(maps, source, tally):
+            continue
         lines = iter(()) if source is None else _urls(source, tally) if columns else lines_of(source)
-        wanted = [*uris] if source is None else _chained(uris, lines)
+        wanted = [*given] if source is None else _chained(given, lines)
         _answer(maps, wanted, query, tally, as_json=as_json, people=source is None)
-    if not quiet and source is not None:
+    if not quiet and sources:
         talk(f"{tally.total:,} looked up: {tally.summary()}")
     for line, why in tally.bad[:5]:
         talk(f"not a URI: {line!r}: {why}")

@@ -15,7 +15,7 @@ import click
 from recollect.cli.console import emit_json, json_option, progress_bar, talk, temp_dir_option
 from recollect.cli.engines import engine_options, taken_engine
 from recollect.cli.forms import form_options
-from recollect.cli.types import DATE, SIZE
+from recollect.cli.types import DATE, SIZE, Joined
 from recollect.datetimes import format_day
 from recollect.errors import UsageError
 from recollect.quantities import counted, format_size
@@ -65,7 +65,9 @@ _FILTERS = (
     ),
     click.option(
         "--where",
-        default="",
+        cls=Joined,
+        pattern="({})",
+        between=" and ",
         metavar="EXPR",
         help='Keep captures for which this holds: "status == 200 and year > 2010", "not revisit". Tests of the type or '
         "missing status of a revisit are unknown and drop no capture.",

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
+from recollect.errors import UsageError
 from recollect.quantities import counted, format_size
 
 EPILOG = """\b
@@ -27,23 +28,34 @@ Then send the Link header in mementomap/link.txt with every response of the site
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="The web root to write into.")
 @click.option("--base-uri", default="", help="Public address of the web root, for an absolute Link header.")
 @click.option("--page-keys", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="Keys per page.")
+@click.option("--collection", default="", metavar="NAME", help="One of several maps of the host: that of a collection.")
+@click.option("--id", "identity", default="", metavar="URI", help="With --collection: its address, if MAP has no !id.")
 @json_option
-def publish(map_path: str, folder: str, base_uri: str, page_keys: int, as_json: bool) -> int:
-    """Write MAP as static files for any web server: well-known file, gzip and zstd, pages, index."""
+def publish(
+    map_path: str, folder: str, base_uri: str, page_keys: int, collection: str, identity: str, as_json: bool
+) -> int:
+    """Write MAP as static files for any web server: well-known file, gzip and zstd, pages, index.
+
+    A host with several collections publishes one map for each (--collection); the well-known file lists them.
+    """
     from recollect.datetimes import format_iso
     from recollect.formats.mapfiles import expect_map
+    from recollect.maps.collections import publish_collection
     from recollect.maps.publish import publish as write
 
     expect_map(map_path)
+    if identity and not collection:
+        raise UsageError("--id is for --collection", hint="a map's own !id comes from `recollect profile --id`")
+    now = format_iso(datetime.now(UTC))
     with progress_bar() as progress:
-        done = write(
-            map_path,
-            Path(folder),
-            updated_at=format_iso(datetime.now(UTC)),
-            base_uri=base_uri,
-            page_keys=page_keys,
-            progress=progress,
-        )
+        if collection:
+            done = publish_collection(
+                map_path, Path(folder), collection, updated_at=now, base_uri=base_uri, identity=identity
+            )
+        else:
+            done = write(
+                map_path, Path(folder), updated_at=now, base_uri=base_uri, page_keys=page_keys, progress=progress
+            )
     if not done.index["keys"]:
         talk("warning: the map is empty: aggregators will not ask this archive")
     if as_json:

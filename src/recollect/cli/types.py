@@ -46,6 +46,22 @@ SHARE = _Parsed("share", float, parse_share)
 DATE = _Parsed("date", datetime, parse_asked)
 END_DATE = _Parsed("date", datetime, partial(parse_asked, end=True))
 
+
+class Joined(click.Option):
+    """An option whose values add up to one text, such as `--ask a,b --ask c`: `a,b,c`. Without a value it is empty."""
+
+    def __init__(self, *names: Any, pattern: str = "{}", between: str = ",", **more: Any) -> None:
+        more["multiple"] = True
+        super().__init__(*names, **more)
+        self._pattern, self._between = pattern, between
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        values = [text for text in super().process_value(ctx, value) if text]
+        if len(values) < 2:
+            return values[0] if values else ""
+        return self._between.join(self._pattern.format(text) for text in values)
+
+
 archives_option = click.option(
     "--archives",
     "registry",

@@ -104,12 +104,22 @@ def publish(
         "link": link,
         "well_known": f"/{WELL_KNOWN}",
         "pages": [_page_entry(name, page) for name, page in zip(names, pages, strict=False)],
-        "files": _file_entries(folder, written, {} if names else {WELL_KNOWN: survey.digest}),
+        "files": file_entries(folder, written, {} if names else {WELL_KNOWN: survey.digest}),
     }
-    _write(folder / FOLDER / "link.txt", f"Link: {link}\n".encode())
-    _write(folder / FOLDER / "index.json", json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
+    write_file(folder / FOLDER / "link.txt", f"Link: {link}\n".encode())
+    write_file(folder / FOLDER / "index.json", json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
     _sweep(folder, set(written))
     return Published(index, link)
+
+
+def survey_map(path: str) -> _Survey:
+    """What a map is like, as one page; refuses one that is not sorted."""
+    return _survey(path, 1 << 62, lambda _p: None)
+
+
+def tidy_texts(source: MapFile) -> Iterator[bytes]:
+    """The data lines of a map in pieces of whole lines; comments and empty lines left out."""
+    return (text for _, text in _texts(source, 1 << 62))
 
 
 def _survey(path: str, page_keys: int, progress: ProgressCallback) -> _Survey:
@@ -180,7 +190,7 @@ def _write_all(path: str, folder: Path, survey: _Survey, names: list[str], progr
     wholes = [f"{FOLDER}/map.ukvs{suffix}" for suffix in _ENCODINGS]
     written = list(wholes)
     with ExitStack() as stack:
-        whole = [_begun(stack, folder / name, header) for name in wholes]
+        whole = [begun(stack, folder / name, header) for name in wholes]
         if survey.texts is None:
             pieces = _texts(stack.enter_context(MapFile(path)), pages[0].keys)
         else:
@@ -189,7 +199,7 @@ def _write_all(path: str, folder: Path, survey: _Survey, names: list[str], progr
             targets = _page_files(number, names)
             with ExitStack() as page_stack:
                 page_header = _page_header(header, number, names)
-                outs = [*whole, *(_begun(page_stack, folder / target, page_header) for target in targets)]
+                outs = [*whole, *(begun(page_stack, folder / target, page_header) for target in targets)]
                 for text in texts:
                     for out in outs:
                         out.write(text)
@@ -219,7 +229,7 @@ def _page_files(number: int, names: list[str]) -> list[str]:
     return [f"{base}{suffix}" for base in bases for suffix in ("", *_ENCODINGS)]
 
 
-def _begun(stack: ExitStack, path: Path, header: Header) -> BinaryIO:
+def begun(stack: ExitStack, path: Path, header: Header) -> BinaryIO:
     out = stack.enter_context(atomic_output(path))
     out.write(header.encode())
     return out
@@ -265,7 +275,7 @@ def _page_entry(name: str, page: _Page) -> dict[str, Any]:
     }
 
 
-def _file_entries(folder: Path, names: Sequence[str], known: Mapping[str, str]) -> list[dict[str, Any]]:
+def file_entries(folder: Path, names: Sequence[str], known: Mapping[str, str]) -> list[dict[str, Any]]:
     """What index.json says of each file; the digests of some are `known`."""
     digests = {(folder / name).stat().st_ino: digest for name, digest in known.items()}  # as some are links to others
     entries = []
@@ -280,7 +290,7 @@ def _file_entries(folder: Path, names: Sequence[str], known: Mapping[str, str]) 
     return entries
 
 
-def _write(path: Path, body: bytes) -> None:
+def write_file(path: Path, body: bytes) -> None:
     with atomic_output(path) as out:
         out.write(body)
 

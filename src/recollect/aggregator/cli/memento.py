@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from recollect.cli.console import emit_table, progress_bar, talk
-from recollect.cli.types import DATE, END_DATE, archives_option, contact_option
+from recollect.cli.types import DATE, END_DATE, Joined, archives_option, contact_option
 from recollect.datetimes import format_http_date
 from recollect.errors import ArchiveError, UsageError
 from recollect.formats.outputs import refuse_inputs
@@ -99,7 +99,7 @@ def _common(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.FloatRange(min=0.01),
             help="Time limit in seconds.",
         ),
-        click.option("--ask", default="", metavar="IDS", help="Only these archives (a,b), or all but these (!a)."),
+        click.option("--ask", cls=Joined, metavar="IDS", help="Only these archives (a,b), or all but these (!a)."),
         click.option("--quiet", "-q", is_flag=True, help="No table of the archives."),
     ]
     for option in reversed(options):

@@ -10,7 +10,7 @@ import click
 
 from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, numbered_lines, progress_bar, talk
 from recollect.cli.logs import log_option, start_logging
-from recollect.cli.types import DATE, DURATION, SHARE
+from recollect.cli.types import DATE, DURATION, SHARE, Joined
 from recollect.errors import BadURI, UsageError
 from recollect.quantities import counted
 
@@ -292,11 +292,11 @@ Examples:
 @click.option("--top-k", type=click.IntRange(min=1), help="Ask at most N archives, the most probable first.")
 @click.option(
     "--by",
-    default="",
+    cls=Joined,
     metavar="tld,language",
     help="With --top-k: also ask the archives that hold most of the URI's top-level domain and language.",
 )
-@click.option("--ask", default="", metavar="IDS", help="Only these archives (a,b), or all but these (!a).")
+@click.option("--ask", cls=Joined, metavar="IDS", help="Only these archives (a,b), or all but these (!a).")
 @click.option("--estimate", is_flag=True, help="Also route by one estimate with --target-recall, and with referers.")
 @click.option(
     "--near",

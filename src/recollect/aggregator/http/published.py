@@ -20,7 +20,8 @@ from recollect.formats.ukvs.header import MEDIA_TYPE
 LINK = f'</.well-known/mementomap>; rel="mementomap"; type="{MEDIA_TYPE}"'
 _PUBLIC = re.compile(
     r"\.well-known/mementomap(?:\.gz|\.zst)?"
-    r"|mementomap/(?:index\.json|link\.txt|map\.ukvs\.(?:gz|zst)|page-\d{5}\.ukvs(?:\.gz|\.zst)?)"
+    r"|mementomap/(?:index\.json|link\.txt|map\.ukvs\.(?:gz|zst)|page-\d{5}\.ukvs(?:\.gz|\.zst)?"
+    r"|[A-Za-z0-9_-][A-Za-z0-9._-]*/(?:index\.json|map\.ukvs\.(?:gz|zst)))"
 )
 _TYPES = {".json": "application/json", ".txt": "text/plain; charset=utf-8", ".gz": "application/gzip"}
 

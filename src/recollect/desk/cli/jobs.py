@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 import click
 
 from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, talk
+from recollect.cli.types import Joined
 from recollect.errors import RecollectError, UsageError
 from recollect.quantities import format_duration, format_size
 
@@ -186,7 +187,7 @@ def jobs() -> None:
     show_default=True,
     help="The whole site, or one page.",
 )
-@click.option("--archives", default="", metavar="IDS", help="Only these archives (ia,arquivo).")
+@click.option("--archives", cls=Joined, metavar="IDS", help="Only these archives (ia,arquivo).")
 @click.option("--at", metavar="DATE", help="Captures nearest to this date.")
 @click.option("--from", "since", metavar="DATE", help="No captures before this date.")
 @click.option("--to", "until", metavar="DATE", help="No captures after this date.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
-from recollect.cli.types import DURATION, SIZE, archives_option, contact_option
+from recollect.cli.types import DURATION, SIZE, Joined, archives_option, contact_option
 from recollect.errors import UsageError
 from recollect.formats.outputs import refuse_inputs
 from recollect.model import Progress
@@ -147,7 +147,7 @@ def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--coverage", metavar="URL", help="Ask archives how many pages of this site they captured.")
 @archives_option
 @contact_option
-@click.option("--use", metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia).")
+@click.option("--use", cls=Joined, metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia).")
 @click.option(
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Plot the probability into this SVG file."
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
-from recollect.cli.types import END_DATE, SIZE, archives_option, contact_option
+from recollect.cli.types import END_DATE, SIZE, Joined, archives_option, contact_option
 from recollect.datetimes import format_timestamp
 from recollect.errors import RecollectError, UsageError
 from recollect.model import Problem, Progress
@@ -63,7 +63,7 @@ _HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.[a-z]{2,}(:\d+)?/", re.IGNORECASE)
 )
 @archives_option
 @contact_option
-@click.option("--use", metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia).")
+@click.option("--use", cls=Joined, metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia).")
 @click.option("--quiet", "-q", is_flag=True, help="Only errors.")
 @json_option
 def reclaim(sources: tuple[str, ...], output: Path, quiet: bool, as_json: bool, **given: Any) -> int:

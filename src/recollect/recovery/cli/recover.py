@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
-from recollect.cli.types import DATE, DURATION, END_DATE, SIZE, contact_option
+from recollect.cli.types import DATE, DURATION, END_DATE, SIZE, Joined, contact_option
 from recollect.errors import UsageError
 from recollect.formats.outputs import refuse_inputs
 from recollect.recovery.cli.summary import (
@@ -66,7 +66,9 @@ def _archive_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="List of archives (MemGator's archives.json, or TOML or JSON).  [default: public archives]",
         ),
         contact_option,
-        click.option("--use", metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia)."),
+        click.option(
+            "--use", cls=Joined, metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia)."
+        ),
         click.option(
             "--maps",
             type=click.Path(exists=True, file_okay=False),
