@@ -28,17 +28,19 @@ from recollect.archives.replay import ReplayResponse, Wanted, fetch, unwrap
 from recollect.archives.robots import MOST_BYTES, NOTHING, Robots, robots_of_response
 from recollect.archives.transport import Request, RequestKind
 from recollect.errors import AnswerTooBig, ArchiveError, FormatError
-from recollect.recovery.canonical import split, tidy
+from recollect.recovery.canonical import split, tidy, visit_key
 from recollect.recovery.choose import Candidate, in_order, is_content, resolve_revisits
 from recollect.recovery.decoding import decoded, effective_encoding, header_charset
 from recollect.recovery.examine import examine_content, examine_redirect
+from recollect.recovery.fingerprint import page_of
 from recollect.recovery.journal import Journal, Queued, now_utc
-from recollect.recovery.judge import Rejection, same_page
+from recollect.recovery.judge import Rejection, judge, same_page
 from recollect.recovery.knowledge import SiteKnowledge
 from recollect.recovery.links import Document, effective_type, media_type_of, read_document
 from recollect.recovery.lister import Lister
 from recollect.recovery.meter import Meter, OutOfQuota
 from recollect.recovery.options import Options
+from recollect.recovery.ownership import Observation, Standing
 from recollect.recovery.payloads import Payload, PayloadWriter
 from recollect.recovery.plan import Ask, Attempt, GiveUp, Holder, Outcome, decide
 from recollect.recovery.store import Missing, Recovered, Store
@@ -131,6 +133,8 @@ class Acquirer:
         self._idle = tuple(idle)  # archives of this recovery that this run does not ask
         self._robots: dict[str, asyncio.Future[Robots]] = {}  # of live hosts
         self._matched: dict[str, int] = {}  # archive -> digests that agreed, minus those that did not
+        # Captures that were looked at to find out about owners: whichever is taken is not asked for again.
+        self._seen: dict[tuple[str, str, datetime], tuple[ReplayResponse, bytes]] = {}
 
     async def acquire(self, item: Queued, site: SiteKnowledge) -> Acquired | Missing:
         """Get one resource, or say why not."""
@@ -169,10 +173,10 @@ class Acquirer:
     def _candidates(self, key: str, site: SiteKnowledge) -> tuple[list[Candidate], list[Candidate]]:
         """Captures of the site's own time, and those from after its end."""
         known = resolve_revisits(self._journal.candidates(key))
-        end = site.ended_at
-        if end is None or self._options.keep_suspects:
+        if not site.ownership.foreign or self._options.keep_suspects:
             return known, []
-        return [c for c in known if c.captured_at < end], [c for c in known if c.captured_at >= end]
+        late = [c for c in known if site.ownership.standing(c.captured_at) is Standing.FOREIGN]
+        return [c for c in known if c not in late], late
 
     def _holders(self, item: Queued, site: SiteKnowledge) -> list[Holder]:
         idle = [Holder(name, site.covers(name, item.key), down="not asked in this run") for name in self._idle]
@@ -206,6 +210,53 @@ class Acquirer:
             self._note_failure(archive.id, error.kind, str(error))
             return Attempt(archive.id, item.uri, None, "failed", str(error))
         return Attempt(archive.id, item.uri, None, "answered", f"{len(page.rows)} captures")
+
+    async def ask_all(self, item: Queued, site: SiteKnowledge) -> None:
+        """Ask every archive that may hold a resource for its captures."""
+        attempts = self._journal.attempts(item.key)
+        while True:
+            step = decide((), attempts, self._holders(item, site), self._options.dates, ask_first=True)
+            if not isinstance(step, Ask):
+                return
+            try:
+                attempt = await self._ask(self._archives[step.archive], item)
+            except OutOfQuota:
+                continue
+            attempts.append(attempt)
+            with self._journal.transaction():
+                self._journal.add_attempt(item.key, attempt)
+
+    async def observe(self, candidate: Candidate, site: SiteKnowledge, *, front: bool) -> Observation | None:
+        """One look at the site; None when the capture cannot be had or read. Raises OutOfQuota."""
+        known = resolve_revisits(self._journal.candidates(visit_key(candidate.uri, self._options.rules)))
+        try:
+            with self._store.incoming() as incoming:
+                replay = await self._whole(candidate, known, incoming)
+                if replay.standing != "archived" or replay.location is not None or not is_content(replay.status):
+                    return None
+                payload = incoming.peek()
+        except OutOfQuota:
+            raise
+        except ArchiveError:
+            return None
+        source = _source(self._archives[candidate.archive], candidate, known)
+        if len(payload) <= _MAX_HELD:
+            self._seen[source.archive, source.uri, source.captured_at] = (replay, payload)
+        if replay.rewritten:
+            payload = unwrap(self._archives[candidate.archive], payload)
+        content_type = replay.header("content-type")
+        try:
+            content = decoded(payload, effective_encoding(replay.header("content-encoding"), payload[:65536]))
+        except FormatError:
+            return None
+        media_type = media_type_of(content_type) or candidate.media_type
+        document = read_document(content, candidate.uri, media_type, header_charset(content_type))
+        if document is None or document.form != "html":
+            return None
+        repeats = site.repeats.get(candidate.digest, 1) - 1
+        rejection = judge(document, candidate.uri, media_type, repeats=repeats, content=content)
+        verdict = rejection.verdict if rejection is not None else None
+        return Observation(candidate.captured_at, page_of(document, candidate.uri), verdict, front, repeats)
 
     # Fetching ------------------------------------------------------------------------------------------------------
 
@@ -252,6 +303,10 @@ class Acquirer:
 
     async def _receive(self, archive: Archive, source: Candidate, incoming: PayloadWriter) -> ReplayResponse:
         incoming.restart()
+        seen = self._seen.pop((source.archive, source.uri, source.captured_at), None)
+        if seen is not None:
+            incoming.write(seen[1])
+            return seen[0]
         wanted = Wanted(source.uri, source.captured_at, source.locator)
         return await fetch(self._meter, archive, wanted, incoming.write, max_bytes=self._options.max_bytes)
 
@@ -450,13 +505,14 @@ class Acquirer:
             live = await self._live(item, site)
             if live is not None:
                 return live
-        if step.reason == Reason.REJECTED and not late:
+        if step.reason == Reason.REJECTED:
             best = await self._best_suspect(item, attempts, candidates, suspects, site)
             if best is not None:
                 return best
         if late and step.reason in (Reason.NEVER_ARCHIVED, Reason.REJECTED, Reason.OUT_OF_RANGE):
-            assert site.ended_at is not None
-            detail = f"captured only after the site's end ({site.ended_at:%Y-%m-%d})"
+            ended = site.ownership.ended_at
+            detail = "captured only while the site had another owner"
+            detail = f"captured only after the site's end ({ended:%Y-%m-%d})" if ended is not None else detail
             step = GiveUp(Reason.REJECTED, detail, Verdict.AFTER_THE_END)
         return Missing(item.key, item.uri, step.reason, step.detail, item.kind, item.found_on, step.verdict)
 

@@ -35,6 +35,7 @@ class Document:
     text: str = ""
     refresh: str | None = None
     has_password: bool = False
+    marks: tuple[str, ...] = ()  # classes and ids, in order of first sight: the structure of a page
 
 
 class Collector:

@@ -22,21 +22,24 @@ from urllib.parse import urljoin
 from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Permits
-from recollect.datetimes import format_timestamp, parse_timestamp
+from recollect.datetimes import format_timestamp
 from recollect.errors import BadURI
 from recollect.recovery.acquire import Acquired, Acquirer
 from recollect.recovery.canonical import UrlVariants, visit_key
 from recollect.recovery.choose import Candidate
+from recollect.recovery.fingerprint import page_of
 from recollect.recovery.journal import Journal, Queued, now_utc
 from recollect.recovery.knowledge import SiteKnowledge
-from recollect.recovery.links import Link
+from recollect.recovery.links import Document, Link
 from recollect.recovery.lister import Lister, SiteQuery, side_query, site_queries
-from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, evenly, quotas_of
+from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, OutOfQuota, evenly, quotas_of
 from recollect.recovery.options import Options
+from recollect.recovery.owners import own_addresses, owner_evidence, search_ownership
+from recollect.recovery.ownership import Ownership, Standing
 from recollect.recovery.plan import Attempt, RecoveryPolicy
 from recollect.recovery.progress import Event, Finished, Status
-from recollect.recovery.store import Kind, Missing, Store
-from recollect.recovery.verdicts import ENDS_A_SITE, RETRIED, Reason, Stage, Stop, Verdict
+from recollect.recovery.store import Kind, Missing, Recovered, Store
+from recollect.recovery.verdicts import RETRIED, Reason, Stage, Stop, Verdict
 
 _MAX_WORKERS = 96
 _DEFAULT_CONCURRENCY = 8
@@ -135,6 +138,7 @@ class Crawl:
                 self.store.set_meta("options", self.options.to_json())
             self._load()
             self._fetching_since = time.monotonic()
+            await self._find_owner()
             await self._start_pages()
             await self._drain()
             while self._sweep() or self._unlinked() or await self._renewed():
@@ -207,8 +211,6 @@ class Crawl:
         for (state, kind), count in self.store.counts().items():
             self._counts[state][kind] = count
         self._queue = deque(self.journal.queue())
-        ended = self.store.meta("ended_at")
-        self._site = replace(self._site, ended_at=parse_timestamp(ended) if ended else None)
         with self.journal.transaction():
             for uri in self.options.scope.start:
                 self._enqueue(uri, "page", None, None)
@@ -274,8 +276,6 @@ class Crawl:
         self._queue = deque(item for item in self._queue if item.key not in start)
         for some in range(0, len(first), _DEFAULT_CONCURRENCY):
             await asyncio.gather(*(self._one(item) for item in first[some : some + _DEFAULT_CONCURRENCY]))
-        for item in first[:1]:
-            self._notice_end(item.key)
         found = [self.store.get(key) for key in start]
         if self.options.recursive and all(page is None or page.suspect is not None for page in found):
             # Without a front page no link leads anywhere: begin from every listed page, or else from everything.
@@ -284,16 +284,36 @@ class Crawl:
                 if not self._queue:
                     self._enqueue_listed()
 
-    def _notice_end(self, key: str) -> None:
-        """When newer captures of the front page were parked or hijacked, the site ended before the first of them."""
-        resource = self.store.get(key)
-        if resource is None or resource.suspect is not None:
+    async def _find_owner(self) -> None:
+        """Whose site it was, and when: captures of other owners are not taken."""
+        if self.options.keep_suspects or self.options.dates.at is not None:
             return
-        bad = [a.captured_at for a in self.journal.attempts(key) if a.verdict in ENDS_A_SITE]
-        after = [at for at in bad if at is not None and at > resource.captured_at]
-        if after and self.options.dates.at is None:
-            self._site = replace(self._site, ended_at=min(after))
-            self.store.set_meta("ended_at", format_timestamp(min(after)))
+        if self.options.policy == "naive":
+            await self._ask_start()
+        start = frozenset(visit_key(uri, self.options.rules) for uri in self.options.scope.start)
+        usable = frozenset(a.id for a in self.archives if self._meter.budget(a.id) != 0)
+        evidence = owner_evidence(self.journal, self.options, start, usable)
+        known = self.store.meta("ownership") or {}
+        if known.get("looks") == len(evidence.looks):
+            ownership = Ownership.from_json(known)
+        else:
+            try:
+                ownership = await search_ownership(
+                    evidence, lambda candidate, front: self._acquirer.observe(candidate, self._site, front=front)
+                )
+            except OutOfQuota:
+                return
+            self.store.set_meta("ownership", {"looks": len(evidence.looks), **ownership.to_json()})
+        ended = ownership.ended_at
+        self.store.set_meta("ended_at", format_timestamp(ended) if ended is not None else None)
+        addresses = own_addresses(ownership, evidence.listed)
+        self._site = replace(self._site, ownership=ownership, addresses=addresses)
+
+    async def _ask_start(self) -> None:
+        """Without listings, the captures of the start pages have to be asked for."""
+        first = [item for item in self._queue if item.uri in self.options.scope.start]
+        for item in first:
+            await self._acquirer.ask_all(item, self._site)
 
     async def _drain(self) -> None:
         count = sum(_workers_for(archive) for archive in self.archives)
@@ -385,9 +405,18 @@ class Crawl:
         if resource.redirect_to is not None:
             # Followed inside the archives, near the same time, also when only one resource was asked for.
             self._enqueue(resource.redirect_to, item.kind, resource.key, resource.captured_at)
-        elif acquired.document is not None and self.options.recursive:
+            return
+        if acquired.document is not None and acquired.document.form == "html" and resource.suspect is None:
+            self._learn_page(acquired.document, resource)
+        if acquired.document is not None and self.options.recursive:
             for link in acquired.document.links:
                 self._follow(link, resource.key, resource.captured_at)
+
+    def _learn_page(self, document: Document, resource: Recovered) -> None:
+        """A page of the owner's time belongs to the fingerprint by which others are judged."""
+        ownership = self._site.ownership
+        if ownership.periods and ownership.standing(resource.captured_at) is Standing.OWN:
+            ownership.fingerprint.learn(page_of(document, resource.uri))
 
     def _follow(self, link: Link, page: str, captured_at: datetime) -> None:
         if self.options.scope.holds(link.uri, embedded=link.embedded):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from recollect.errors import BadURI
 from recollect.recovery.canonical import visit_key
-from recollect.recovery.judge import Rejection, judge, judge_redirect
+from recollect.recovery.fingerprint import foreign_probability, page_of
+from recollect.recovery.judge import DOUBTFUL_FROM, REJECTED_FROM, Rejection, judge, judge_redirect
 from recollect.recovery.knowledge import SiteKnowledge
 from recollect.recovery.links import Document
 from recollect.recovery.options import Options
+from recollect.recovery.ownership import Standing
 from recollect.recovery.similar import precedent_for, sketch_of
 from recollect.recovery.store import Recovered
 from recollect.recovery.verdicts import Verdict
@@ -56,7 +58,22 @@ def _of_the_site(
         return Rejection(Verdict.REDIRECTED_AWAY, f"it sends on to {document.refresh[:200]}")
     if judge_front and resource.key in site.front and not _leads_into(document, resource.key, site, options):
         return Rejection(Verdict.LEADS_NOWHERE, "it leads to no page of the site")
-    return None
+    return _foreign(resource, document, site)
+
+
+def _foreign(resource: Recovered, document: Document, site: SiteKnowledge) -> Rejection | None:
+    """A page of a time in which the owner is not known, against the fingerprint of the owner's site."""
+    ownership = site.ownership
+    if document.form != "html" or ownership.standing(resource.captured_at) is not Standing.OPEN:
+        return None
+    signals = ownership.fingerprint.compare(page_of(document, resource.uri), site.addresses)
+    prior = ownership.prior_evidence(resource.captured_at)
+    probability = foreign_probability(signals.own_evidence + prior)
+    if signals.own_evidence >= 0 or probability < DOUBTFUL_FROM:
+        return None
+    reason = "its links, title, text and structure are not those of the site"
+    certain = ownership.foreign and probability >= REJECTED_FROM
+    return Rejection(Verdict.FOREIGN, reason, certain, min(probability, 0.999))
 
 
 def _leads_into(document: Document, own: str, site: SiteKnowledge, options: Options) -> bool:

@@ -17,6 +17,11 @@ from dataclasses import dataclass, replace
 from recollect.recovery.links import Document, document_form
 from recollect.recovery.verdicts import Verdict
 
+DOUBTFUL_FROM = 0.5
+"""A verdict of this confidence is asked about: the capture gives way to any other, and alone it is kept for review."""
+REJECTED_FROM = 0.98
+"""A capture with a verdict of this confidence is not kept, not even for review."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rejection:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from recollect.recovery.lister import SiteQuery
+from recollect.recovery.ownership import Ownership
 from recollect.recovery.similar import Precedent
 
 
@@ -23,7 +23,8 @@ class SiteKnowledge:
     repeats: Mapping[str, int] = field(default_factory=dict)  # digest -> resources that share these bytes
     front: frozenset[str] = frozenset()  # keys of the start pages
     listed: frozenset[str] = frozenset()  # keys with content in some listing
-    ended_at: datetime | None = None  # since when the start page is parked or another site
+    addresses: frozenset[str] = frozenset()  # paths that the owner's site had, by the listings
+    ownership: Ownership = field(default_factory=Ownership)  # whose site it was, and when
     reviewed: Mapping[str, str] = field(default_factory=dict)  # digest -> accepted or rejected by a person
     precedents: tuple[Precedent, ...] = ()  # pages that a person decided about: the decision holds for pages like them
 

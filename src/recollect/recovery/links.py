@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 MAX_TEXT = 20_000
+_MAX_MARKS = 400
 
 
 def read_document(content: bytes, uri: str, media_type: str, charset: str | None = None) -> Document | None:
@@ -204,9 +205,8 @@ def _read_html(text: str, uri: str, charset: str) -> Document:
     page.walk(root)
     title = root.find(".//title")
     words = " ".join("".join(title.itertext()).split())[:500] if title is not None else ""
-    return Document(
-        "html", collector.links(), words, " ".join(page.text.split())[:MAX_TEXT], page.refresh, page.has_password
-    )
+    shown = " ".join(page.text.split())[:MAX_TEXT]
+    return Document("html", collector.links(), words, shown, page.refresh, page.has_password, tuple(page.marks))
 
 
 def parse_html(text: str) -> Any:
@@ -238,6 +238,7 @@ class _Page:
         self.collector = collector
         self.refresh: str | None = None
         self.has_password = False
+        self.marks: dict[str, None] = {}
         self._text: list[str] = []
         self._length = 0
 
@@ -289,6 +290,8 @@ class _Page:
             rule = _HTML_LINKS.get((tag, name)) or _ANY_TAG.get(name)
             if rule is not None:
                 add(value, rule[0], embedded=rule[1])
+            elif name in ("class", "id") and len(self.marks) < _MAX_MARKS:
+                self.marks.update((f"{name}={mark}", None) for mark in value.split()[:10])
             elif name == "style":
                 _css_links(value, self.collector)
             elif name in _SRCSETS:

@@ -28,6 +28,7 @@ from recollect.recovery.figures import Figures, figures_of
 from recollect.recovery.journal import Journal
 from recollect.recovery.measure import Difference
 from recollect.recovery.options import Options
+from recollect.recovery.ownership import Ownership, Period, ownership_words
 from recollect.recovery.ownfiles import OwnFiles
 from recollect.recovery.sentences import Sentence, details, headline, outage, share, summary, text
 from recollect.recovery.store import REASONS, Missing, Recovered, Store
@@ -69,6 +70,7 @@ class Report:
     neutral: Mapping[str, str] = field(default_factory=dict)  # embedded and not there -> a page that embeds it
     kept: Mapping[str, str] = field(default_factory=dict)  # a person's file -> the new version beside it
     figures: Figures = field(default_factory=Figures)
+    ownership: tuple[Period, ...] = ()  # whose site it was, and when; empty where nothing changed
     protected: Notice | None = None  # blocks of the server's own files in the recovered pages
 
     @property
@@ -143,6 +145,7 @@ def make_report(
         neutral=neutral or {},
         kept=kept or {},
         figures=figures_of(store),
+        ownership=Ownership.from_json(store.meta("ownership") or {}).periods,
         protected=_protected(store, [resource for resource in resources if resource.kind == "page"]),
     )
 
@@ -203,6 +206,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "start": list(report.start),
         "finished_at": format_iso(report.finished_at) if report.finished_at else None,
         "ended_at": format_iso(report.ended_at) if report.ended_at else None,
+        "ownership": [period.to_json() for period in report.ownership],
         "protected": (
             {"pages": report.protected.pages, "classes": list(report.protected.classes)} if report.protected else None
         ),
@@ -359,6 +363,8 @@ def _head(report: Report) -> str:
     if report.ended_at:
         since = f"{report.ended_at:%d %B %Y}"
         words.append(f"<p>From {since} on the front page is no longer the site's own; nothing newer was used.</p>")
+    if owners := ownership_words(report.ownership):
+        words.append(f"<p>The site was {escape(owners)}. Nothing of another owner was used.</p>")
     if report.front:
         words.append(f"<p><a href='{escape(_href(report.front))}'>Open the recovered site</a></p>")
     if figures.unlinked and report.files:

@@ -253,6 +253,7 @@ def show_result(result: Recovery, folder: Path, *, as_json: bool, quiet: bool, l
 
 def _show_report(report: Report, folder: Path, result: Recovery) -> None:
     from recollect.recovery.alsofound import NAME as ALSO_FOUND
+    from recollect.recovery.ownership import ownership_words
     from recollect.recovery.sentences import Sentence, details, headline, outage, rerun_command, share, text
 
     pages = sum(resource.kind == "page" for resource in report.resources)
@@ -281,6 +282,8 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
             f"the pages carry the server's own files{classes}, protected with recollect: "
             f"recollect reclaim {report.start[0]} -o app/"
         )
+    if owners := ownership_words(report.ownership):
+        talk(f"owners: {owners}; only captures of your time were used (another time: --from, --to, --at)")
     if report.suspects:
         talk(f"to decide about doubtful pages: recollect review {folder}")
     for name, new in report.kept.items():
