@@ -27,6 +27,8 @@ Examples:
   recollect lookup map.ukvs --from urls.txt > answers.tsv        URI, answer, deciding key, frequency
   recollect lookup map.ukvs --from - --json < surts.txt
   recollect lookup by-year.ukvs http://example.com/ --datetime 2014
+  recollect lookup by-type.ukvs http://example.pt/ --language pt --media-type 'image/*'
+  recollect lookup map.ukvs 'com,example)/2009/*' 'pt,roda,*'    does anything lie below a partial key?
 
 \b
 MAP is a map (plain, or compressed by recollect: .gz, .zst), a folder of parts, or a filter. Arguments that are files or
@@ -58,10 +60,29 @@ URI, and for a frequency of /.
     metavar="STATUS",
     help="Look for captures with this status (404, 3xx, any), in maps of captures with others: unknown.",
 )
+@click.option(
+    "--language",
+    default="",
+    metavar="LANGUAGE",
+    help="Count only captures in this language (pt), in maps divided by language; in others: unknown.",
+)
+@click.option(
+    "--media-type",
+    default="",
+    metavar="TYPE",
+    help="Count only captures of this media type (image/*), in maps divided by it; in others: unknown.",
+)
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def lookup(
-    arguments: tuple[str, ...], sources: tuple[str, ...], moment: str | None, status: str, as_json: bool, quiet: bool
+    arguments: tuple[str, ...],
+    sources: tuple[str, ...],
+    moment: str | None,
+    status: str,
+    language: str,
+    media_type: str,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Look up URIs in maps: the deciding key, its frequency, and the answer yes, no or unknown."""
     from recollect.formats.mapfiles import expect_map
@@ -77,7 +98,7 @@ def lookup(
             raise UsageError(
                 "not a map", where=path, why="it is empty", hint="the archive holds nothing, or writing failed"
             )
-    query = _query(moment, status)
+    query = _query(moment, status, language, media_type)
     maps = {name: open_map(path) for name, path in _named(paths).items()}
     tally = AnswerCounts()
     in_turn: list[str | None] = [*sources] or [None]
@@ -101,7 +122,7 @@ def lookup(
     return 3 if tally.bad else 0
 
 
-def _query(moment: str | None, status: str) -> Query:
+def _query(moment: str | None, status: str, language: str, media_type: str) -> Query:
     from recollect.maps.scope import Query
 
     wanted = status.strip().lower()
@@ -111,6 +132,12 @@ def _query(moment: str | None, status: str) -> Query:
         at=_period(moment) if moment else None,
         status="" if wanted == "any" else wanted,
         any_status=wanted == "any",
+        media_type="" if "*" in media_type else media_type.strip().lower(),
+        conditions=tuple(
+            (name, value.strip())
+            for name, value in (("language", language), ("media_type", media_type), ("status", wanted))
+            if value.strip() and value != "any"
+        ),
     )
 
 

@@ -8,6 +8,7 @@ of the list are worked on by threads and answered in their order. The answers ar
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +21,7 @@ from recollect.errors import BadURI
 from recollect.kernels import search as kernels
 from recollect.maps.lookup import MementoMap, keys_of
 from recollect.maps.maptext import MappedText
+from recollect.maps.partialkeys import partial_key
 from recollect.model import Answer
 
 # A piece is sorted and searched in one sweep, so longer ones are quicker by the line.
@@ -71,7 +73,7 @@ def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:
     positions, denied = np.empty(count, np.int64), np.zeros(count, np.bool_)
     plain = np.flatnonzero(lengths >= 0)
     if len(plain):
-        positions[plain] = text.search_many(lines, offsets[plain], lengths[plain])
+        positions[plain] = _without_total(opened, text.search_many(lines, offsets[plain], lengths[plain]))
         denied[plain] = text.denied(lines, offsets[plain], lengths[plain], positions[plain])
     bad = _answer_others(opened, text, piece, offsets, sizes, np.flatnonzero(lengths < 0), positions, denied)
     # A key is as long as its line or three bytes longer, a frequency has at most 42 bytes.
@@ -81,6 +83,22 @@ def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:
     size = kernels.write_answers(text.data, positions, denied.view(np.uint8), absent, lines, offsets, sizes, out, tally)
     yes, no, unknown = (int(number) for number in tally)
     return BulkAnswers(out[:size].tobytes(), yes, no, unknown, tuple(bad))
+
+
+def _without_total(opened: MementoMap, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Places of deciding lines; the total of an archive decides nothing."""
+    if opened.has_total and isinstance(opened.text, MappedText):
+        total = re.search(rb"(?m)^\*[ \t]", opened.text.data)
+        places = np.where(places == (total.start() if total else -1), -1, places)
+    return places
+
+
+def _keys_of(opened: MementoMap, line: str) -> list[bytes]:
+    """The keys of a URI; of a partial key, the key that decides about it."""
+    if line.endswith("*") and partial_key(line) is not None:
+        decided = opened.lookup(line)
+        return [] if decided.key is None else [decided.key]
+    return keys_of(line)
 
 
 def _answer_others(
@@ -100,7 +118,7 @@ def _answer_others(
     for row in rows.tolist():
         line = piece[offsets[row] : offsets[row] + sizes[row]].decode("utf-8", "surrogateescape")
         try:
-            found = keys_of(line)
+            found = _keys_of(opened, line)
         except BadURI as error:
             bad.append((line, error.why or str(error)))
             positions[row] = -2
@@ -115,7 +133,7 @@ def _answer_others(
         lengths = np.fromiter((len(key) for key in keys), np.int64, len(keys))
         buffer = np.frombuffer(b"".join(keys), np.uint8)
         starts = np.cumsum(lengths) - lengths
-        places = text.search_many(buffer, starts, lengths)
+        places = _without_total(opened, text.search_many(buffer, starts, lengths))
         refused = text.denied(buffer, starts, lengths, places)
         chosen: dict[int, bytes] = {}
         for row, key, place, refuse in zip(owners, keys, places.tolist(), refused.tolist(), strict=True):

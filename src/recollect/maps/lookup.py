@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -30,20 +30,24 @@ from typing import Protocol
 from recollect.datetimes import asked_digits
 from recollect.errors import BadURI, FormatError, RecollectError
 from recollect.formats.filters import is_filter
-from recollect.formats.frequency import VOID, Frequency, merge
-from recollect.formats.ukvs import Header, lenient
+from recollect.formats.frequency import Frequency, merge
+from recollect.formats.ukvs import Header
 from recollect.formats.ukvs.periods import Period
 from recollect.formats.ukvs.records import Record, parse_line
 from recollect.kernels.sets import HashedSet
+from recollect.maps.columnquery import held_of
 from recollect.maps.maptext import BlockText, ClosedText, MappedText, MapText, open_text
+from recollect.maps.partialkeys import find_below, partial_key
 from recollect.maps.plainmap import open_plain
 from recollect.maps.scope import ANY, Limit, LimitKind, Query, Scope, ScopeKind
 from recollect.maps.sets import anchor_of, has_set, sets_of
 from recollect.model import Answer
 from recollect.uris import is_surt, key_of_uri, policy_key, spellings, surt
+from recollect.uris.conversion import shorter_key
 from recollect.uris.keys import encode_query
 
 BATCH = 1 << 14
+ALL = b"*"
 KNOWN_SETS = 1 << 10
 _FREQUENCY = 64  # bytes, which hold any frequency and the space around it
 
@@ -102,6 +106,7 @@ class MementoMap:
         self._policy = "" if self.header.policy == "HxPx" else self.header.policy
         self._sampled = self.scope.kind is ScopeKind.SAMPLE
         self._known_sets: dict[bytes, list[HashedSet]] = {}
+        self._covers_all = self.header.covers_all
         self._columns = self.header.keys == ("surt",) and self.header.values == ("frequency",)
         if self.header.keys[0] != "surt":
             first = self.header.keys[0]
@@ -115,7 +120,12 @@ class MementoMap:
 
     @property
     def _has_plain_lines(self) -> bool:
-        return self._columns and not self._policy and not self._sampled
+        return self._columns and not self._policy and not self._sampled and not self.has_total
+
+    @cached_property
+    def has_total(self) -> bool:
+        """Whether it has a line `*` that is a total only."""
+        return not self._covers_all and any(line.split(None, 1)[0] == ALL for line in self.text.lines_under(ALL))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> MementoMap:
@@ -140,21 +150,44 @@ class MementoMap:
         `query` is what else is known of the request: it decides whether the scope of the map covers it.
         """
         query = with_time(query, at)
-        return in_scope(self.decide(uri, query.at), self.scope, query)
+        return in_scope(self._decide(uri, query), self.scope, query)
 
     def decide(self, uri: str, at: Period | None = None) -> Lookup:
         """The answer of the deciding key, and "no" without one, whatever the scope of the map is; raises BadURI."""
+        return self._decide(uri, Query(at=at))
+
+    def _decide(self, uri: str, query: Query) -> Lookup:
+        if uri.endswith("*") and (partial := partial_key(uri)) is not None:
+            return self._decide_below(uri, partial, query)
         best: Lookup | None = None
         for key in keys_of(uri, self._policy):
             found = self.text.find(key)
-            if found is None:
+            if found is None or self._is_total(found[0]):
                 continue
-            hit = self._judge(uri, key, found[0], found[1], at)
+            hit = self._judge(uri, key, found[0], found[1], query)
             if hit.answer != Answer.NO and found[0][-1:] != b"*":
                 return hit
             if best is None or _better(hit, best):
                 best = hit
         return best or Lookup(uri, None, None, Answer.NO)
+
+    def _decide_below(self, uri: str, wildcard: bytes, query: Query) -> Lookup:
+        """Whether anything lies below a partial key (`pt,roda,*`)."""
+        if self._policy:
+            wildcard = shorter_key(wildcard, self._policy).key
+            if not wildcard.endswith(b"*"):
+                hit = self.text.find(wildcard)
+                known = hit is not None and not self._is_total(hit[0])
+                return self._judge(uri, wildcard, *hit, query) if hit and known else Lookup(uri, None, None, Answer.NO)
+        found = find_below(self.text, self.header, wildcard, query.at, query.conditions)
+        if found is None or (self._is_total(found[0]) and wildcard != ALL):
+            return Lookup(uri, None, None, Answer.NO)
+        held = found[1].held
+        return Lookup(uri, *found, Answer.UNKNOWN if held is None else Answer.YES if held else Answer.NO)
+
+    def _is_total(self, key: bytes) -> bool:
+        """Whether a line is the total of the archive (Alam et al. 2019, Figure 2), and no yes to everything."""
+        return key == ALL and not self._covers_all
 
     def lookup_many(self, uris: Iterable[str], query: Query = ANY, *, at: Period | None = None) -> Iterator[Lookup]:
         """Look up a stream of URIs or SURTs, in their order; a batch is sorted and searched in one sweep.
@@ -170,15 +203,18 @@ class MementoMap:
         keys: list[bytes] = []
         ends: list[int] = []
         for uri in batch:
-            keys += _keys_or_none(uri, self._policy)
+            if not (uri.endswith("*") and partial_key(uri) is not None):
+                keys += _keys_or_none(uri, self._policy)
             ends.append(len(keys))
         found = self.text.find_many(keys)
         start = 0
         for uri, end in zip(batch, ends, strict=True):
             best: Lookup | None = None
+            if end == start and uri.endswith("*") and (partial := partial_key(uri)) is not None:
+                best = self._decide_below(uri, partial, query)
             for key, hit in zip(keys[start:end], found[start:end], strict=True):
-                if hit is not None:
-                    verdict = self._judge(uri, key, hit[0], hit[1], query.at)
+                if hit is not None and not self._is_total(hit[0]):
+                    verdict = self._judge(uri, key, hit[0], hit[1], query)
                     if best is None or _better(verdict, best):
                         best = verdict
             if best is None:
@@ -190,15 +226,16 @@ class MementoMap:
         """Whether, of two deciding lines for different spellings of a URI, the one at `place` is the better."""
         assert isinstance(self.text, MappedText)
         both = ((asked, place), (other, other_place))
-        first, second = (self._judge("", key, *self.text.hit_at(one), None) for key, one in both)
+        first, second = (self._judge("", key, *self.text.hit_at(one), ANY) for key, one in both)
         return _better(first, second)
 
-    def _judge(self, uri: str, asked: bytes, key: bytes, lines: Sequence[bytes], at: Period | None) -> Lookup:
-        if self._columns and at is None:
+    def _judge(self, uri: str, asked: bytes, key: bytes, lines: Sequence[bytes], query: Query) -> Lookup:
+        parts = query.at is not None or bool(query.conditions)
+        if self._columns and not parts:
             frequency = Frequency.parse(_second_token(lines[0], len(key)))
         else:
             records = [parse_line(line, self.header) for line in lines]
-            frequency = self._in_period(records, at) if at is not None else whole_of(records)
+            frequency = held_of(records, self.header, query.at, query.conditions) if parts else whole_of(records)
         held = frequency.held
         if held is False and self._sampled and key.endswith(b",*") and _port_of(asked) != _port_of(key):
             held = None  # the domain listings of archives, which such a void comes from, do not show other ports
@@ -221,16 +258,6 @@ class MementoMap:
                 self._known_sets.clear()
             self._known_sets[key] = known
         return known
-
-    def _in_period(self, records: Sequence[Record], at: Period) -> Frequency:
-        """What the records hold in a period, if they have times: by a column, or in their JSON."""
-        if "datetime" in self.header.keys[1:]:
-            column = self.header.keys.index("datetime") - 1
-            parts = [one for one in records if one.more_keys[column] != b":"]
-            records = [one for one in parts if _may_meet(one.more_keys[column], at)] if parts else records
-        if not records:
-            return VOID
-        return _sum([_cut_to(record, at) for record in records])
 
 
 def with_time(query: Query, at: Period | None) -> Query:
@@ -320,30 +347,6 @@ def whole_of(records: Sequence[Record]) -> Frequency:
 def _sum(records: Sequence[Record]) -> Frequency:
     """Records of one key in different times: captures add, URI-Rs may be the same."""
     return reduce(merge, (record.frequency for record in records))
-
-
-def _may_meet(token: str | bytes, at: Period) -> bool:
-    """Whether a stated period and `at` share a moment; for an unknown one (`-`, `?`) always true."""
-    try:
-        period = Period.parse(token)
-    except FormatError:
-        return True
-    return period.first <= at.last and at.first <= period.last
-
-
-def _cut_to(record: Record, at: Period) -> Record:
-    """The record with the frequency of those periods that its JSON sets apart (`{"datetime": {"2014": "5/2"}}`)."""
-    if not record.json or record.frequency.is_void:
-        return record
-    block = lenient.loads(record.json.encode("utf-8", "surrogateescape"))
-    periods = block.get("datetime") if isinstance(block, dict) else None
-    if isinstance(periods, str):
-        return record if _may_meet(periods, at) else record._replace(frequency=VOID)
-    if not isinstance(periods, dict) or not periods:
-        return record
-    parts = [value for period, value in periods.items() if _may_meet(period, at)]
-    inner = [value.get("frequency", "/") if isinstance(value, dict) else value for value in parts]
-    return record._replace(frequency=reduce(merge, (Frequency.parse(str(value)) for value in inner), VOID))
 
 
 def period_of(moment: str | datetime) -> Period:

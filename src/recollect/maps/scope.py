@@ -31,6 +31,7 @@ from recollect.datetimes import format_day, format_iso, format_timestamp, parse_
 from recollect.errors import FormatError, RecollectError
 from recollect.formats.ukvs import Header
 from recollect.formats.ukvs.periods import Period
+from recollect.maps.columnquery import Conditions
 from recollect.maps.mediatypes import PAGE, media_types_of
 from recollect.uris import is_surt
 
@@ -101,6 +102,8 @@ class Query:
     status: str = ""
     media_type: str = ""
     any_status: bool = False
+    conditions: Conditions = ()
+    """What must be true of the captures themselves, in maps that divide their counts by it (`columnquery`)."""
 
 
 ANY = Query()

@@ -53,6 +53,16 @@ class Header:
         return self.meta.get("scope") == "voids"
 
     @property
+    def covers_all(self) -> bool:
+        """Whether a line `*` covers every URI. In a map of another maker it is the archive's total (Alam et al. 2019,
+        Figure 2), unless `!meta` says `covers_all`, or how the map was compacted."""
+        stated = self.meta.get("covers_all")
+        if isinstance(stated, bool):
+            return stated
+        ours = str(self.meta.get("generator", "")).startswith("recollect")
+        return ours or any(name in self.meta for name in ("compaction", "merged", "scope", "scopes"))
+
+    @property
     def is_complete(self) -> bool:
         """Whether a key that the map lacks is absent; in a map of voids or of a sample it is unknown."""
         return self.meta.get("scope") not in ("voids", "sample")
