@@ -30,14 +30,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from recollect.archives.opening import CONTACT_VARIABLE
 from recollect.archives.registry import Archive, Rate
 from recollect.archives.transport import RequestKind
 from recollect.desk.processes import end_with_parent
 from recollect.errors import ArchiveThrottled, FormatError, RecollectError, ResourceError, UsageError
+from recollect.recovery.figures import Loss
 from recollect.recovery.meter import OutOfQuota
+
+if TYPE_CHECKING:
+    from recollect.recovery.report import Report
 
 _LONG_WAIT = 30.0  # a refusal that lasts longer is not waited for: the job gives its worker back
 
@@ -258,14 +262,18 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
             stop=guard.stop,
             reading=lambda capture: line.say(type="reading", capture=capture),
         ),
-        run=Run(permits=permits, patience=_LONG_WAIT, skip=frozenset(assignment.get("skip", ()))),
+        run=Run(permits=permits, longest_pause=_LONG_WAIT, skip=frozenset(assignment.get("skip", ()))),
     )
     if survey_only:
         return {"outcome": Outcome.RECOVERED}
     report = result.report
     if line.stopped or report is None:
         return {"outcome": Outcome.STOPPED}
-    if permits.refused and not result.finished.complete:
+    if (
+        permits.refused
+        and not result.finished.complete
+        and _worth_waiting(report, permits, float(limits.get("wait") or 0))
+    ):
         name, (until, reason) = min(permits.refused.items(), key=lambda item: item[1][0])
         seconds = max(0.0, until - time.monotonic())
         return {"outcome": Outcome.WAITING, "seconds": seconds, "archive": name, "reason": f"{name}: {reason}"}
@@ -279,6 +287,16 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
         "summary": summary,
         "files": pack(line, steps, folder, report.front, int(limits.get("pictures") or 0)),
     }
+
+
+def _worth_waiting(report: Report, permits: LinePermits, longest: float) -> bool:
+    """Whether a job waits for an archive that refuses: when that one holds what did not come, and for a while only.
+    What is there is delivered otherwise; the desk asks the archive again later."""
+    if not report.resources:
+        return True
+    lacking = sum(one.waiting for one in report.figures.outages if one.archive in permits.refused)
+    lacking += report.figures.losses.get(Loss.OUT_OF_QUOTA, 0)
+    return bool(lacking) and min(until for until, _ in permits.refused.values()) <= time.monotonic() + longest
 
 
 class Steps:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -119,6 +119,11 @@ class Job:
     ready_at: float | None = None
     expires_at: float | None = None
     relist_at: float | None = None
+    continues: str | None = None
+    """The job whose result this one completes, when an archive that did not answer is back."""
+    retry_at: float | None = None
+    tries: int = 0
+    review: Mapping[str, Any] = field(default_factory=dict)
 
 
 def job_of(row: Mapping[str, Any]) -> Job:
@@ -128,6 +133,7 @@ def job_of(row: Mapping[str, Any]) -> Job:
     values["options"] = json.loads(values.pop("wish"))
     values["status"] = json.loads(values["status"])
     values["result"] = json.loads(values["result"])
+    values["review"] = json.loads(values["review"])
     values["held"] = bool(values["held"])
     return Job(**values)
 
@@ -293,8 +299,10 @@ def _date(fields: Mapping[str, Any], name: str) -> datetime | None:
     text = _text(fields, name).strip()
     if not text:
         return None
+    from recollect.desk.addresses import read_date
+
     try:
-        return parse_asked(text, end=name == "to")
+        return parse_asked(read_date(text) or text, end=name == "to")
     except UsageError as error:
         raise Refused("this is not a date", where=name, hint="write it as 2009, 2009-06 or 2009-06-01") from error
 

@@ -37,7 +37,8 @@ def renderer(settings: DeskSettings, base_url: str) -> Render:
         token = issue(c, person["id"], purpose, now)
         link = f"{base_url}/confirm/{token}" if kind is Kind.CONFIRM else status_url(base_url, job["id"], token)
         with using(person["language"] or ""):
-            subject, body = letter(kind, _values(settings, job, person["name"] or "", facts), link)
+            name = "completed" if facts.get("completed") else kind.value
+            subject, body = letter(name, _values(settings, job, person["name"] or "", facts), link)
         return compose(settings, row["message_id"], person["email"], subject, body, now)
 
     return render
@@ -48,9 +49,9 @@ def status_url(base_url: str, job: str, token: str) -> str:
     return f"{base_url}/jobs/{job}?token={token}"
 
 
-def letter(kind: Kind, values: Mapping[str, Any], link: str) -> tuple[str, str]:
+def letter(name: str, values: Mapping[str, Any], link: str) -> tuple[str, str]:
     """Subject and text of a mail to a person, in the current language: a template of `desk/templates/mails`."""
-    subject, _, body = page(f"desk/mails/{kind.value}.txt", link=link, **values).partition("\n")
+    subject, _, body = page(f"desk/mails/{name}.txt", link=link, **values).partition("\n")
     lines = (
         line if line.startswith((" ", link)) else textwrap.fill(line, _WIDTH, break_long_words=False)
         for line in body.splitlines()

@@ -97,4 +97,16 @@ def _languages(_dialect: Dialect) -> Sequence[str]:
     return ("ALTER TABLE recipient ADD COLUMN language TEXT",)
 
 
-MIGRATIONS: tuple[Callable[[Dialect], Sequence[str]], ...] = (_first, _languages)
+def _outages(dialect: Dialect) -> Sequence[str]:
+    """A job that completes the result of another (`continues`), when one is tried again and how often, and the answers
+    of a person about doubtful pages."""
+    moment = "REAL" if dialect == "sqlite" else "DOUBLE PRECISION"
+    return (
+        "ALTER TABLE job ADD COLUMN continues TEXT",
+        f"ALTER TABLE job ADD COLUMN retry_at {moment}",
+        "ALTER TABLE job ADD COLUMN tries INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE job ADD COLUMN review TEXT NOT NULL DEFAULT '{}'",
+    )
+
+
+MIGRATIONS: tuple[Callable[[Dialect], Sequence[str]], ...] = (_first, _languages, _outages)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
-from email.utils import format_datetime
+from email.utils import format_datetime, formataddr
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -169,8 +169,16 @@ Render = Callable[[Connection, Row, float], EmailMessage | None]
 """Makes the message of a row, with its address and secrets; None when no recipient is left."""
 
 
-def send_due(database: Database, transport: Transport, render: Render, now: float, settings: DeskSettings) -> int:
-    """Send what is due; returns how many mails went out. A server that is down ends the round."""
+def send_due(
+    database: Database,
+    transport: Transport,
+    render: Render,
+    now: float,
+    settings: DeskSettings,
+    on_trouble: Callable[[str], None] = lambda _why: None,
+) -> int:
+    """Send what is due; returns how many mails went out. A server that is down ends the round. `on_trouble` gets why a
+    mail could not be sent for the server's sake, and an empty text after one that could."""
     sent = 0
     for _ in range(_BATCH):
         taken = database.transact(lambda c: _take(c, now, render))
@@ -182,6 +190,7 @@ def send_due(database: Database, transport: Transport, render: Render, now: floa
         else:
             settle, down = _send(transport, taken.row, taken.message, now, settings)
             sent += settle.keywords.get("state") == "sent"
+            on_trouble(str(settle.keywords.get("error", "")) if settle.func is _later else "")
         database.transact(settle)
         if down:
             break
@@ -272,7 +281,7 @@ def counts(c: Connection) -> dict[str, int]:
 def compose(settings: DeskSettings, message_id: str, to: str, subject: str, body: str, now: float) -> EmailMessage:
     """A message as every mail of the desk is: one recipient, marked as automatic."""
     message = EmailMessage()
-    message["From"] = f"Recollect <{settings.address}>"
+    message["From"] = formataddr((settings.operator_name or "Recollect", settings.address))
     message["To"] = to
     message["Subject"] = subject
     message["Date"] = format_datetime(datetime.fromtimestamp(now, UTC))

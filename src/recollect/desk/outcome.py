@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from recollect.desk.reports import unanswered
 from recollect.ui.messages import current, message
 
 _MOST, _SOME = 0.75, 0.1
@@ -19,7 +20,8 @@ def share(summary: Mapping[str, Any]) -> float | None:
 
 def is_whole(summary: Mapping[str, Any]) -> bool:
     """Nothing is known to be missing, and the recovery went to its end."""
-    return bool(summary.get("complete", True)) and not summary.get("missing") and not summary.get("stopped")
+    complete = bool(summary.get("complete", True)) and not unanswered(summary)
+    return complete and not summary.get("missing") and not summary.get("stopped")
 
 
 class Extent(StrEnum):

@@ -20,6 +20,7 @@ from typing import Any
 from recollect.desk import outbox, queue
 from recollect.desk.database import Connection, Row, one
 from recollect.desk.jobs import Job, Refused, Submission, host_name, host_of, job_of
+from recollect.desk.reports import unanswered
 from recollect.desk.settings import DAY, DeskSettings
 from recollect.desk.states import ACTIVE, DELIVERED, Action, State
 from recollect.errors import RecollectError
@@ -196,7 +197,9 @@ def _same(c: Connection, asked: Submission, now: float, settings: DeskSettings) 
         return None
     expires = job.state in DELIVERED and (job.expires_at or 0) < now + DAY
     lapses = job.state == State.PENDING and job.created < now - settings.pending_for / 2
-    return None if expires or lapses or job.result.get("outdated") else job
+    # A result that lacks what an archive did not give is not the next person's: archives are asked again.
+    half = job.state in DELIVERED and bool(unanswered(job.result.get("summary", {})))
+    return None if expires or lapses or half or job.result.get("outdated") else job
 
 
 def _new_job(
@@ -377,6 +380,16 @@ def leave(c: Connection, person: Recipient, now: float) -> Job:
     return queue.get(c, job.id)
 
 
+def forget(c: Connection, person: Recipient, now: float) -> Job:
+    """Delete what is stored of a recipient, at once; a result that nobody else wants expires."""
+    job = leave(c, person, now)
+    c.change("UPDATE recipient SET network = NULL, tell_more = 0 WHERE id = ?", person.id)
+    c.change("UPDATE outbox SET state = 'dropped' WHERE recipient = ? AND state = 'waiting'", person.id)
+    if job.state in DELIVERED and not recipients(c, job.id):
+        queue.step(c, job, Action.EXPIRE, now, "person")
+    return queue.get(c, job.id)
+
+
 def pick_up(c: Connection, person: Recipient, now: float) -> None:
     """A result was downloaded."""
     if person.picked_up_at is None:
@@ -412,7 +425,7 @@ def view(c: Connection, job: Job, person: Recipient | None, now: float) -> dict[
     if person is not None and state == State.PENDING:
         job = replace(
             job, state=State.PENDING, created=person.created, updated=person.created, progress=0.0, status={},
-            estimate=None, reason="", result={},
+            estimate=None, reason="", result={}, retry_at=None,
         )  # fmt: skip
     status: Mapping[str, Any] = job.status
     fields: dict[str, Any] = {
@@ -430,6 +443,8 @@ def view(c: Connection, job: Job, person: Recipient | None, now: float) -> dict[
         "requests": status.get("requests", {}),
         "waiting_for": status.get("waiting_for", []) if state in ACTIVE else [],
         "resume_at": job.resume_at if state == State.WAITING else None,
+        "retry_at": job.retry_at,
+        "outages": [one.to_json() for one in unanswered(job.result.get("summary", {}))],
         "reason": job.reason,
     }
     if state in DELIVERED or state == State.NOTHING_FOUND:

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+
+from recollect.recovery.figures import Figures, Outage, OutageKind
 
 _MOST = 200
 _LONG = 500
 _COUNTS = ("recovered", "pages", "missing", "discovered", "bytes")
 _MAPS = ("by_type", "missing_by_reason", "by_archive", "requests")
+_FIGURES = (
+    "recovered", "pages", "listed", "listed_back", "foreign", "never_saved_pages", "never_saved_files", "beside_lost",
+    "elsewhere", "elsewhere_hosts", "unlinked_pages", "unlinked_files", "suspects",
+)  # fmt: skip
 _TEXTS = ("first", "last", "front", "stopped", "ended_at")
 
 
@@ -34,7 +41,47 @@ def clean_summary(received: object) -> dict[str, Any]:
         ],
         "listed": _count(given.get("listed")) if given.get("listed") is not None else None,
         "complete": given.get("complete") is True,
+        **({"figures": figures} if (figures := clean_figures(given.get("figures"))) else {}),
     }
+
+
+def clean_figures(received: object) -> dict[str, Any]:
+    """The figures of a recovery, as `recovery.figures` has them; empty when they cannot be read."""
+    if not isinstance(received, Mapping):
+        return {}
+    try:
+        figures = Figures.from_json(received)
+        checked = replace(
+            figures,
+            **{name: _count(getattr(figures, name)) for name in _FIGURES},
+            losses={loss: _count(count) for loss, count in figures.losses.items()},
+            outages=tuple(_clean_outage(one) for one in figures.outages[:_MOST]),
+            complete=figures.complete is True,
+            front=figures.front is True,
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return {}
+    return checked.to_json()
+
+
+def _clean_outage(one: Outage) -> Outage:
+    listed = None if one.listed is None else _count(one.listed)
+    return Outage(str(one.archive)[:_LONG], one.kind, str(one.detail)[:_LONG], listed, _count(one.waiting))
+
+
+def figures_of(summary: Mapping[str, Any]) -> Figures | None:
+    """The figures of a summary; None of one from before there were any."""
+    return Figures.from_json(summary["figures"]) if summary.get("figures") else None
+
+
+_UNANSWERED = frozenset((OutageKind.SLOW, OutageKind.UNREACHABLE, OutageKind.REFUSED, OutageKind.FAILED))
+
+
+def unanswered(summary: Mapping[str, Any]) -> list[Outage]:
+    """Archives that may hold more than came: they did not answer, refused, or failed to give what they list."""
+    figures = figures_of(summary)
+    found = figures.outages if figures is not None else ()
+    return [one for one in found if one.kind in _UNANSWERED and (one.listed is None or one.waiting)]
 
 
 def clean_status(received: Mapping[Any, Any]) -> dict[str, Any]:

@@ -37,6 +37,12 @@ class DeskSettings:
     from_address: str = _setting("", "text", "sender of the mails")
     operator_address: str = _setting("", "text", "where the operator gets mails about failures and takedowns")
     contact: str = _setting("", "text", "mail or web address added to the user agent that archives see")
+    operator_name: str = _setting("", "text", "name of who offers the service: on pages and as the sender of mails")
+    operator_logo: str = _setting("", "text", "file of a logo (SVG or PNG) for the head of pages")
+    operator_colour: str = _setting("", "text", "main colour of pages, as #204060")
+    imprint: str = _setting("", "text", "text of the page /imprint; no such page if unset")
+    privacy: str = _setting("", "text", "text that the page /privacy ends with")
+    footer: str = _setting("", "text", "text at the foot of every page")
     admin_password: str = _setting(
         "", "text", "password of the admin pages; generated and printed if unset", secret=True
     )
@@ -44,6 +50,12 @@ class DeskSettings:
     heartbeat: float = _setting(10.0, "duration", "how often a worker reports")
     stuck_after: float = _setting(
         300.0, "duration", "how long a recovery may make no progress, with no request under way, before it is restarted"
+    )
+    wait_for: float = _setting(
+        6 * 3600.0, "duration", "how long a job waits for an archive that refuses, before what there is is delivered"
+    )
+    retry_for: float = _setting(
+        3 * DAY, "duration", "how long archives that do not answer are asked again, before a job without result fails"
     )
     max_crashes: int = _setting(3, "count", "number of crashes after which a job fails")
     pending_for: float = _setting(10 * DAY, "duration", "time limit to confirm a job")

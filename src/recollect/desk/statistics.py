@@ -72,6 +72,7 @@ class _Life:
     found_nothing: bool = False
     picked_up: bool = False
     expired: bool = False
+    continues: bool = False
 
 
 def statistics(events: Iterable[Row]) -> Statistics:
@@ -79,7 +80,9 @@ def statistics(events: Iterable[Row]) -> Statistics:
     lives: dict[str, _Life] = defaultdict(_Life)
     for event in events:
         life = lives[event["job"]]
-        if event["action"] == "submit":
+        if event["action"] == "continue":
+            life.continues = True
+        elif event["action"] == "submit":
             life.uri = event["detail"]
         elif event["action"] == Action.CONFIRM:
             life.confirmed = event["at"]
@@ -91,6 +94,8 @@ def statistics(events: Iterable[Row]) -> Statistics:
             life.picked_up = True
         elif event["after"] == State.EXPIRED and event["before"] != State.PENDING:
             life.expired = True
+    # A job that only completes the result of another was submitted by nobody.
+    lives = {name: life for name, life in lives.items() if not life.continues}
     done = [life for life in lives.values() if life.finished is not None and life.facts is not None]
     return Statistics(
         months=_months(done),

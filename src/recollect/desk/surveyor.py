@@ -31,7 +31,9 @@ from recollect.recovery.canonical import visit_key
 _AT_A_TIME = 2
 _MOST = 100
 _AGAIN = 1.0
-_SECONDS = 600.0
+_SECONDS = 900.0
+RETRY = 300.0
+"""Seconds after which archives that did not answer a survey are asked again."""
 _MAX_LINE = 4 * 1024 * 1024
 EGRESS = "desk"
 _Result = TypeVar("_Result")
@@ -44,12 +46,27 @@ class Busy(RecollectError):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A survey as it is known: running, done (with what was found) or failed (why)."""
+    """A survey as it is known: running, done (with what was found), partial (not every archive answered), unanswered
+    (none of those that answered lists anything, and not all did) or failed (why)."""
 
     state: str
     found: Mapping[str, Any]
     error: str = ""
     created: float = 0.0
+
+    @property
+    def is_answer(self) -> bool:
+        return self.state in ("done", "partial")
+
+    @property
+    def silent(self) -> list[str]:
+        """Names of the archives that did not answer."""
+        return [one["name"] for one in self.found.get("archives", ()) if one["state"] == "failed"]
+
+    @property
+    def retry_at(self) -> float | None:
+        """When the archives are asked again, if they are before its time is over."""
+        return self.created + RETRY if self.state in ("partial", "unanswered") else None
 
 
 def listing_key(options: Mapping[str, Any]) -> str:
@@ -64,8 +81,8 @@ def known(c: Connection, key: str, now: float, lifetime: float) -> Listed | None
 
 
 def _holds(listed: Listed, now: float) -> bool:
-    """A survey is kept for its lifetime, a failure for a minute."""
-    return listed.state == "done" or listed.created > now - 60
+    """A survey is kept for its lifetime, an outage for some minutes (it is no answer), a failure for one."""
+    return listed.state == "done" or listed.created > now - (60 if listed.state == "failed" else RETRY)
 
 
 def _save(c: Connection, key: str, listed: Listed, now: float) -> None:
@@ -206,6 +223,10 @@ class Surveyor:
             self._permits.ended(name)
         if error or not found:
             return Listed("failed", found, error)
-        await asyncio.to_thread(write_state, place / "site", place / STATE)
+        state = "partial" if found.get("captures") else "unanswered"
+        if not Listed("done", found).silent:
+            state = "done"
+        if state != "unanswered":  # a recovery that begins with this asks the silent archives again
+            await asyncio.to_thread(write_state, place / "site", place / STATE)
         shutil.rmtree(place / "site", ignore_errors=True)
-        return Listed("done", found)
+        return Listed(state, found)

@@ -10,7 +10,7 @@ import json
 import logging
 from dataclasses import dataclass
 
-from recollect.desk import outbox, people, queue
+from recollect.desk import outages, outbox, people, queue
 from recollect.desk.database import Connection
 from recollect.desk.jobs import job_of
 from recollect.desk.settings import DAY, DeskSettings
@@ -36,6 +36,7 @@ def tick(c: Connection, now: float, settings: DeskSettings) -> Upkeep:
         if job.state == State.FAILED:
             people.announce(c, job, now, settings)
     changed += queue.resume_due(c, now)
+    changed += outages.continue_due(c, now)
     _remind(c, now, settings)
     expired = _expire(c, now, settings)
     _forget(c, now, settings)

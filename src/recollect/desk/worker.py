@@ -516,7 +516,8 @@ class Work:
             await self._keep_state(folder)
             await self._post("release")
         else:
-            await self._post("fail", reason=str(done.get("reason") or "no archive answered"), silent=done.get("silent"))
+            reason = str(done.get("reason") or "no archive answered")
+            await self._post("fail", reason=reason, silent=done.get("silent"), summary=done.get("summary"))
             return
         shutil.rmtree(folder.parent, ignore_errors=True)
 

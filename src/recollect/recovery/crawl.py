@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from math import inf
 from urllib.parse import urljoin
 
 from recollect.archives.opening import ClientOptions, open_client
@@ -63,6 +64,7 @@ class Crawl:
         on_listed: Callable[[Journal], bool | RecoveryPolicy] = lambda _journal: True,
         may_hold: Callable[[Archive, str], bool] = lambda _archive, _uri: True,
         patience: float = PATIENCE,
+        longest_pause: float = inf,
         stop: Callable[[], bool] = lambda: False,
         wait: bool = False,
         permits: Permits | None = None,
@@ -79,6 +81,7 @@ class Crawl:
         self._on_listed = on_listed
         self._may_hold = may_hold
         self._patience = patience
+        self._longest_pause = longest_pause
         self._stop = stop
         self._wait = wait  # for the next period, when requests run out
         self._permits = permits
@@ -108,7 +111,9 @@ class Crawl:
         ) as client:
             self._client = client
             quotas = quotas_of(self.archives, self.options.quotas)
-            self._meter = Meter(client, self.journal, quotas, patience=self._patience)
+            self._meter = Meter(
+                client, self.journal, quotas, patience=self._patience, longest_pause=self._longest_pause
+            )
             lister = self._lister = Lister(
                 self._meter,
                 self.journal,

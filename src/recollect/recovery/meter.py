@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Literal, TypeVar
 
 from recollect.archives.client import ArchiveClient
@@ -72,12 +73,19 @@ class Meter:
     """An archive client that counts."""
 
     def __init__(
-        self, client: ArchiveClient, journal: Journal, quotas: Mapping[str, Quota], *, patience: float = PATIENCE
+        self,
+        client: ArchiveClient,
+        journal: Journal,
+        quotas: Mapping[str, Quota],
+        *,
+        patience: float = PATIENCE,
+        longest_pause: float = inf,
     ) -> None:
         self._client = client
         self._journal = journal
         self._quotas = dict(quotas)
         self._patience = patience
+        self._longest_pause = min(patience, longest_pause)
         # All tries of one request, and the pauses between them, fit into the patience.
         self._silence = min(_LONGEST_SILENCE, patience / (_TRIES + 1))
         self._pauses = [min(_FIRST_PAUSE * 4**n, patience / 20) for n in range(_TRIES)]
@@ -182,7 +190,7 @@ class Meter:
                 raise
             except ArchiveThrottled:
                 pause = self._client.pause_left(archive)
-                if waited + pause > self._patience:
+                if waited + pause > self._longest_pause:
                     self.down[archive.id] = f"it asks us to wait {pause / 60:.0f} minutes"
                     raise
                 # Without a pause the configured rate leaves no time: this does not count as a stall.

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ class Run:
     used: Mapping[str, int] = field(
         default_factory=dict
     )  # requests made elsewhere in this period; `*`: to each archive
+    longest_pause: float = inf  # seconds that a run waits in one go for an archive that refuses, instead of going on
     permits: Permits | None = None  # asked before every request, for a budget over several processes
     skip: frozenset[str] = frozenset()  # captures that are not read, by their address: reading them did not end
 
@@ -179,7 +181,8 @@ def survey_site(
         asked, skipped = worth_asking(known, wanted, opened)
         journal = Journal(store)
         async with open_client(ClientOptions(timeout=TIMEOUT), permits=run.permits) as client:
-            meter = Meter(client, journal, quotas_of(asked, wanted.quotas), patience=run.patience)
+            quotas = quotas_of(asked, wanted.quotas)
+            meter = Meter(client, journal, quotas, patience=run.patience, longest_pause=run.longest_pause)
             lister = Lister(meter, journal, wanted.rules, on_page)
             polite = [evenly(archive) for archive in asked]
             queries = site_queries(wanted.scope)
@@ -259,6 +262,7 @@ def _recover(
         on_listed=listed,
         may_hold=lambda archive, uri: maps.may_hold(archive.id, uri),
         patience=run.patience,
+        longest_pause=run.longest_pause,
         stop=watch.stop,
         wait=run.wait,
         permits=run.permits,

@@ -5,10 +5,15 @@ Hides: how a request becomes calls of the service. Every address of a job needs 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import re
+import shutil
 from collections.abc import Mapping
 from functools import partial
+from html import escape
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +21,7 @@ from aiohttp import web
 from recollect.desk import people, queue
 from recollect.desk.delivery import DOWNLOADS, MEDIA_TYPES, REPORT, WACZ
 from recollect.desk.http.context import (
+    Denied,
     Desk,
     Gone,
     authorized,
@@ -29,7 +35,7 @@ from recollect.desk.http.context import (
 from recollect.desk.http.hub import OPERATOR
 from recollect.desk.jobs import Job, Submission, parse_submission
 from recollect.desk.letters import status_url
-from recollect.desk.states import DELIVERED, FINAL, State
+from recollect.desk.states import ACTIVE, DELIVERED, FINAL, State
 from recollect.desk.surveyor import known, listing_key
 from recollect.errors import RecollectError
 
@@ -81,6 +87,8 @@ async def take(desk: Desk, asked: Submission, network: str, *, key: str = "", op
 def full_view(desk: Desk, c: Any, job: Job, person: people.Recipient | None, token: str) -> dict[str, Any]:
     """What a recipient sees of a job, with the addresses of its files."""
     view = people.view(c, job, person, desk.now())
+    names = {archive.id: archive.name or archive.id for archive in desk.archives}
+    view["outages"] = [{**one, "name": names.get(one["archive"], one["archive"])} for one in view["outages"]]
     view["status_url"] = status_url(desk.base_url, job.id, token) if token else None
     if State(view["state"]) in DELIVERED:
         view["result"] = result_urls(desk, job, token)
@@ -177,6 +185,28 @@ async def cancel(request: web.Request) -> web.Response:
     return json_reply({"id": job.id, "state": state.value})
 
 
+async def forget(request: web.Request) -> web.Response:
+    """POST /api/jobs/ID/forget: everything that is stored of the recipient is deleted now."""
+    desk = desk_of(request)
+    check_origin(request)
+    job, person = await authorized(request)
+    if person is None:
+        raise Denied("only a recipient can delete their data", hint="DELETE /api/jobs/ID removes the job")
+    await delete_data(desk, job, person)
+    return json_reply({"id": job.id, "state": State.CANCELLED.value})
+
+
+async def delete_data(desk: Desk, job: Job, person: people.Recipient) -> None:
+    """Delete what is stored of a recipient; the files, too, when nobody else wants them."""
+    now = desk.now()
+    after = await desk.run(people.forget, person, now)
+    if after.state not in ACTIVE:
+        desk.taken_away(job.id)
+    if after.state == State.EXPIRED:
+        await asyncio.to_thread(shutil.rmtree, desk.results(job.id), ignore_errors=True)
+    desk.changed(job.id)
+
+
 async def tell_more(request: web.Request) -> web.Response:
     """POST /api/jobs/ID/tell {"more": true}: a mail if a later listing has a real gain."""
     desk = desk_of(request)
@@ -207,7 +237,36 @@ async def download(request: web.Request) -> web.StreamResponse:
     if name in _PICKED_UP and request.method == "GET" and person is not None:
         await desk.run(people.pick_up, person, desk.now())
         desk.changed(job.id)
+    if name == REPORT:
+        return await _report(desk, path, job)
     return _file(path, name, known_file["sha256"], job)
+
+
+async def _report(desk: Desk, path: Path, job: Job) -> web.Response:
+    """The report, whose links lead to the files of the preview; without a preview they are words."""
+    from recollect.desk.http.preview import preview_folder
+
+    text = await asyncio.to_thread(path.read_text, "utf-8", "replace")
+    if desk.preview_url:
+        base = escape(desk.preview_url + preview_folder(desk, job), quote=True)
+        text = re.sub(r"(<head[^>]*>)", lambda found: f'{found.group()}<base href="{base}">', text, count=1)
+        policy = _FOREIGN.replace("sandbox;", "sandbox allow-top-navigation-by-user-activation allow-popups;")
+    else:
+        text = re.sub(r"<a\b([^>]*)\shref=(\"[^\"#][^\"]*\"|'[^'#][^']*')", _without_local_link, text)
+        policy = _FOREIGN
+    headers = {
+        "Content-Type": MEDIA_TYPES[REPORT],
+        "Content-Security-Policy": policy,
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "private, no-store",
+        "Referrer-Policy": "no-referrer",
+    }
+    return web.Response(body=text.encode(), headers=headers)
+
+
+def _without_local_link(found: re.Match[str]) -> str:
+    """A link to a file of the download is of no use on a page of the desk; one to an archive stays."""
+    return found.group() if re.match(r"[\"']https?://", found.group(2)) else f"<a{found.group(1)}"
 
 
 def _file(path: Any, name: str, sha256: str, job: Job) -> web.FileResponse:
@@ -236,5 +295,6 @@ ROUTES = [
     web.get("/api/jobs/{job}/events", events),
     web.post("/api/jobs/{job}/cancel", cancel),
     web.post("/api/jobs/{job}/tell", tell_more),
+    web.post("/api/jobs/{job}/forget", forget),
     web.get("/api/jobs/{job}/{file:result\\..+|report\\.html|thumb-\\d+\\.png}", download),
 ]

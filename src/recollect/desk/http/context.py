@@ -59,6 +59,10 @@ class Desk:
     transport: Transport
     clock: Callable[[], float]
     base_url: str = ""
+    mail_trouble: str = ""
+    """Why the mail server took no mail the last time; empty when it did."""
+    preview_url: str = ""
+    """The origin of previews; empty without them."""
     hub: Hub = field(default_factory=Hub)
     surveyor: Surveyor | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

@@ -309,15 +309,15 @@ async def health(request: web.Request) -> web.Response:
 
 
 async def ready(request: web.Request) -> web.Response:
-    """Whether the desk can do its work: the database answers, and there is disk space."""
+    """Whether the desk can do its work: the database answers, mails go out, and there is disk space."""
     desk = desk_of(request)
     free = shutil.disk_usage(desk.folder).free
-    fields: dict[str, Any] = {"database": True, "free_bytes": free}
+    fields: dict[str, Any] = {"database": True, "free_bytes": free, "mail": not desk.mail_trouble}
     try:
         await desk.run(queue.counts)
     except RecollectError:
         fields["database"] = False
-    fine = fields["database"] and free >= desk.settings.min_free and not desk.stopping.is_set()
+    fine = fields["database"] and fields["mail"] and free >= desk.settings.min_free and not desk.stopping.is_set()
     return json_reply({"ready": fine, **fields}, 200 if fine else 503)
 
 

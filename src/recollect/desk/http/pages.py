@@ -6,15 +6,18 @@ Hides: reading forms. A POST from another origin, or from a page without one (a 
 from __future__ import annotations
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from aiohttp import web
 
-from recollect.desk import outbox, people, queue
+from recollect.desk import outbox, people, promises, queue
+from recollect.desk.addresses import Question, read_date, understand
 from recollect.desk.database import Connection
 from recollect.desk.http import views, views_ask, views_job
-from recollect.desk.http.api import full_view, take
+from recollect.desk.http.api import delete_data, full_view, take
 from recollect.desk.http.context import (
     BODY_SECONDS,
     Denied,
@@ -26,7 +29,7 @@ from recollect.desk.http.context import (
     same_origin,
     status_of,
 )
-from recollect.desk.jobs import Refused, clean_email, clean_uri, parse_submission
+from recollect.desk.jobs import Extent, Refused, clean_email, clean_uri, parse_submission
 from recollect.desk.states import DELIVERED, State
 from recollect.errors import RecollectError
 from recollect.ui.messages import message
@@ -63,9 +66,26 @@ def see(place: str) -> web.Response:
 
 async def assets(request: web.Request) -> web.Response:
     name = request.match_info["name"]
+    if (own := _own_asset(desk_of(request), name)) is not None:
+        return own
     if name not in ASSET_TYPES:
         raise web.HTTPNotFound()
     return web.Response(body=asset(name), headers={"Content-Type": ASSET_TYPES[name], "Cache-Control": "max-age=3600"})
+
+
+def _own_asset(desk: Desk, name: str) -> web.Response | None:
+    """The colour and the logo of the operator."""
+    settings, headers = desk.settings, {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "nosniff"}
+    if name == "operator.css" and re.fullmatch(r"#[0-9A-Fa-f]{3,8}", settings.operator_colour):
+        text = f":root {{ --accent: {settings.operator_colour}; }}\n"
+        return web.Response(text=text, content_type="text/css", headers=headers)
+    if name == "operator-logo" and settings.operator_logo:
+        path = Path(settings.operator_logo)
+        kind = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg"}.get(path.suffix.lower())
+        if kind is not None and path.is_file():
+            headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+            return web.Response(body=path.read_bytes(), content_type=kind, headers=headers)
+    return None
 
 
 async def posted(request: web.Request) -> dict[str, Any]:
@@ -101,6 +121,15 @@ def _options_of(given: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def _in_plain_dates(given: dict[str, Any], languages: str) -> dict[str, Any]:
+    """The fields with dates as 2009-06-01, whatever the person's way to write them."""
+    month_first = languages.lower().startswith("en-us")
+    dates = {
+        name: read_date(str(given[name]), month_first=month_first) for name in ("at", "from", "to") if name in given
+    }
+    return {**given, **{name: date for name, date in dates.items() if date}}
+
+
 async def home(request: web.Request) -> web.Response:
     return html(views_ask.form_page(desk_of(request).usual_archives(), _asked(request), {}))
 
@@ -108,7 +137,16 @@ async def home(request: web.Request) -> web.Response:
 async def survey(request: web.Request) -> web.Response:
     """What the archives have; asked for on demand, limited by network."""
     desk = desk_of(request)
-    given = _asked(request)
+    given = _in_plain_dates(_asked(request), request.headers.get("Accept-Language", ""))
+    note = ""
+    if not given.get("exact"):
+        reading = understand(str(given.get("uri", "")))
+        if reading.question is Question.PATH and given.get("scope") != Extent.PAGE:
+            note, given["uri"] = str(given["uri"]), reading.choices[0].uri
+        elif reading.question not in (None, Question.PATH):
+            return html(views_ask.question_page(reading, given))
+        elif reading.uri:
+            given["uri"] = reading.uri
     known = [archive.id for archive in desk.usual_archives()]
     try:
         asked = parse_submission({**_options_of(given), "email": _NO_ADDRESS}, known)
@@ -133,7 +171,11 @@ async def survey(request: web.Request) -> web.Response:
             listed.error,
             message("Please try again in some minutes."),
         )
-    return html(views_ask.survey_page(asked.uri, listed.found, await _queue(desk), {**given, "uri": asked.uri}, {}))
+    fields = {**given, "uri": asked.uri, "promise": promises.mails(desk.settings)}
+    outage = views_ask.Outage(listed.silent, listed.retry_at)
+    if listed.state == "unanswered":
+        return html(views_ask.unanswered_page(asked.uri, fields, {}, outage), 503)
+    return html(views_ask.survey_page(asked.uri, listed.found, await _queue(desk), fields, {}, outage, note))
 
 
 async def _queue(desk: Desk) -> dict[str, float]:
@@ -150,7 +192,7 @@ async def _queue(desk: Desk) -> dict[str, float]:
 
 async def submit(request: web.Request) -> web.Response:
     desk = desk_of(request)
-    given = await posted(request)
+    given = _in_plain_dates(await posted(request), request.headers.get("Accept-Language", ""))
     fields = {**_options_of(given), "email": given.get("email", ""), "name": given.get("name", "")}
     try:
         asked = parse_submission(fields, [archive.id for archive in desk.usual_archives()])
@@ -168,8 +210,12 @@ async def _survey_again(desk: Desk, given: dict[str, Any], errors: dict[str, str
     except Refused:
         return html(views_ask.form_page(desk.usual_archives(), given, errors), status)
     assert desk.surveyor is not None
+    given = {**given, "promise": promises.mails(desk.settings)}
     listed = await desk.surveyor.look(asked.options())
-    if listed.state != "done" or not listed.found.get("captures"):
+    if listed.state == "unanswered":
+        outage = views_ask.Outage(listed.silent, listed.retry_at)
+        return html(views_ask.unanswered_page(asked.uri, given, errors, outage), status)
+    if not listed.is_answer or not listed.found.get("captures"):
         return html(views_ask.form_page(desk.usual_archives(), given, errors), status)
     return html(views_ask.survey_page(asked.uri, listed.found, await _queue(desk), given, errors), status)
 
@@ -212,13 +258,14 @@ async def show(request: web.Request) -> web.Response:
     job, person = await authorized(request)
     token = request.query.get("token", "")
     view = await desk.transact(lambda c: full_view(desk, c, job, person, token))
+    view["left"] = person is not None and person.left_at is not None
     view["tell_more"] = person is not None and person.tell_more
     files = job.result.get("files", {})
     view["thumbs"] = [number for number in range(10) if f"thumb-{number}.png" in files]
-    if desk.settings.preview_url and State(view["state"]) in DELIVERED:
+    if desk.preview_url and State(view["state"]) in DELIVERED:
         from recollect.desk.http.preview import preview_path
 
-        view["preview"] = desk.settings.preview_url.rstrip("/") + preview_path(desk, job)
+        view["preview"] = desk.preview_url + preview_path(desk, job)
     return html(views_job.job_page(view, token))
 
 
@@ -232,6 +279,27 @@ async def cancel(request: web.Request) -> web.Response:
             desk.taken_away(job.id)
         desk.changed(job.id)
     return see(_job_path(job.id, request.query.get("token", "")))
+
+
+async def forget(request: web.Request) -> web.Response:
+    """Delete everything that is stored of a person; the files, too, when nobody else asked for them."""
+    desk = desk_of(request)
+    await posted(request)
+    job, person = await authorized(request)
+    if person is not None:
+        await delete_data(desk, job, person)
+    return see(_job_path(job.id, request.query.get("token", "")))
+
+
+async def privacy(request: web.Request) -> web.Response:
+    return html(views.privacy_page(desk_of(request).settings))
+
+
+async def imprint(request: web.Request) -> web.Response:
+    settings = desk_of(request).settings
+    if not settings.imprint:
+        raise web.HTTPNotFound()
+    return html(views.imprint_page(settings))
 
 
 async def set_mails(request: web.Request) -> web.Response:
@@ -253,6 +321,7 @@ async def again(request: web.Request) -> web.Response:
             "this request was not confirmed, or its address was deleted", hint="ask for the site again"
         )
     fields = {"uri": job.uri, "scope": job.options["scope"], "email": person.email, "name": person.name}
+    given = _in_plain_dates(given, request.headers.get("Accept-Language", ""))
     fields |= {"archives": list(job.options["archives"]), "at": given.get("at", "")}
     fields["windows_names"] = job.options.get("windows_names", False)
     asked = parse_submission(fields, [archive.id for archive in desk.usual_archives()])
@@ -313,6 +382,9 @@ ROUTES = [
     web.post("/confirm/{token}", confirm),
     web.get("/jobs/{job}", show),
     web.post("/jobs/{job}/cancel", cancel),
+    web.post("/jobs/{job}/forget", forget),
+    web.get("/privacy", privacy),
+    web.get("/imprint", imprint),
     web.post("/jobs/{job}/tell", set_mails),
     web.post("/jobs/{job}/again", again),
     web.get("/takedown", takedown_form),

@@ -31,9 +31,14 @@ _POLICY = (
 
 def preview_path(desk: Desk, job: Job) -> str:
     """The signed address of a preview's front page."""
-    until = int(desk.now()) + _LIFETIME
     front = str(job.result.get("summary", {}).get("front") or "")
-    return f"/{job.id}/{until}-{_sign(job.id, until)}/{quote(front)}"
+    return f"{preview_folder(desk, job)}{quote(front)}"
+
+
+def preview_folder(desk: Desk, job: Job) -> str:
+    """The signed address below which the files of a result are."""
+    until = int(desk.now()) + _LIFETIME
+    return f"/{job.id}/{until}-{_sign(job.id, until)}/"
 
 
 def _sign(job: str, until: int) -> str:

@@ -25,7 +25,7 @@ from recollect.archives.registry import load_archives
 from recollect.desk import people
 from recollect.desk.budget import ArchiveBudgets, Permits
 from recollect.desk.database import Connection, hold_folder, open_database
-from recollect.desk.http import admin, api, language, operator_api, pages, preview, session, tasks, worker_api
+from recollect.desk.http import admin, api, language, operator_api, pages, preview, session, tasks, views, worker_api
 from recollect.desk.http.clock import SteadyClock
 from recollect.desk.http.context import DESK, Desk, error_reply, status_of
 from recollect.desk.outbox import transport_of
@@ -48,6 +48,7 @@ async def _errors(request: web.Request, handler: Callable[[web.Request], object]
     route = request.match_info.route.resource.canonical if request.match_info.route.resource else "other"
     for_programs = request.path.startswith(("/api/", "/health", "/ready", "/metrics"))
     status = 500
+    views.operator.set(replace(views.operator_of(desk.settings), mail_trouble=bool(desk.mail_trouble)))
     try:
         response: web.StreamResponse = await handler(request)  # type: ignore[misc]
         status = response.status
@@ -101,8 +102,11 @@ async def serve(settings: DeskSettings, on_ready: Callable[[str, Desk], None]) -
         address = address_of(listener)
         desk.base_url = (settings.base_url or address).rstrip("/")
         await _site(stack, create_app(desk), listener, settings.drain)
-        if settings.preview_port is not None:
-            await _site(stack, preview.create_app(desk), bind(settings.host, settings.preview_port), settings.drain)
+        if settings.preview_port is not None or not settings.base_url:
+            # Another port is another origin; behind a public address the operator says where that is.
+            place = bind(settings.host, settings.preview_port or 0)
+            desk.preview_url = settings.preview_url or ("" if settings.base_url else address_of(place))
+            await _site(stack, preview.create_app(desk), place, settings.drain)
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, desk.stopping.set)
         own = _local_address(listener)

@@ -69,10 +69,13 @@ def start(desk: Desk) -> list[asyncio.Task[None]]:
 
     render = renderer(desk.settings, desk.base_url)
 
+    def trouble(why: str) -> None:
+        desk.mail_trouble = why
+
     async def mails() -> None:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(
-            desk.pool, send_due, desk.database, desk.transport, render, desk.now(), desk.settings
+            desk.pool, send_due, desk.database, desk.transport, render, desk.now(), desk.settings, trouble
         )
 
     async def claim() -> None:

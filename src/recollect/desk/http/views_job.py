@@ -32,7 +32,9 @@ def job_page(view: Mapping[str, Any], token: str) -> str:
         return _result(view, token, href)
     if state in FINAL:
         asked = sorted(view.get("summary", {}).get("requests", {}).items())
-        return show("ended.html", state=state.value, job=view, again_href=href, requests=asked)
+        return show(
+            "ended.html", state=state.value, job={"left": False, **view}, again_href=href, requests=asked, token=token
+        )
     return _under_way(view, state, token)
 
 
@@ -56,6 +58,7 @@ def _under_way(view: Mapping[str, Any], state: State, token: str) -> str:
         token=token,
         rank=texts.number(view["rank"] or 1),
         reason=_waiting_reason(view["reason"]),
+        silent=[one["name"] for one in view.get("outages", ())],
         estimate=view.get("estimate"),
         known=bool(known) or state in (State.RUNNING, State.PACKING),
         collected=texts.number(total["recovered"]),
@@ -106,6 +109,7 @@ def _result(view: Mapping[str, Any], token: str, again_href: str) -> str:
         job={"preview": "", "tell_more": False, "outdated": False, **view},
         token=token,
         again_href=again_href,
+        silent=[one["name"] for one in view.get("outages", ())],
         headline=outcome.headline(summary),
         sentence=outcome.sentence(summary),
         stopped=current().gettext(str(summary.get("stopped") or "")),

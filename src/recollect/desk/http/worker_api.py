@@ -18,7 +18,7 @@ from typing import Any
 from aiohttp import web
 
 from recollect.archives.registry import Archive
-from recollect.desk import people, queue
+from recollect.desk import outages, people, queue
 from recollect.desk.child import archive_to_json
 from recollect.desk.database import Connection
 from recollect.desk.delivery import DOWNLOADS, STATE
@@ -44,7 +44,6 @@ from recollect.desk.surveyor import listing_key
 from recollect.errors import ResourceError
 
 _MAX_CLAIM = 30.0
-_SILENT_PAUSE = 600.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DONE = "ok"
 
@@ -122,11 +121,12 @@ def assignment(desk: Desk, job: Job) -> dict[str, Any]:
             "bytes": desk.settings.max_bytes,
             "min_free": desk.settings.min_free,
             "pictures": desk.settings.pictures,
+            "wait": max(0.0, desk.settings.wait_for - (desk.now() - (job.started or desk.now()))),
         },
         "lease": desk.settings.lease,
         "heartbeat": desk.settings.heartbeat,
         "states": states,
-        "source": source,
+        "source": source if job.continues is None else None,  # the same dates: nothing is chosen anew
         "stuck_after": desk.settings.stuck_after,
         "contact": desk.settings.contact,
     }
@@ -335,12 +335,21 @@ async def deliver(request: web.Request) -> web.Response:
     files = await asyncio.to_thread(_delivered, desk.results(lease.job), fields.get("files"))
     result = {"files": files, "summary": clean_summary(fields.get("summary"))}
 
-    def work(c: Connection) -> None:
+    def work(c: Connection) -> Job:
         now = desk.now()
-        people.announce(c, queue.deliver(c, lease, now, desk.settings, result), now, desk.settings)
+        job = queue.deliver(c, lease, now, desk.settings, result)
+        if job.continues is not None:
+            outages.complete(c, job, now, desk.settings, desk.folder / "results")
+        else:
+            outages.plan_retry(c, job, now, desk.settings)
+            people.announce(c, job, now, desk.settings)
+        return job
 
-    await desk.transact(work)
+    job = await desk.transact(work)
     desk.ended(lease.job)
+    if job.continues is not None:
+        desk.changed(job.continues)
+        await asyncio.to_thread(shutil.rmtree, desk.results(job.id), ignore_errors=True)
     return json_reply({"state": _DONE})
 
 
@@ -374,9 +383,8 @@ async def fail(request: web.Request) -> web.Response:
     def work(c: Connection) -> None:
         now = desk.now()
         job = queue.held(c, lease, now)
-        if fields.get("silent") and job.crashes + 1 < desk.settings.max_crashes:
-            c.change("UPDATE job SET crashes = crashes + 1 WHERE id = ?", job.id)
-            queue.defer(c, lease, now, now + _SILENT_PAUSE * 4**job.crashes, "no archive answered")
+        if fields.get("silent") and now - job.created < desk.settings.retry_for:
+            outages.put_off(c, job, lease, now, {"summary": clean_summary(fields.get("summary"))})
             return
         people.announce(c, queue.fail(c, lease, now, desk.settings, reason), now, desk.settings)
 
