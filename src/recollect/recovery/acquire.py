@@ -36,13 +36,14 @@ from recollect.recovery.fingerprint import page_of
 from recollect.recovery.journal import Journal, Queued, now_utc
 from recollect.recovery.judge import Rejection, judge, same_page
 from recollect.recovery.knowledge import SiteKnowledge
-from recollect.recovery.links import Document, effective_type, media_type_of, read_document
+from recollect.recovery.links import Document, effective_type, media_type_of
 from recollect.recovery.lister import Lister
 from recollect.recovery.meter import Meter, OutOfQuota
 from recollect.recovery.options import Options
 from recollect.recovery.ownership import Observation, Standing
 from recollect.recovery.payloads import Payload, PayloadWriter
 from recollect.recovery.plan import Ask, Attempt, GiveUp, Holder, Outcome, decide
+from recollect.recovery.reading import read_links
 from recollect.recovery.store import Missing, Recovered, Store
 from recollect.recovery.verdicts import SUSPECT, Reason, Verdict
 
@@ -403,7 +404,7 @@ class Acquirer:
                 raise _Refused("failed", str(error)) from error
             head = content[:1024]
             if len(content) <= _MAX_PARSED:
-                document = read_document(content, resource.uri, resource.media_type, resource.charset)
+                document = read_links(content, resource.uri, resource.media_type, resource.charset)
                 rejection = examine_content(
                     resource,
                     document,

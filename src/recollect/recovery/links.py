@@ -21,7 +21,7 @@ from recollect.errors import FormatError
 from recollect.recovery.canonical import resolve
 from recollect.recovery.collector import MAX_LINKS, Collector, Document, Link, LinkKind, encode_uri
 from recollect.recovery.decoding import decoded, guessed_charset
-from recollect.recovery.scriptlinks import json_links, read_manifest, read_script, script_links
+from recollect.recovery.scriptlinks import is_page_name, json_links, read_manifest, read_script, script_links
 
 __all__ = [
     "MAX_LINKS",
@@ -148,6 +148,7 @@ def document_form(media_type: str, uri: str, head: bytes) -> str | None:
 # (tag, attribute) -> (kind, embedded). `link`, `meta`, `param` and `object` have rules of their own below.
 _HTML_LINKS: dict[tuple[str, str], tuple[LinkKind, bool]] = {
     ("a", "href"): ("page", False),
+    ("a", "xlink:href"): ("page", False),
     ("area", "href"): ("page", False),
     ("frame", "src"): ("page", True),
     ("iframe", "src"): ("page", True),
@@ -185,7 +186,8 @@ _SRCSETS = frozenset({"srcset", "data-srcset", "imagesrcset", "data-lazy-srcset"
 _PAGE_RELS = frozenset(
     {"alternate", "amphtml", "archives", "author", "bookmark", "canonical", "contents", "first", "glossary", "help"}
     | {"home", "index", "last", "license", "me", "next", "prev", "previous", "search", "section", "start", "tag", "top"}
-    | {"up", "via"}
+    | {"up", "via", "appendix", "begin", "chapter", "child", "collection", "copyright", "end", "parent", "sitemap"}
+    | {"subsection", "toc"}
 )
 _NO_FETCH_RELS = frozenset({"dns-prefetch", "preconnect", "pingback", "edituri", "wlwmanifest", "profile", "shortlink"})
 _META_IMAGES = re.compile(
@@ -299,6 +301,9 @@ class _Page:
                     add(candidate, "asset", embedded=True)
             elif name[:2] == "on":
                 script_links(value, self.collector)
+            elif name == "value" and tag == "option":
+                if is_page_name(value):
+                    add(value, "page", guess=True)
             elif name == "srcdoc" and tag == "iframe" and (inner := parse_html(value)) is not None:
                 _Page(self.collector).walk(inner)
         if tag == "a" and (element.get("href") or "")[:11].lower() == "javascript:":

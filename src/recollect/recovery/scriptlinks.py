@@ -20,6 +20,17 @@ _STRING = re.compile(
 _PAGE_STRING = re.compile(
     r"""(?:location(?:\.href)?\s*=|location\.replace\(|window\.open\()\s*["']([^"'<>\s\\]{1,500})["']""", re.I
 )
+_PAGE_ENDINGS = r"x?html?|shtml?|php[345]?|aspx?|jspx?|cfm|cgi|pl"
+# Names of pages in the data of menus and search boxes ("annotated.html", "list.php?id=3#top").
+_PAGE_NAME = re.compile(
+    r"""["']([^"'<>\s\\?#]{1,300}\.(?:""" + _PAGE_ENDINGS + r""")(?:[?#][^"'<>\s\\]{0,200})?)["']""", re.I
+)
+_IS_PAGE_NAME = re.compile(r"[^\s<>\"'?#]{1,300}(?:/|\.(?:" + _PAGE_ENDINGS + r"))(?:[?#][^\s<>\"']{0,300})?$", re.I)
+
+
+def is_page_name(text: str) -> bool:
+    """May a text be the address of a page, because of its ending (`b.html`, `dir/`, `list.php?n=2`)?"""
+    return _IS_PAGE_NAME.match(text.strip()) is not None or _is_address(text.strip())
 
 
 # What JSON-LD calls addresses of pages, and of pictures and media (schema.org).
@@ -82,7 +93,7 @@ def script_links(text: str, collector: Collector) -> None:
     _worker_links(text, collector)
     for match in _STRING.finditer(text):
         collector.add(match[1], "asset", embedded=True, guess=True)
-    for match in _PAGE_STRING.finditer(text):
+    for match in (*_PAGE_STRING.finditer(text), *_PAGE_NAME.finditer(text)):
         collector.add(match[1], "page", guess=True)
 
 
