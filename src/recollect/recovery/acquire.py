@@ -30,13 +30,13 @@ from recollect.archives.transport import Request, RequestKind
 from recollect.errors import AnswerTooBig, ArchiveError, FormatError
 from recollect.recovery.canonical import split, tidy, visit_key
 from recollect.recovery.choose import Candidate, in_order, is_content, resolve_revisits
-from recollect.recovery.decoding import decoded, effective_encoding, header_charset
+from recollect.recovery.decoding import content_coding, decoded, effective_encoding, header_charset
 from recollect.recovery.examine import examine_content, examine_redirect
 from recollect.recovery.fingerprint import page_of
 from recollect.recovery.journal import Journal, Queued, now_utc
 from recollect.recovery.judge import Rejection, judge, same_page
 from recollect.recovery.knowledge import SiteKnowledge
-from recollect.recovery.links import Document, effective_type, media_type_of
+from recollect.recovery.links import Document, effective_type, media_type_of, read_document
 from recollect.recovery.lister import Lister
 from recollect.recovery.meter import Meter, OutOfQuota
 from recollect.recovery.options import Options
@@ -375,7 +375,9 @@ class Acquirer:
             headers=replay.headers,
             media_type=media_type,
             charset=header_charset(content_type),
-            content_encoding=effective_encoding(replay.header("content-encoding"), incoming.peek(65536)),
+            content_encoding=content_coding(
+                replay.header("content-encoding"), incoming.peek(65536), media_type, candidate.uri
+            ),
             digest=incoming.sha1,
             length=incoming.length,
             payload_path=self._store.payload_path(incoming.sha256),

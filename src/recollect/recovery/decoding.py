@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from urllib.parse import urlsplit
 
 import brotli
 import zstandard
@@ -41,6 +42,42 @@ def effective_encoding(header: str, head: bytes) -> str:
     return ""
 
 
+# Files that are gzip themselves: for them the header says what the file is, not what to take off.
+_PACKED_NAME = re.compile(r"\.(?:t?gz|gzip|tar\.z|svgz|vmlz|emz)$", re.I)
+_PACKED_TYPE = re.compile(r"application/(?:x-)?(?:gzip|gtar|tgz|compressed|compressed-tar|gunzip|tar)\b", re.I)
+_TEXT_TYPE = re.compile(r"text/|[^;]*(?:html|xml|json|javascript|ecmascript)|\s*$", re.I)
+_MOST_CODINGS = 3
+
+
+def content_coding(header: str, head: bytes, media_type: str, uri: str) -> str:
+    """The codings to take off a payload, comma-separated in the order of their application; "" for none.
+
+    A `.tar.gz` that was sent with `Content-Encoding: gzip` is the file itself and stays one. Pages and texts that are
+    packed twice, or packed without a header, are unpacked.
+    """
+    coding = effective_encoding(header, head)
+    if _PACKED_NAME.search(urlsplit(uri).path) or _PACKED_TYPE.match(media_type):
+        if coding == "gzip" and not decoded(head, "gzip", limit=1 << 16, cut=True).startswith(_GZIP):
+            return ""
+        return coding
+    codings = [coding] if coding else []
+    if not coding and head.startswith(_GZIP) and _TEXT_TYPE.match(media_type):
+        codings = ["gzip"]
+    while codings and len(codings) < _MOST_CODINGS and _TEXT_TYPE.match(media_type):
+        head = _head_of(head, codings[0])
+        if not head.startswith(_GZIP):
+            break
+        codings.insert(0, "gzip")
+    return ", ".join(codings)
+
+
+def _head_of(head: bytes, coding: str) -> bytes:
+    try:
+        return decoded(head, coding, limit=1 << 16, cut=True)
+    except FormatError:
+        return b""
+
+
 def _decodes(head: bytes, coding: str) -> bool:
     try:
         return bool(decoded(head, coding, limit=1 << 20, cut=True)) or not head
@@ -55,6 +92,9 @@ def decoded(data: bytes, coding: str, *, limit: int | None = None, cut: bool = F
     """
     if not coding:
         return data
+    if "," in coding:
+        inner, _, outer = coding.rpartition(",")
+        return decoded(decoded(data, outer.strip(), limit=limit, cut=cut), inner.strip(), limit=limit, cut=cut)
     if limit is None:
         limit = min(MAX_DECODED, max(_ALWAYS, _MAX_RATIO * len(data)))
     try:

@@ -98,10 +98,12 @@ def file_names(
         claims[_fold(name)].append(uri)
     names: dict[str, str] = {}
     taken: set[str] = set(folders)
-    # The first in byte order keeps the plain name, unless other URIs need that name as a folder.
+    # One keeps the plain name, unless other URIs need that name as a folder: a folder's own page, so that servers
+    # answer the folder with it, then the one that is spelled so, then the first in byte order.
     for folded, uris in claims.items():
-        if folded not in folders and len(wanted[uris[0]]) <= rules.max_path:
-            names[uris[0]] = wanted[uris[0]]
+        first = min(uris, key=lambda uri: (not urlsplit(uri).path.endswith(("/", "/index.html")), uri))
+        if folded not in folders and len(wanted[first]) <= rules.max_path:
+            names[first] = wanted[first]
             taken.add(folded)
     for uri in sorted(wanted.keys() - names.keys()):
         # Eight digits are enough except for URIs made to collide; those get more.

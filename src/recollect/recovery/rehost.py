@@ -161,6 +161,9 @@ def _addresses(store: Store, names: dict[str, str]) -> Iterable[tuple[str, str]]
     """(old address, address whose file answers it): every resource, and what was learned to be the same."""
     # Servers do not tell `/a%2Fb` from `/a/b`: the plain address goes first.
     yield from ((uri, uri) for uri in sorted(names, key=lambda uri: ("%2f" in uri.lower(), uri)))
+    # An address in the spelling of its key: `/` of a site captured as `/index.html`, `/topic.php?t=3` of one that
+    # was captured with a session id.
+    yield from ((visit_key(uri, store.rules), uri) for uri in sorted(names))
     for key, target, _ in store.aliases():
         resource = store.resolve(target)
         if resource is not None and resource.uri in names:
