@@ -42,7 +42,7 @@ def write_app(folder: Path, size: int = 20_000, seed: int = 1) -> Path:
 
 
 def protect(site: Path, sources: Iterable[str], **changes: object) -> sites.Applied:
-    options = Options(**{"key": KEY, "now": NOW, "code": CODES[0], **changes})  # type: ignore[arg-type]
+    options = Options(**{"key": KEY, "now": NOW, "code": CODES[0], "need": 0.4, **changes})  # type: ignore[arg-type]
     return sites.apply(site, gather(sources), options)
 
 

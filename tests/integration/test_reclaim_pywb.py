@@ -75,7 +75,8 @@ def test_all_archives_together_have_the_newest_version(world: World, capsys: pyt
     out = world.folder / "both"
     assert run(["reclaim", BASE, "-o", str(out), "--archives", world.archives, "--json"]) == 0
     found = said(capsys)
-    assert found["restored"] == [{"class": "files", "version": "20260331120000", "files": 4}]
+    (restored,) = found["restored"]
+    assert (restored["version"], restored["files"], restored["newest"]) == ("20260331120000", 4, True)
     assert contents(out) == contents(world.folder / "app")
     newest = found["versions"][0]
     assert newest["found"] >= 6 and newest["pages"] == PAGES and newest["missing"] == 0
@@ -87,8 +88,11 @@ def test_an_older_version_comes_back_where_the_newest_is_incomplete(
 ) -> None:
     out = world.folder / "second-only"
     options = ["--archives", world.archives, "--use", "archive1", "--json"]
-    assert run(["reclaim", BASE, "-o", str(out), *options]) == 0
+    assert run(["reclaim", BASE, "-o", str(out), *options]) == 3
     found = said(capsys)
+    assert found["restored"][0]["shortfall"] == (
+        "The newest version (2026-03-31 12:00) is incomplete: 4 of 6 blocks. Restored: the one before it."
+    )
     assert [(v["version"], v["found"], v["missing"]) for v in found["versions"]] == [
         ("20260331120000", 4, 2),
         ("20260301120000", 10, 0),

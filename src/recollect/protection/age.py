@@ -28,6 +28,15 @@ class Lock:
     def is_open(self) -> bool:
         return not self.recipients and self.passphrase is None
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The types of recipients that an object sealed with this lock has; see `lock_kinds`."""
+        if self.recipients:
+            return tuple(
+                sorted(text.split(" ")[0] if text.startswith("ssh-") else "X25519" for text in self.recipients)
+            )
+        return () if self.passphrase is None else ("scrypt",)
+
 
 def check_lock(lock: Lock) -> None:
     """Raise UsageError for recipients that age does not know, before any work is done."""
@@ -73,6 +82,15 @@ def _pyrage() -> Any:
 
 class Locked(FormatError):
     """An encrypted object that none of the given identities opens."""
+
+
+def lock_kinds(data: bytes) -> tuple[str, ...]:
+    """How an object is encrypted: the types of its recipients, in order; empty if it is not."""
+    if not is_locked(data):
+        return ()
+    head = data[: data.find(b"\n---") + 1 or 4096]
+    kinds = [line.split(b" ")[1].decode("ascii", "replace") for line in head.split(b"\n") if line.startswith(b"-> ")]
+    return tuple(sorted(kind for kind in kinds if not kind.endswith("-grease")))  # which age adds by chance
 
 
 def is_locked(data: bytes) -> bool:

@@ -24,7 +24,15 @@ from recollect.protection.block import Version
 from recollect.protection.collect import Collector
 from recollect.protection.markup import Style
 from recollect.protection.pack import Packing
-from recollect.protection.sealing import Options, blocks_for, manifest_text, seal_class, spread, with_need
+from recollect.protection.sealing import (
+    Options,
+    base_sizes,
+    blocks_for,
+    manifest_text,
+    seal_class,
+    spread,
+    with_needs,
+)
 from recollect.protection.site import Applied
 
 FORMAT = 1
@@ -85,8 +93,8 @@ def write(
         raise UsageError("the output is a folder", where=str(path), hint="name a file, as in -o site.blocks")
     known, had = _known(path, options)
     spares = [f"spare {number}" for number in range(max(_LEAST_SPARE, len(pages) // _SPARE))]
-    sealed = [seal_class(packing, known, options) for packing in packings]
-    plan = spread([one.version.size for one in sealed], len(pages), options.need, options.growth)
+    sealed = [one for packing in packings for one in seal_class(packing, known, options)]
+    plan = spread(base_sizes(sealed), len(pages), options.need, options.growth)
     if plan.vault:
         raise UsageError(
             "too few pages",
@@ -94,7 +102,7 @@ def write(
             why=f"{plan.pages:,} are needed",
             hint="allow more growth, need fewer blocks, or list more paths",
         )
-    sealed = [with_need(one, plan.need, known, options) for one in sealed]
+    sealed = with_needs(sealed, plan, known, options)
     texts = blocks_for(sealed, [*pages, *spares], had, options, progress)
     listing = manifest_text(sealed, len(pages), options.key)
     growth = max(len(text) for text in texts.values()) + 50

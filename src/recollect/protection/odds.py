@@ -16,7 +16,15 @@ from recollect.protection.code import MARGIN, MAX_NEED, Geometry
 from recollect.protection.markup import SCRIPT_CLOSE, SCRIPT_OPEN
 
 CERTAINTY = 0.999
+"""The chance to restore everything that is recommended where the share of captured pages was measured."""
+DEFAULT_CERTAINTY = 0.95
+"""The same where it is assumed."""
+ASSUMED_SHARE = 0.5
+"""Of the pages that archives capture while a version lives, where nothing is measured."""
 DEFAULT_SHARE = 0.4
+MEASURED_DAYS = 90.0
+"""Over how many days fresh captures of a site are counted."""
+DAYS = {"daily": 1.0, "weekly": 7.0, "monthly": 30.0}
 # Base64 of the largest block of Table 23 (150 KB), and below the 214 KB at which the smallest cache cut pages.
 DEFAULT_GROWTH = 204_800
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -96,6 +104,45 @@ def surely_captured(pages: int, coverage: Coverage, certainty: float = CERTAINTY
 def need_for_coverage(pages: int, coverage: Coverage) -> int:
     """The largest need that is met 99.9% of the time; 0 when none is."""
     return max(0, surely_captured(pages, coverage) - MARGIN)
+
+
+def need_for_risk(pages: int, share: float = ASSUMED_SHARE, certainty: float = DEFAULT_CERTAINTY) -> int:
+    """The largest need, so the least growth, with which everything comes back with this certainty when a share of the
+    pages is captured; at least 1."""
+    low, high = 1, max(1, pages - MARGIN)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if chance_at_share(pages, middle + MARGIN, share) >= certainty:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def share_within(share: float, of_days: float, days: float) -> float:
+    """The share of pages captured within `days`, when `share` of them are within `of_days`: each page has the same
+    chance each day."""
+    if share >= 1:
+        return 1.0
+    return float(1 - (1 - share) ** (days / of_days))
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The chance that the newest version is restored, by how often files change."""
+
+    changes: str  # daily, weekly, monthly
+    alone: float  # when each change makes a new version
+    living: float  # when a version lives at least `every` and changes are carried apart
+
+
+def forecasts(pages: int, need: int, share: float, of_days: float, every_days: float) -> list[Forecast]:
+    """What becomes of versions that live a day, a week, a month; and of those that live longer by `--every`."""
+
+    def chance_after(days: float) -> float:
+        return chance_at_share(pages, need + MARGIN, share_within(share, of_days, days))
+
+    return [Forecast(name, chance_after(days), chance_after(max(days, every_days))) for name, days in DAYS.items()]
 
 
 def need_for_share(pages: int, share: float) -> int:

@@ -25,6 +25,7 @@ from typing import IO, cast
 from recollect.errors import FormatError, ResourceError, UsageError
 from recollect.protection.age import is_locked
 from recollect.protection.block import is_class_name
+from recollect.protection.changes import is_changes_class
 from recollect.protection.markup import is_page, strip
 from recollect.protection.selection import OWN_FOLDER, Selection, walk
 
@@ -124,9 +125,11 @@ def _split(source: str) -> tuple[str, str]:
     name, mark, path = source.partition("=")
     if not mark or os.path.lexists(source):
         name, path = DEFAULT_CLASS, source
-    elif not is_class_name(name):
+    elif not is_class_name(name) or is_changes_class(name):
         raise UsageError(
-            "not a name of a class", where=name, hint="small letters, digits and -, not manifest: code=app/"
+            "not a name of a class",
+            where=name,
+            hint="small letters, digits and -, not manifest and not with -changes at its end: code=app/",
         )
     if not path:
         raise UsageError("no path", where=f"--files {source!r}", hint="--files app/ or --files code=app/")
@@ -236,7 +239,22 @@ def expand(data: bytes, limits: Limits) -> IO[bytes]:
 
         reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(data))
         return cast(IO[bytes], _Bounded(reader, limits.total_bytes))
-    raise FormatError("not a packed object", why="neither xz nor zstd")
+    if data[257:262] == b"ustar":
+        return cast(IO[bytes], _Bounded(io.BytesIO(data), limits.total_bytes))
+    raise FormatError("not a packed object", why="neither xz, zstd nor tar")
+
+
+def expanded(data: bytes, limits: Limits) -> bytes:
+    """The whole tar archive in packed bytes."""
+    try:
+        with expand(data, limits) as stream:
+            return b"".join(iter(lambda: stream.read(1 << 20), b""))
+    except (lzma.LZMAError, EOFError) as error:
+        raise FormatError("the object cannot be unpacked", why=str(error)) from error
+    except Exception as error:
+        if type(error).__name__ == "ZstdError":
+            raise FormatError("the object cannot be unpacked", why=str(error)) from error
+        raise
 
 
 class _Bounded(io.RawIOBase):

@@ -12,24 +12,28 @@ import shutil
 from pathlib import Path
 
 from recollect.errors import UsageError
+from recollect.protection.selection import RECORD, RECORD_PART
 
-RECORD = ".recollect/protect.json"  # SHA-256 of what was written, by name
-PART = ".recollect/protect.part"  # the same, a line for each file, while files are being written
+EARLIER = ".recollect/protect.json"  # the record of earlier versions, inside of the folder, where servers show it
 
 
 class Record:
-    """What `apply -o` wrote into its folder, now and earlier.
+    """What `apply -o` wrote into its folder, now and earlier: SHA-256 by name, in a file beside the folder, because
+    everything inside of it is served.
 
-    Each file is noted before it is written (`PART`), so that after an interruption the next run knows its own.
+    Each file is noted in a second file before it is written, so that after an interruption the next run knows its own.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path, self._part = folder / RECORD, folder / PART
+        place = folder.resolve()
+        self._path = place.with_name(f".{place.name}{RECORD}")
+        self._part = place.with_name(f".{place.name}{RECORD_PART}")
         self.folder = folder
         self._old: dict[str, set[str]] = {}
         self._new: dict[str, str] = {}
-        if self._path.exists():
-            self._old = {name: {digest} for name, digest in json.loads(self._path.read_text()).items()}
+        known = next((path for path in (self._path, folder / EARLIER) if path.exists()), None)
+        if known is not None:
+            self._old = {name: {digest} for name, digest in json.loads(known.read_text()).items()}
         elif not self._part.exists() and folder.is_dir() and any(folder.iterdir()):
             raise UsageError("the folder is not empty", where=str(folder), hint="choose a new folder with -o")
         if self._part.exists():
@@ -66,6 +70,11 @@ class Record:
                 gone += 1
         replace_file(self._path, json.dumps(self._new, indent=0, sort_keys=True).encode(), self._path)
         self._part.unlink(missing_ok=True)
+        earlier = self.folder / EARLIER
+        if earlier.is_file():
+            earlier.unlink()
+            if not any(earlier.parent.iterdir()):
+                earlier.parent.rmdir()
         return gone
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 IGNORE_FILE = ".recollectignore"
 OWN_FOLDER = ".recollect"  # what Recollect keeps in a folder for itself: never packed, never unpacked
+RECORD, RECORD_PART = ".protect.json", ".protect.part"  # behind the name of the folder that they belong to
 _VERSION_CONTROL = frozenset(
     {".git", ".hg", ".svn", ".bzr", "_darcs", "CVS", ".jj", ".pijul", ".sl", "_FOSSIL_", ".fslckout", ".fossil", "RCS"}
 )
@@ -47,6 +48,11 @@ class Selection:
 def is_own_folder(folder: Path) -> bool:
     """Whether Recollect made this folder: its own notes, or vault pages."""
     return not folder.is_symlink() and (folder.name == OWN_FOLDER or vault.is_vault_folder(folder))
+
+
+def is_record(name: str) -> bool:
+    """Whether a file is the record of a folder that `apply -o` wrote, which lies beside that folder."""
+    return name.startswith(".") and name.endswith((RECORD, RECORD_PART))
 
 
 def is_version_control(path: Path) -> bool:
@@ -112,7 +118,7 @@ def walk(root: Path, selection: Selection) -> Iterator[Walked]:
         for name in sorted([*folders, *files]):
             path = base / name
             is_folder = path.is_dir() and not path.is_symlink()
-            if is_folder and is_own_folder(path):
+            if is_own_folder(path) if is_folder else is_record(name):
                 continue
             walked = _judged(path, is_folder, rules, selection)
             if walked is None:

@@ -7,13 +7,17 @@ changed since, is overwritten.
 
 from __future__ import annotations
 
+import base64
 import fnmatch
+import gzip
 import os
 import posixpath
+import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from urllib.parse import unquote
 
 from recollect.errors import UsageError
@@ -24,16 +28,17 @@ from recollect.protection.block import MANIFEST, Refusal, Version, mentions
 from recollect.protection.collect import Collector, Standing
 from recollect.protection.markup import Unfit, carry, is_page, is_xml_page, place, strip, vault_link
 from recollect.protection.pack import Packing
-from recollect.protection.record import RECORD, Record, replace_file
+from recollect.protection.record import EARLIER, Record, replace_file
 from recollect.protection.sealing import (
     Options,
     Sealed,
     Spread,
+    base_sizes,
     blocks_for,
     manifest_text,
     seal_class,
     spread,
-    with_need,
+    with_needs,
 )
 
 _HEAD = 4096
@@ -47,13 +52,40 @@ def page_names(site: Path, exclude: Sequence[str] = ()) -> list[str]:
     return [name for name in _files(site) if _is_own_page(site, name, exclude)]
 
 
+_ERROR_PAGE = re.compile(
+    r"(?:[45]\d\d|[45]xx|50x|error|offline|maintenance|not[-_]?found)(?:\.x?html?|/index\.x?html?)", re.I
+)
+_NO_ARCHIVE = re.compile(
+    rb"<meta\s[^>]{0,300}name\s{0,9}=\s{0,9}[\"']?robots\b[^>]{0,300}content\s{0,9}=\s{0,9}[\"']?"
+    rb"[^\"'>]{0,200}\b(?:noarchive|noindex|none)\b",
+    re.IGNORECASE,
+)
+
+
+def is_never_captured(name: str, head: bytes) -> bool:
+    """Whether archives do not capture a page: a server's error page, or one that asks not to be kept."""
+    return _ERROR_PAGE.fullmatch(name) is not None or _NO_ARCHIVE.search(head) is not None
+
+
+def never_captured(site: Path, exclude: Sequence[str] = ()) -> list[str]:
+    """The pages that carry nothing because archives do not capture them."""
+    return [
+        name
+        for name in _files(site)
+        if not (site / name).is_symlink()
+        and not any(fnmatch.fnmatchcase(name, pattern) for pattern in exclude)
+        and is_page(name, head := _head(site / name))
+        and is_never_captured(name, head)
+    ]
+
+
 def _is_own_page(site: Path, name: str, exclude: Sequence[str]) -> bool:
     path = site / name
     if path.is_symlink() or any(fnmatch.fnmatchcase(name, pattern) for pattern in exclude):
         return False
     with path.open("rb") as handle:
         head = handle.read(_HEAD)
-    return is_page(name, head) and not vault.is_vault(name, head)
+    return is_page(name, head) and not vault.is_vault(name, head) and not is_never_captured(name, head)
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -76,6 +108,7 @@ class Applied:
     changed: int
     unfit: tuple[tuple[str, Unfit], ...]
     not_copied: tuple[tuple[str, str], ...] = ()  # (name, why) of what a copy of the site lacks
+    never_captured: tuple[str, ...] = ()  # pages that carry nothing because archives do not capture them
 
 
 def apply(
@@ -95,12 +128,12 @@ def apply(
     names, unfit = fit_pages(site, options.exclude)
     known = Collector([options.key.public])
     had = _carried(target, known, progress)
-    sealed = []
+    sealed: list[Sealed] = []
     for done, packing in enumerate(packings):
         progress(Progress("packing", done, len(packings), "classes"))
-        sealed.append(seal_class(packing, known, options))
-    plan = spread([one.version.size for one in sealed], len(names), options.need, options.growth)
-    sealed = [with_need(one, plan.need, known, options) for one in sealed]
+        sealed += seal_class(packing, known, options)
+    plan = spread(base_sizes(sealed), len(names), options.need, options.growth)
+    sealed = with_needs(sealed, plan, known, options)
     vault_names = vault.names(plan.vault)
     carriers = [*names, *vault_names]
     texts = blocks_for(sealed, carriers, had, options, progress)
@@ -119,7 +152,15 @@ def apply(
     for number, name in enumerate(vault_names):
         writer.page(name, vault.page(number, len(vault_names)), texts[name], "")
     writer.finish(set(names), set(vault_names))
-    return Applied(tuple(sealed), plan, growth, writer.changed, tuple(unfit), tuple(writer.not_copied))
+    return Applied(
+        tuple(sealed),
+        plan,
+        growth,
+        writer.changed,
+        tuple(unfit),
+        tuple(writer.not_copied),
+        tuple(never_captured(site, options.exclude)),
+    )
 
 
 def _check_apart(site: Path, out: Path) -> None:
@@ -214,7 +255,7 @@ class _Writer:
     def copy_others(self, pages: set[str]) -> None:
         """Copy what carries nothing. A link to a file is copied as that file."""
         for name, path in _all_files(self._site):
-            if name in pages or name == RECORD or vault.is_vault(name, b"" if path.is_dir() else _head_of(path)):
+            if name in pages or name == EARLIER or vault.is_vault(name, b"" if path.is_dir() else _head_of(path)):
                 continue
             if path.is_dir():
                 self.not_copied.append((name, "a link to a folder"))
@@ -343,10 +384,31 @@ def verify(site: Path, trust: Sequence[bytes] = ()) -> Checked:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PageWeights:
+    """What a visitor downloads for a page, gzipped: the median of some pages, before and after."""
+
+    before: int
+    after: int
+
+
+def page_weights(site: Path, names: Sequence[str], growth: int) -> PageWeights | None:
+    """Weigh up to 25 pages, evenly chosen, with and without blocks that make them grow by `growth` bytes."""
+    chosen = [names[len(names) * number // 25] for number in range(25)] if len(names) > 25 else list(names)
+    if not chosen:
+        return None
+    # Blocks are random bytes in base64, which gzip makes smaller by a quarter.
+    block = base64.b64encode(random.Random(1).randbytes(growth * 3 // 4))
+    pages = [strip((site / name).read_bytes()) for name in chosen]
+    before = [len(gzip.compress(page, 6)) for page in pages]
+    after = [len(gzip.compress(page + block, 6)) for page in pages]
+    return PageWeights(int(median(before)), int(median(after)))
+
+
 def sizes_now(packings: Sequence[Packing], options: Options, progress: ProgressCallback) -> list[int]:
     """The sealed size of each class, for a plan."""
     sizes = []
     for done, packing in enumerate(packings):
         progress(Progress("packing", done, len(packings), "classes"))
-        sizes.append(seal_class(packing, Collector(), options).version.size)
+        sizes += base_sizes(seal_class(packing, Collector(), options))
     return sizes

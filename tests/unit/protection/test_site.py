@@ -357,7 +357,8 @@ def test_an_interrupted_copy_is_finished_by_the_next_run(
         apply(7)
     (app / "main.py").write_text("changed again")
     apply(100)
-    assert sites.verify(out, [KEY.public]).is_sound and not (out / record.PART).exists()
+    assert sites.verify(out, [KEY.public]).is_sound and not (tmp_path / ".public.protect.part").exists()
+    assert not (out / ".recollect").exists(), "a server shows what is in the folder"
     (out / "articles" / "5.html").write_text("edited there")
     with pytest.raises(UsageError, match="changed since"):
         apply(100)

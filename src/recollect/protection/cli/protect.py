@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from recollect.protection.age import Lock
     from recollect.protection.pack import Packing
     from recollect.protection.sealing import Options
+    from recollect.recovery.coverage import SiteCoverage
 
 EPILOG = """\b
 Examples:
@@ -123,6 +124,14 @@ def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["raptorq", "gf256"]),
             help="Erasure code.  [default: raptorq if it is installed]",
         ),
+        click.option(
+            "--every",
+            type=DURATION,
+            default="30d",
+            show_default=True,
+            metavar="PERIOD",
+            help="A version lives at least this long, so that archives capture enough; changes are carried apart.",
+        ),
         click.option("--exclude", multiple=True, metavar="PATTERN", help="Pages without blocks ('drafts/*')."),
         click.option(
             "--exclude-files",
@@ -142,7 +151,7 @@ def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @protect.command(epilog=PLAN_EPILOG)
-@click.argument("site", type=_SITE)
+@click.argument("site", type=click.Path(exists=True, path_type=Path))
 @_packing_options
 @click.option("--coverage", metavar="URL", help="Ask archives how many pages of this site they captured.")
 @archives_option
@@ -154,16 +163,17 @@ def _packing_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 @json_option
 def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_json: bool, **given: Any) -> int:
-    """Show the cost of protection and the probability of restoring the files; writes nothing."""
-    from recollect.protection import keys, odds
+    """Show the cost of protection and the probability of restoring the files of SITE, a folder or a list of paths;
+    writes nothing."""
+    from recollect.protection import bundle, keys, odds
     from recollect.protection.cli import tables as protecttalk
     from recollect.protection.sealing import spread
-    from recollect.protection.site import fit_pages, sizes_now
+    from recollect.protection.site import fit_pages, page_weights, sizes_now
 
     refuse_inputs(plot, [site, *_paths(given["sources"])])
     options = _options(keys.new_key(), given, need=None)
     packings = _gathered(given, site)
-    pages, _ = fit_pages(site, given["exclude"])
+    pages = fit_pages(site, given["exclude"])[0] if site.is_dir() else bundle.read_paths(site)
     found = None
     with progress_bar(quiet=quiet or as_json) as progress:
         sizes = sizes_now(packings, options, progress)
@@ -184,7 +194,11 @@ def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_js
     secret = [] if not options.lock.is_open else protecttalk.find_secrets(packings)
     if plot is not None:
         protecttalk.write_plot(plot, share.pages, need or share.need, seen)
-    result = protecttalk.Plan(packings, sizes, len(pages), share.vault, need, seen, found, table, secret)
+    forecast = odds.forecasts(share.pages, need or share.need, *_capture_share(found), given["every"] / 86400)
+    weights = page_weights(site, pages, odds.growth(sizes, need or share.need)) if site.is_dir() else None
+    result = protecttalk.Plan(
+        packings, sizes, len(pages), share.vault, need, seen, found, table, secret, forecast, given["every"], weights
+    )
     if as_json:
         emit_json(protecttalk.plan_json(result))
     else:
@@ -351,6 +365,7 @@ def _options(key: Any, given: dict[str, Any], need: int | float | None) -> Optio
         level=given["level"],
         style=Style(given.get("carrier", "script")),
         rotate=given.get("rotate"),
+        every=given.get("every"),
         exclude=tuple(given["exclude"]),
     )
 
@@ -373,6 +388,15 @@ def read_passphrase(path: Path) -> str:
     if not text:
         raise UsageError("no passphrase", where=str(path), why="its first line is empty")
     return text
+
+
+def _capture_share(found: SiteCoverage | None) -> tuple[float, float]:
+    """Which share of the pages is captured in how many days: measured, or assumed."""
+    from recollect.protection import odds
+
+    if found is None or not found.pages:
+        return odds.ASSUMED_SHARE, odds.DAYS["monthly"]
+    return found.fresh / found.pages, odds.MEASURED_DAYS
 
 
 def _need(text: str) -> int | float:

@@ -32,7 +32,7 @@ Examples:
 \b
 The newest complete version of each class is restored; an older one if the newest is incomplete. Without --trust, all
 blocks must be signed by one key, whose fingerprint is shown.
-Exit code: 0 everything restored, 3 a part, 1 nothing, 2 wrong usage.
+Exit code: 0 the newest version of everything restored, 3 a part or an older version, 1 nothing, 2 wrong usage.
 """
 
 
@@ -86,8 +86,10 @@ def reclaim(sources: tuple[str, ...], output: Path, quiet: bool, as_json: bool, 
         emit_json(result)
     else:
         _show(collector, result, output, quiet)
-    restored, classes = len(result["restored"]), len(result["classes"])
-    return 0 if classes and restored == classes else 3 if restored or result["locked"] else 1
+    restored, classes = result["restored"], len(result["classes"])
+    if classes and len(restored) == classes and all(one["newest"] for one in restored):
+        return 0
+    return 3 if restored or result["locked"] else 1
 
 
 def _until(moment: datetime | None) -> str | None:
@@ -143,35 +145,43 @@ def _opener(given: dict[str, Any]) -> Opener:
 
 def _unpacked(collector: Collector, output: Path, opener: Opener, max_size: int, until: str | None) -> dict[str, Any]:
     """Restore, open and unpack every class; what was done, as JSON."""
-    from recollect.protection.age import Locked, unseal
+    from recollect.protection.age import Locked
     from recollect.protection.cli.tables import standings_json
     from recollect.protection.keys import fingerprint
-    from recollect.protection.pack import Limits, save_sealed, unpack
+    from recollect.protection.pack import Limits, unpack
+    from recollect.protection.restoring import class_names, restore_class, shortfall
 
     limits = Limits(total_bytes=max_size)
     restored: list[dict[str, Any]] = []
     locked: list[dict[str, str]] = []
     failures: list[dict[str, str]] = []
-    for name in collector.classes():
+    for name in class_names(collector):
         try:
-            found = collector.restore(name, until)
+            found = restore_class(collector, name, opener, limits, until)
             if found is None:
                 continue
-            files = unpack(unseal(found.sealed, opener), output, limits)
+            files = unpack(found.archive, output, limits)
         except Locked as error:
-            assert found is not None
-            path = save_sealed(found.sealed, output, name)
-            locked.append({"class": name, "file": str(path), "reason": error.why or error.what})
+            locked += _saved(collector, name, output, until, error.why or error.what)
         except UsageError:
             raise
         except RecollectError as error:
             failures.append({"class": name, "reason": str(error)})
         else:
-            restored.append({"class": name, "version": found.version.at, "files": len(files)})
+            restored.append(
+                {
+                    "class": name,
+                    "version": found.version.at,
+                    "changes": found.changes.at if found.changes is not None else None,
+                    "files": len(files),
+                    "newest": found.incomplete is None,
+                    "shortfall": shortfall(found),
+                }
+            )
     used = {one["class"]: one["version"] for one in restored}
     return {
-        "classes": collector.classes(),
-        "too_new": [name for name in collector.classes() if until is not None and _oldest(collector, name) > until],
+        "classes": class_names(collector),
+        "too_new": [name for name in class_names(collector) if until is not None and _oldest(collector, name) > until],
         "other_versions": [
             {
                 "class": one.version.name,
@@ -192,6 +202,19 @@ def _unpacked(collector: Collector, output: Path, opener: Opener, max_size: int,
         "refused": [{"page": where, "reason": str(why)} for where, why in collector.named],
         "keys": [fingerprint(key) for key in collector.keys],
     }
+
+
+def _saved(collector: Collector, name: str, output: Path, until: str | None, reason: str) -> list[dict[str, str]]:
+    """Save the encrypted objects of a class as they are."""
+    from recollect.protection.changes import changes_class
+    from recollect.protection.pack import save_sealed
+
+    saved = []
+    for one in (name, changes_class(name)):
+        found = collector.restore(one, until)
+        if found is not None:
+            saved.append({"class": one, "file": str(save_sealed(found.sealed, output, one)), "reason": reason})
+    return saved
 
 
 def _show(collector: Collector, result: dict[str, Any], output: Path, quiet: bool) -> None:
@@ -224,7 +247,11 @@ def _show(collector: Collector, result: dict[str, Any], output: Path, quiet: boo
     came = {one["class"] for one in result["restored"]}
     for one in result["restored"]:
         if not quiet:
-            talk(f"{one['class']}: {counted(one['files'], 'file')} of version {one['version']} in {output}")
+            changes = f" with the changes of {one['changes']}" if one["changes"] else ""
+            talk(f"{one['class']}: {counted(one['files'], 'file')} of version {one['version']}{changes} in {output}")
+    for one in result["restored"]:
+        if one["shortfall"]:
+            talk(f"{one['class']}: {one['shortfall']}")
     for name in result["classes"]:
         if name not in came and not any(one["class"] == name for one in [*result["locked"], *result["failures"]]):
             talk(f"{name}: {_missing(collector, name, name in result['too_new'])}")

@@ -21,7 +21,7 @@ from recollect.quantities import counted, format_size
 if TYPE_CHECKING:
     from recollect.protection.collect import Standing
     from recollect.protection.pack import Packing
-    from recollect.protection.site import Applied, Checked
+    from recollect.protection.site import Applied, Checked, PageWeights
     from recollect.recovery.coverage import SiteCoverage
 
 _SHOWN = 20  # lines of a list before the rest is only counted
@@ -41,6 +41,9 @@ class Plan:
     coverage: SiteCoverage | None
     table: Sequence[odds.Choice]
     secrets: Sequence[Found]
+    forecast: Sequence[odds.Forecast]
+    every: float
+    weights: PageWeights | None
 
 
 def find_secrets(packings: Sequence[Packing]) -> list[Found]:
@@ -141,9 +144,28 @@ def show_plan(plan: Plan) -> None:
             f"(any {plan.need + MARGIN:,} of {counted(chosen.pages, 'page')}; "
             f"each page grows by {format_size(chosen.growth)})"
         )
+        if plan.weights is not None:
+            before, after = format_size(plan.weights.before), format_size(plan.weights.after)
+            click.echo(f"a page weighs {before} gzipped, and {after} with its blocks")
+        _show_forecast(plan)
     else:
         click.echo("\ntoo few pages are captured to promise anything: have the site archived first, or use vault pages")
     warn_of_secrets(plan.secrets)
+
+
+def _show_forecast(plan: Plan) -> None:
+    """The chance that the newest files come back, by how often they change."""
+    known = (
+        "measured"
+        if plan.coverage is not None
+        else f"assuming that {odds.ASSUMED_SHARE:.0%} of the pages are captured in 30 days"
+    )
+    alone = ", ".join(f"{one.changes} {_percent(one.alone)}" for one in plan.forecast)
+    living = ", ".join(f"{one.changes} {_percent(one.living)}" for one in plan.forecast)
+    click.echo(f"\nchance to restore everything ({known}), by how often files change:")
+    click.echo(f"  with a new version for each change: {alone}")
+    if plan.every:
+        click.echo(f"  with --every {plan.every / 86400:g}d: {living}")
 
 
 def _show_coverage(found: SiteCoverage) -> None:
@@ -252,6 +274,13 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             }
             for choice in plan.table
         ],
+        "forecast": [
+            {"changes": one.changes, "new_version_each": one.alone, "with_every": one.living} for one in plan.forecast
+        ],
+        "every": plan.every,
+        "page_gzipped": {"before": plan.weights.before, "after": plan.weights.after}
+        if plan.weights is not None
+        else None,
         "secrets": [str(one) for one in plan.secrets],
     }
 
@@ -275,6 +304,7 @@ def show_applied(done: Applied, where: Path) -> None:
     if done.changed:
         talk("hint: update lastmod in your sitemap, so that archives come again")
     _show_list([f"not copied: {name}: {why}" for name, why in done.not_copied])
+    _show_list([f"no blocks in: {name}: archives do not capture it" for name in done.never_captured])
     for name, why in done.unfit[:_SHOWN]:
         talk(f"no blocks in: {name}: {why}")
     if len(done.unfit) > _SHOWN:
@@ -302,6 +332,7 @@ def applied_json(done: Applied) -> dict[str, Any]:
             for one in done.classes
         ],
         "unfit": [{"page": name, "reason": str(why)} for name, why in done.unfit],
+        "never_captured": list(done.never_captured),
         "not_copied": [{"file": name, "reason": why} for name, why in done.not_copied],
     }
 
