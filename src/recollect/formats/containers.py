@@ -458,10 +458,17 @@ def _excerpt(text: bytes) -> str:
     return ascii(text[:80].decode("utf-8", "replace"))[1:-1]
 
 
+class OutputTooLarge(RecollectError):
+    """A file that is larger than it may be; what was in its place is still there."""
+
+
 @contextmanager
-def atomic_output(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[BinaryIO]:
+def atomic_output(
+    path: str | os.PathLike[str], *, private: bool = False, max_bytes: int | None = None
+) -> Iterator[BinaryIO]:
     """A writable binary file that takes its place when the block ends well, and vanishes when it does not.
-    `private` ones are readable by their owner only, whatever the umask.
+    `private` ones are readable by their owner only, whatever the umask. One of more than `max_bytes` on disk does not
+    take its place: raises OutputTooLarge.
 
     `.gz` and `.zst` are compressed so that they can be searched; anything else is plain. `-` is stdout, and a path
     that is not a regular file (a pipe, /dev/null) is written directly.
@@ -483,6 +490,9 @@ def atomic_output(path: str | os.PathLike[str], *, private: bool = False) -> Ite
                 with compressed(file, name) as out:
                     yield out
                 file.flush()
+                size = os.fstat(file.fileno()).st_size
+                if max_bytes is not None and size > max_bytes:
+                    raise OutputTooLarge("the output is too large", where=name, why=f"{size:,} of {max_bytes:,} bytes")
                 os.fsync(file.fileno())
             os.replace(temporary, target)  # noqa: PTH105 - the pair of mkstemp's string
         except BaseException:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.formats.containers import atomic_output
+from recollect.formats.containers import OutputTooLarge, atomic_output
 from recollect.kernels import setbudget as kernels
 from recollect.kernels.sets import BITS
 from recollect.maps.plainmap import PlainMap
@@ -75,9 +76,6 @@ def compact_with_sets(
     limit = key_limit(case.branches, budget) if by_keys else budget.max_bytes or 0
     clear, _ = fitted_choice(case, budget, unit, limit)
 
-    def size_fits() -> bool:
-        return budget.max_bytes is None or os.fspath(target) == "-" or Path(target).stat().st_size <= limit
-
     def solve(share: float, optimiser: SetOptimiser) -> SetSolution | None:
         if budget.min_accuracy is not None:
             return _reaching(case, optimiser, budget.min_accuracy, clear.fit)
@@ -93,8 +91,9 @@ def compact_with_sets(
         choice = _chosen(case, budget, clear, unit, partial(solve, share))
         if choice is None:
             raise TooSmall("no map is that small", why=f"the budget is {limit}")
-        keys, size = _write(plain, case, budget, choice.expected_wrong, choice.solution, target, threads)
-        if size_fits():
+        wrong, solution = choice.expected_wrong, choice.solution
+        with suppress(OutputTooLarge):  # the next one is chosen smaller; what is in the target's place stays
+            keys, size = _write(plain, case, budget, wrong, solution, target, threads, max_bytes=budget.max_bytes)
             break
     else:
         raise TooSmall("no map with sets was found that is this small", why=f"the budget is {limit}")
@@ -278,12 +277,14 @@ def _write(
     threads: int,
     *,
     draft: bool = False,
+    max_bytes: int | None = None,
 ) -> tuple[int, int]:
-    """Write the map; returns its keys and the bytes of its text."""
+    """Write the map; returns its keys and the bytes of its text. Raises OutputTooLarge, and leaves what is in the
+    target's place, if it has more than `max_bytes` on disk."""
     absent = case.demand.absent if case.demand is not None else None
     head = set_header(plain.header, budget, expected_wrong).encode()
     keys, size = 0, len(head)
-    with atomic_output(target) as out:
+    with atomic_output(target, max_bytes=max_bytes) as out:
         out.write(head)
         for piece in lines_with_sets(case.branches, absent, solution, threads, draft=draft):
             out.write(piece)
