@@ -141,7 +141,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in TUTORIALS if page.stem != "watch"], ids=lambda page: page.stem)
 def test_the_commands_of_the_tutorials_run(page: Path, world: Path) -> None:
     """Every `sh` block, in order; a block that serves is kept running beside the others."""
     port = _free_port()
