@@ -10,20 +10,41 @@ of visits that fail for no reason and 1% on which the local network is down. On 
     loss       the server is gone; for a third, the name    return     gone for 30 to 120 days, then as before
     parking    a page of a domain seller                    redesign   content looks foreign for 0 to 5 visits,
     takeover   another site's content; each visit is                   not confirmed
-               confirmed with a probability of 0.8
+               confirmed with a probability of 0.8          suspended  a page of the host, for ever
+    server     a server with four sites dies; archives      default    a web server's own page, for ever
+               and DNS answer with a probability of 0.9     stuck      a maintenance page that stays
+    pages      half of ten pages are gone, for ever         expired    the certificate expires
+
+Every site also has 6 maintenance windows a year (3 hours on average), and 0.5% of visits on which a fifth of its pages
+is not found (a deployment that is under way). These come from random numbers of their own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from statistics import median, quantiles
 
-from recollect.watch.states import RULES, Rules, SiteState, SiteStatus, VisitResult, after, next_visit
+from recollect.archives.live import Failure, LiveAnswer
+from recollect.archives.registry import Archive
+from recollect.watch.network import Witnesses, is_offline
+from recollect.watch.records import Site
+from recollect.watch.states import (
+    GONE,
+    HIDDEN,
+    RULES,
+    Rules,
+    SiteState,
+    SiteStatus,
+    VisitResult,
+    after,
+    next_visit,
+)
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _YEAR = 365.0
@@ -43,6 +64,12 @@ class Story(StrEnum):
     TAKEOVER = "takeover"
     MOVED = "moved"
     RETURN = "return"
+    SERVER = "server"
+    PAGES = "pages"
+    EXPIRED = "expired"
+    SUSPENDED = "suspended"
+    DEFAULT = "default"
+    STUCK = "stuck"
 
 
 EXPECTED = {
@@ -51,10 +78,26 @@ EXPECTED = {
     Story.PARKING: {SiteState.TAKEN_OVER},
     Story.TAKEOVER: {SiteState.TAKEN_OVER},
     Story.MOVED: {SiteState.MOVED},
+    Story.SERVER: {SiteState.LOST},
+    Story.PAGES: {SiteState.PAGES_LOST},
+    Story.EXPIRED: {SiteState.BAD_CERTIFICATE},
+    Story.SUSPENDED: {SiteState.SUSPENDED},
+    Story.DEFAULT: {SiteState.DEFAULT_PAGE},
+    Story.STUCK: {SiteState.MAINTENANCE},
     Story.STEADY: set(),
     Story.REDESIGN: set(),
 }
-_ALARMS = frozenset({SiteState.LOST, SiteState.TAKEN_OVER, SiteState.MOVED})
+_ALARMS = GONE | HIDDEN | {SiteState.PAGES_LOST, SiteState.BAD_CERTIFICATE}
+_SHOWN = {
+    Story.EXPIRED: VisitResult.CERTIFICATE_EXPIRED,
+    Story.SUSPENDED: VisitResult.SUSPENDED,
+    Story.DEFAULT: VisitResult.DEFAULT_PAGE,
+    Story.STUCK: VisitResult.MAINTENANCE,
+}
+_WINDOWS, _WINDOW_DAYS = 6, 0.125
+_DEPLOYING, _NOT_FOUND, _PAGES = 0.005, 0.2, 10
+_WITNESS = 0.9
+_SITES_OF_SERVER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +147,7 @@ class Life:
         if rng.random() < _OFFLINE:
             return VisitResult.OFFLINE
         happened = self.event <= day < self.back
-        if happened and self.story in (Story.LOSS, Story.RETURN):
+        if happened and self.story in (Story.LOSS, Story.RETURN, Story.SERVER):
             return VisitResult.NO_NAME if self.nameless else VisitResult.FAILED
         place = bisect_right(self.outages, (day, _YEAR * 9)) - 1
         if (place >= 0 and day < self.outages[place][1]) or rng.random() < _NOISE:
@@ -115,6 +158,8 @@ class Life:
             return VisitResult.FOREIGN_CONFIRMED
         if happened and self.story is Story.TAKEOVER:
             return VisitResult.FOREIGN_CONFIRMED if rng.random() < _CONFIRMED else VisitResult.FOREIGN
+        if happened and self.story in _SHOWN:
+            return _SHOWN[self.story]
         if happened and self.story is Story.REDESIGN and since_event < self.foreign_visits:
             return VisitResult.FOREIGN
         return VisitResult.OWN
@@ -143,24 +188,104 @@ def _merged(outages: list[tuple[float, float]]) -> tuple[tuple[float, float], ..
     return tuple(merged)
 
 
+@dataclass
+class _Pages:
+    """The pages of a live site, as visits see them: pages that are not found while something is deployed, and those
+    that are lost."""
+
+    life: Life
+    rng: random.Random
+    gone: dict[int, datetime] = field(default_factory=dict)
+
+    def visit(self, day: float, at: datetime, rules: Rules) -> bool:
+        """Whether a page is lost for certain on this visit."""
+        lost = range(_PAGES // 2) if self.life.story is Story.PAGES and self.life.event <= day < self.life.back else ()
+        deploying = self.rng.random() < _DEPLOYING
+        if not deploying and not lost:
+            self.gone.clear()
+            return False
+        missing = {page for page in range(_PAGES) if deploying and self.rng.random() < _NOT_FOUND} | {*lost}
+        self.gone = {page: self.gone.get(page, at) for page in missing}
+        return any(at - since >= rules.page_apart for since in self.gone.values())
+
+
+def _windows(rng: random.Random) -> tuple[tuple[float, float], ...]:
+    starts = sorted(rng.uniform(0, _YEAR) for _ in range(_WINDOWS))
+    return tuple((day, day + rng.expovariate(1 / _WINDOW_DAYS)) for day in starts)
+
+
+def _server_is_offline(status: SiteStatus, rng: random.Random, loop: asyncio.AbstractEventLoop) -> bool:
+    """What `watch.network` says of a server that died with all its sites, while archives and DNS answer mostly."""
+    sites = [Site(f"http://site{number}.example/", _START, _START, status=status) for number in range(_SITES_OF_SERVER)]
+
+    async def ask(uri: str) -> LiveAnswer:
+        return LiveAnswer(uri, uri, 200) if rng.random() < _WITNESS else LiveAnswer(uri, uri, failure=Failure.TIMEOUT)
+
+    async def ask_site(site: Site) -> LiveAnswer:
+        return LiveAnswer(site.uri, site.uri, failure=Failure.UNREACHABLE)
+
+    async def ask_dns(_: str) -> bool:
+        return rng.random() < _WITNESS
+
+    archives = (Archive("one", timemap="http://one.example/"), Archive("two", timemap="http://two.example/"))
+    witnesses = Witnesses(ask_site, ask, ask, ask_dns, (), archives, ("site.example",))
+    return loop.run_until_complete(is_offline(sites, False, (), witnesses))
+
+
+def _shown(life: Life, seen: VisitResult, day: float, more: _More) -> VisitResult:
+    """What a visit shows with all that this life has beside outages."""
+    if seen is not VisitResult.OFFLINE and life.story is Story.SERVER and day >= life.event and not more.status.is_gone:
+        return VisitResult.OFFLINE if _server_is_offline(more.status, more.rng, more.loop) else seen
+    if seen is not VisitResult.OWN:
+        return seen
+    if any(start <= day < end for start, end in more.windows):
+        return VisitResult.MAINTENANCE
+    return VisitResult.PAGES_LOST if more.pages.visit(day, more.at, more.rules) else seen
+
+
+@dataclass
+class _More:
+    """What a replay needs beside the life itself."""
+
+    rng: random.Random
+    windows: tuple[tuple[float, float], ...]
+    pages: _Pages
+    rules: Rules
+    loop: asyncio.AbstractEventLoop
+    status: SiteStatus = SiteStatus()  # noqa: RUF009 - frozen
+    at: datetime = _START
+
+
 def replay(life: Life, rng: random.Random, rules: Rules = RULES) -> Outcome:
     """Watch a life from its first day to its last."""
+    own = random.Random(f"{life.event} {life.outages[:1]} {life.foreign_visits}")
+    loop = asyncio.new_event_loop()
+    try:
+        return _replay(life, rng, rules, _More(own, _windows(own), _Pages(life, own), rules, loop))
+    finally:
+        loop.close()
+
+
+def _replay(life: Life, rng: random.Random, rules: Rules, more: _More) -> Outcome:
     status, at = SiteStatus(), _START
     false_alarms = visits = since_event = 0
     detected = returned = None
     while (day := (at - _START) / timedelta(days=1)) < _YEAR:
-        seen = life.seen(day, rng, since_event)
+        more.status, more.at = status, at
+        seen = _shown(life, life.seen(day, rng, since_event), day, more)
         since_event += day >= life.event
         before, status = status.state, after(status, seen, at, rules)
         visits += 1
         if status.state is not before and status.state in _ALARMS:
             true = day >= life.event and status.state in EXPECTED[life.story]
-            false_alarms += not true
+            # A site that is suspended may fail for a week later on, and is lost then: only the time before counts.
+            counts = day < life.event or life.story not in (*_SHOWN, Story.PAGES)
+            false_alarms += counts and not true
             if true and detected is None:
                 detected = day - life.event
         if day >= life.back and detected is not None and returned is None and status.state is SiteState.BACK:
             returned = day - life.back
-        at = next_visit(status, at, rules)
+        at = at + rules.retries[0] if seen is VisitResult.OFFLINE else next_visit(status, at, rules)
     quiet = life.event if EXPECTED[life.story] else _YEAR
     return Outcome(life.story, quiet, false_alarms, detected, returned, visits)
 
