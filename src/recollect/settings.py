@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.desk.settings import DeskSettings
-from recollect.errors import UsageError
+from recollect.errors import RecollectError, UsageError
 from recollect.quantities import parse_duration, parse_share, parse_size
 
 _PREFIX = "RECOLLECT_"
@@ -151,6 +151,17 @@ def load_desk_settings(
     file = Path(config) if config else None
     values, sources = _merged(DeskSettings, _DESK_PREFIX, flags, file, env)
     return LoadedDesk(DeskSettings(**values), sources)
+
+
+def is_desk_file(path: str | Path | None) -> bool:
+    """Whether a file holds settings of the desk: at least one that only the desk has."""
+    if not path:
+        return False
+    try:
+        names = set(_read(Path(path)))
+    except (RecollectError, OSError):
+        return False
+    return bool(names & ({one.name for one in fields(DeskSettings)} - {one.name for one in fields(Settings)}))
 
 
 def _merged(

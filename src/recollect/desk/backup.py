@@ -28,7 +28,7 @@ from recollect.formats.outputs import refuse_inputs
 
 TABLES = (
     "migration", "job", "recipient", "token", "event", "outbox", "budget", "rest", "worker", "credential", "block",
-    "takedown",
+    "takedown", "removed",
 )  # fmt: skip
 """In the order in which rows can be inserted. Sessions, limits and surveys of the moment are not kept."""
 _NUMBERED = ("event", "outbox", "block", "takedown")

@@ -47,6 +47,7 @@ _LONG_WAIT = 30.0  # a refusal that lasts longer is not waited for: the job give
 
 
 _ALIVE = 1.0
+_MOST_NOTED = 100
 
 
 class Outcome(StrEnum):
@@ -242,6 +243,8 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
 
     def listed(found: Survey) -> bool:
         surveys.append(found)
+        for one in found.archives:
+            note(f"{one.id}: listing {one.state}, {one.captures} captures{': ' + one.detail if one.detail else ''}")
         line.say(type="survey", **found.to_json())
         return not survey_only
 
@@ -267,6 +270,12 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     if survey_only:
         return {"outcome": Outcome.RECOVERED}
     report = result.report
+    if report is not None:
+        note(f"{len(report.resources)} recovered, {len(report.missing)} missing, complete: {result.finished.complete}")
+        for outage in report.figures.outages:
+            note(f"{outage.archive}: {outage.kind} {outage.detail}")
+        for missing in report.missing[:_MOST_NOTED]:
+            note(f"missing {missing.uri}: {missing.reason}")
     if line.stopped or report is None:
         return {"outcome": Outcome.STOPPED}
     if (
@@ -297,6 +306,12 @@ def _worth_waiting(report: Report, permits: LinePermits, longest: float) -> bool
     lacking = sum(one.waiting for one in report.figures.outages if one.archive in permits.refused)
     lacking += report.figures.losses.get(Loss.OUT_OF_QUOTA, 0)
     return bool(lacking) and min(until for until, _ in permits.refused.values()) <= time.monotonic() + longest
+
+
+def note(words: str) -> None:
+    """A line of the job's log, which the operator sees."""
+    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} {words[:500]}\n")
+    sys.stderr.flush()
 
 
 class Steps:

@@ -8,6 +8,7 @@ that was released is never changed. Moments are seconds since 1970, texts of sev
     token      hash of a link's secret -> recipient and purpose
     event      the history; rows are only ever added (a trigger refuses the rest)
     outbox     mails, each a row before it is sent
+    removed    hash of the secret of a link to a job that is gone -> the words that answer it
     budget     requests used, pauses and rests by archive, kind of request and egress address
 """
 
@@ -109,4 +110,10 @@ def _outages(dialect: Dialect) -> Sequence[str]:
     )
 
 
-MIGRATIONS: tuple[Callable[[Dialect], Sequence[str]], ...] = (_first, _languages, _outages)
+def _removed(dialect: Dialect) -> Sequence[str]:
+    """Links to jobs that an operator removed: they are answered with words."""
+    moment = "REAL" if dialect == "sqlite" else "DOUBLE PRECISION"
+    return (f"CREATE TABLE removed (hash TEXT PRIMARY KEY, words TEXT NOT NULL, at {moment} NOT NULL)",)
+
+
+MIGRATIONS: tuple[Callable[[Dialect], Sequence[str]], ...] = (_first, _languages, _outages, _removed)

@@ -13,7 +13,7 @@ import re
 import secrets
 import smtplib
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -268,9 +268,16 @@ def send_again(c: Connection, number: int, now: float) -> bool:
     )  # fmt: skip
 
 
-def mails(c: Connection, limit: int = 200) -> list[Row]:
-    """The newest mails, without addresses."""
-    return c.rows("SELECT * FROM outbox ORDER BY number DESC LIMIT ?", limit)
+def mails(c: Connection, limit: int = 200, search: Sequence[str] = ()) -> list[Row]:
+    """The newest mails, without addresses; with `search` (of `queue.about`) those of jobs and people it is about."""
+    if not search:
+        return c.rows("SELECT * FROM outbox ORDER BY number DESC LIMIT ?", limit)
+    return c.rows(
+        """SELECT o.* FROM outbox o LEFT JOIN job j ON j.id = o.job LEFT JOIN recipient r ON r.id = o.recipient
+           WHERE o.job = ? OR lower(j.uri) LIKE ? ESCAPE '!' OR lower(r.email) LIKE ? ESCAPE '!'
+           ORDER BY o.number DESC LIMIT ?""",
+        *search, limit,
+    )  # fmt: skip
 
 
 def counts(c: Connection) -> dict[str, int]:

@@ -42,6 +42,10 @@ class BadToken(RecollectError):
     """A link that is wrong or no longer valid."""
 
 
+class Removed(RecollectError):
+    """A link to a job that the operator removed."""
+
+
 class TooMany(RecollectError):
     """A limit of submissions is reached."""
 
@@ -104,6 +108,8 @@ def by_token(c: Connection, token: str, purpose: Purpose) -> Recipient:
         )
     )  # fmt: skip
     if row is None:
+        if gone := one(c.rows("SELECT words FROM removed WHERE hash = ?", hash_of(token))):
+            raise Removed(gone["words"])
         raise BadToken("this link is not valid", hint="check that it was copied completely, or ask again")
     return recipient_of(row)
 

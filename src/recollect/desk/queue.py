@@ -10,6 +10,7 @@ Hides: SQL, and the order of the queue. Invariants:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from recollect.desk.settings import DeskSettings
 from recollect.desk.states import CLAIMED, Action, BadTransition, State, after
 from recollect.desk.statistics import facts_of
 from recollect.errors import RecollectError
+from recollect.ui.messages import message
 
 TYPICAL_SECONDS = 120.0
 """A site of the size Brass recovered on average, at the Internet Archive's rate."""
@@ -277,12 +279,23 @@ def note_listed(c: Connection, job: str, resources: int) -> None:
     c.change("UPDATE job SET result = ? WHERE id = ?", json.dumps(result), job)
 
 
-def delete(c: Connection, job: str, now: float, actor: str) -> Job:
-    """Remove a job and its people; the history stays."""
+REMOVED = message("the operator of this service removed this request")
+TAKEN_DOWN = message("this site was taken down at the request of its owner")
+
+
+def delete(c: Connection, job: str, now: float, actor: str, words: str = REMOVED) -> Job:
+    """Remove a job and its people; the history stays, and `words` answer the links that people have."""
     found = get(c, job, to_change=True)
     if found.state in CLAIMED:
         raise BadTransition("a job that a worker holds cannot be deleted", where=job, hint="cancel it first")
     record(c, job, "delete", found.state, found.state, now, actor)
+    c.change(
+        """INSERT INTO removed SELECT t.hash, ?, ? FROM token t JOIN recipient r ON r.id = t.recipient WHERE r.job = ?
+           ON CONFLICT (hash) DO NOTHING""" if c.lock_row else
+        """INSERT OR IGNORE INTO removed SELECT t.hash, ?, ? FROM token t JOIN recipient r ON r.id = t.recipient
+           WHERE r.job = ?""",
+        words, now, job,
+    )  # fmt: skip
     c.change("DELETE FROM job WHERE id = ?", job)
     return found
 
@@ -330,9 +343,22 @@ def workers_at_work(c: Connection, now: float) -> int:
     return max(1, int(rows[0]["n"]))
 
 
-def jobs(c: Connection, *, state: str = "", limit: int = 1000, offset: int = 0) -> list[Job]:
-    """Jobs for the operator, queued ones in their order, others newest first."""
-    where, values = ("WHERE state = ?", (state,)) if state else ("", ())
+_ABOUT = """(id = ? OR lower(uri) LIKE ? ESCAPE '!' OR EXISTS
+    (SELECT 1 FROM recipient r WHERE r.job = job.id AND lower(r.email) LIKE ? ESCAPE '!'))"""
+
+
+def about(text: str) -> tuple[str, str, str]:
+    """The values of a search for an id, a part of a site's address, or a part of an e-mail address."""
+    plain = text.strip().lower()[:200]
+    pattern = "%" + re.sub(r"([!%_])", r"!\1", plain) + "%"
+    return plain, pattern, pattern
+
+
+def jobs(c: Connection, *, state: str = "", limit: int = 1000, offset: int = 0, search: str = "") -> list[Job]:
+    """Jobs for the operator, queued ones in their order, others newest first; `search` is for `about`."""
+    tests = [*(["state = ?"] if state else []), *([_ABOUT] if search else [])]
+    where = f"WHERE {' AND '.join(tests)}" if tests else ""
+    values = (*((state,) if state else ()), *(about(search) if search else ()))
     order = "place, id" if state == State.QUEUED else "updated DESC, id"
     rows = c.rows(f"SELECT * FROM job {where} ORDER BY {order} LIMIT ? OFFSET ?", *values, limit, offset)
     return [job_of(row) for row in rows]

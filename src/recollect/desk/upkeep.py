@@ -111,6 +111,7 @@ def _forget(c: Connection, now: float, settings: DeskSettings) -> None:
         "UPDATE takedown SET email = NULL WHERE email IS NOT NULL AND state != 'open' AND created <= ?",
         now - settings.keep_for,
     )
+    c.change("DELETE FROM removed WHERE at < ?", now - 365 * DAY)
     c.change("DELETE FROM attempt WHERE at < ?", now - DAY)
     c.change("DELETE FROM idempotency WHERE created < ?", now - DAY)
     c.change("DELETE FROM session WHERE expires < ?", now)

@@ -86,6 +86,12 @@ class DeskClient:
             await _check(response)
             return None if response.status == 204 else await response.json()
 
+    async def own_name(self) -> str:
+        """The name that the token was made for; empty for the desk's own token."""
+        async with self._session.get(f"{self._base}/api/worker/me", headers=self._headers) as response:
+            await _check(response)
+            return str((await response.json()).get("name") or "")
+
     async def upload(self, job: str, fence: int, path: Path, sha256: str) -> None:
         with path.open("rb") as file:
             async with self._session.put(
@@ -108,6 +114,15 @@ class DeskClient:
                 async for piece in response.content.iter_chunked(1 << 20):
                     file.write(piece)
             return True
+
+
+async def owner_of(address: str, token: str) -> str:
+    """The name that a token was made for; empty when the desk does not answer, or the token is its own."""
+    with contextlib.suppress(*_TROUBLE):
+        timeout = aiohttp.ClientTimeout(total=15)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            return await DeskClient(session, WorkerOptions(address, token, Path())).own_name()
+    return ""
 
 
 async def _check(response: aiohttp.ClientResponse) -> None:
@@ -500,8 +515,10 @@ class Work:
 
     async def _finish(self, folder: Path, done: dict[str, Any]) -> None:
         outcome = done["outcome"]
-        if self._status:
-            await self._post("beat", status=self._status, progress=self._share, survey=self._survey)
+        if self._status or self._log:
+            words = "".join(self._log)
+            await self._post("beat", status=self._status, progress=self._share, survey=self._survey, log=words)
+            self._log.clear()
         if outcome == "recovered":
             await self._post("pack")
             for one in done["files"]:

@@ -34,6 +34,7 @@ _EPILOG = """\b
 Examples:
   recollect doctor                                          settings from the environment, port, archives, clock
   recollect doctor --config recollect.toml --ask            also ask the archives
+  recollect doctor --config desk.toml                       a desk: its folder, mail server, permissions
   recollect doctor --public /srv/www --data /var/lib/recollect/keep
   recollect doctor --json | jq '.findings[] | select(.level != "ok")'
 
@@ -66,7 +67,7 @@ class Finding:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--config", type=click.Path(dir_okay=False), help="File of settings (TOML), as for `recollect serve`.")
+@click.option("--config", type=click.Path(dir_okay=False), help="File of settings (TOML) of `serve` or `desk`.")
 @click.option("--archives", "registry", metavar="FILE", help="List of archives.  [default: that of the settings]")
 @click.option("--maps", metavar="DIR", help="Folder of maps.  [default: that of the settings]")
 @click.option("--public", metavar="DIR", help="Folder of a published map.  [default: that of the settings]")
@@ -93,8 +94,11 @@ def doctor(**options: Any) -> int:
 
 
 def _examine(options: dict[str, Any]) -> Iterator[Finding]:
-    from recollect.settings import load_settings
+    from recollect.settings import is_desk_file, load_settings
 
+    if is_desk_file(options["config"]):
+        yield from _examine_desk(options)
+        return
     flags = {"archives": options["registry"], "maps": options["maps"], "publish": options["public"]}
     try:
         loaded = load_settings(flags, config=options["config"])
@@ -116,6 +120,65 @@ def _examine(options: dict[str, Any]) -> Iterator[Finding]:
     yield _clock()
     if options["ask"] and archives:
         yield from _asked(archives)
+
+
+def _examine_desk(options: dict[str, Any]) -> Iterator[Finding]:
+    """What would stop a desk from working, or its people from trusting it."""
+    from recollect.settings import load_desk_settings
+
+    try:
+        loaded = load_desk_settings({"archives": options["registry"]}, config=options["config"])
+    except (RecollectError, OSError) as error:
+        yield Finding(Level.FAILURE, "settings", str(error), getattr(error, "hint", ""))
+        return
+    settings = loaded.settings
+    given = [name for name, source in loaded.sources.items() if source != "default"]
+    yield Finding(Level.OK, "settings", f"{len(given)} of {len(loaded.sources)} set: {', '.join(given) or 'none'}")
+    yield from _secrets(options["config"], bool(settings.smtp_password or settings.admin_password or settings.database))
+    if not settings.contact:
+        todo = "set contact to a mail or web address, so that archives can reach you"
+        yield Finding(Level.WARNING, "contact", "not set: archives do not know who sends the requests", todo)
+    if settings.base_url and not settings.base_url.startswith("https://"):
+        yield Finding(Level.WARNING, "base_url", "links in mails are not https", "put a web server with TLS in front")
+    yield _port(settings.host, settings.port)
+    archives = yield from _archives(settings.archives)
+    yield from _folder("data", Path(settings.data))
+    yield from _readable(Path(settings.data))
+    yield _mail(settings.smtp, settings.from_address)
+    yield _clock()
+    if options["ask"] and archives:
+        yield from _asked(archives)
+
+
+def _secrets(config: str, has_secret: bool) -> Iterator[Finding]:
+    with suppress(OSError):
+        if has_secret and Path(config).stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            todo = f"chmod 600 {config}"
+            yield Finding(Level.WARNING, "secrets", f"{config} has a password and others may read it", todo)
+
+
+def _readable(folder: Path) -> Iterator[Finding]:
+    """Files with addresses of people that others on this machine can read."""
+    known = [folder / name for name in ("desk.sqlite", "worker.token", "operator.token", "admin.password", "outbox")]
+    loose = [path.name for path in known if path.exists() and path.stat().st_mode & 0o077]
+    if loose:
+        yield Finding(Level.WARNING, "permissions", f"others may read {', '.join(loose)}", "start the desk once")
+
+
+def _mail(smtp: str, sender: str) -> Finding:
+    if not smtp:
+        return Finding(Level.WARNING, "mail", "no mail server: mails are files in the folder outbox", "set smtp")
+    if not sender:
+        return Finding(Level.FAILURE, "mail", "mails need a sender", "set from_address")
+    host, _, port = smtp.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]") or smtp, int(port) if host else 25), timeout=10) as line:
+            greeting = line.recv(200).decode("latin-1").strip()
+    except (OSError, ValueError) as error:
+        return Finding(Level.FAILURE, "mail", f"{smtp} does not answer: {error}", "mails wait until it does")
+    if not greeting.startswith("220"):
+        return Finding(Level.FAILURE, "mail", f"{smtp} is not a mail server: {greeting[:60]}", "set smtp to host:port")
+    return Finding(Level.OK, "mail", f"{smtp} answers")
 
 
 def _settings(loaded: Loaded, config: str | None) -> Iterator[Finding]:

@@ -138,6 +138,7 @@ def restore(
 _WORKER_EPILOG = """\b
 Examples:
   recollect worker --desk https://desk.example.org --token-file worker.token
+  RECOLLECT_WORKER_TOKEN=… recollect worker --desk https://desk.example.org     on another machine
   recollect worker --desk http://127.0.0.1:1209 --token-file desk/worker.token --work /var/tmp/recoveries
 
 \b
@@ -148,9 +149,10 @@ to the queue. Workers that share one public address should share one --egress na
 
 @click.command("worker", epilog=_WORKER_EPILOG)
 @click.option("--desk", "address", required=True, metavar="URL", help="Address of the desk.")
-@click.option("--token-file", required=True, type=click.Path(exists=True, dir_okay=False), help="File with the token.")
+@click.option("--token-file", type=click.Path(exists=True, dir_okay=False), help="File with the token.")
+@click.option("--token", envvar="RECOLLECT_WORKER_TOKEN", help="The token itself; better in RECOLLECT_WORKER_TOKEN.")
 @click.option("--work", type=click.Path(file_okay=False), default="work", show_default=True, help="Working folder.")
-@click.option("--name", help="Name of this worker.  [host and process id]")
+@click.option("--name", help="Name of this worker.  [that of its token, or the host, and the process id]")
 @click.option("--egress", default="", help="Name of the public address that archives see.")
 @click.option("--once", is_flag=True, help="End after one job.")
 @click.option("--with-parent", is_flag=True, hidden=True, help="End when standard input ends.")
@@ -158,7 +160,8 @@ to the queue. Workers that share one public address should share one --egress na
 @click.option("-v", "--verbose", is_flag=True, help="Print more messages on stderr.")
 def worker(
     address: str,
-    token_file: str,
+    token_file: str | None,
+    token: str | None,
     work: str,
     name: str | None,
     egress: str,
@@ -174,20 +177,26 @@ def worker(
     import threading
 
     from recollect.desk.processes import private_process
-    from recollect.desk.worker import NotAllowed, Worker, WorkerOptions
+    from recollect.desk.worker import NotAllowed, Worker, WorkerOptions, owner_of
 
     start_logging(verbose)
     private_process()
-    token = Path(token_file).read_text().strip()
+    if token_file:
+        token = Path(token_file).read_text().strip()
     if not token:
-        raise UsageError("the file holds no token", where=token_file)
+        raise UsageError("a worker needs a token", where=token_file or "", hint="--token-file FILE")
     if not address.startswith(("http://", "https://")):
         raise UsageError("not the address of a desk", where=address, hint="--desk https://desk.example.org")
-    chosen = name or f"{socket.gethostname()}-{os.getpid()}"
-    options = WorkerOptions(address, token, Path(work), chosen, egress, once)
+    secret = token
 
     async def main() -> int:
-        running = Worker(options)
+        try:
+            owner = "" if name else await owner_of(address, secret)
+        except NotAllowed as error:
+            talk(f"recollect: {error}")
+            return 1
+        chosen = name or f"{owner or socket.gethostname()}-{os.getpid()}"
+        running = Worker(WorkerOptions(address, secret, Path(work), chosen, egress, once))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, running.stop)

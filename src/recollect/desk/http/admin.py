@@ -12,6 +12,8 @@ ROUTES = [
     web.post("/admin/logout", session.logout),
     web.get("/admin", admin_jobs.jobs),
     web.get("/admin/jobs/{job}", admin_jobs.job),
+    web.get("/admin/jobs/{job}/delete", admin_jobs.ask_to_delete),
+    web.get("/admin/jobs/{job}/files/{file}", admin_jobs.job_file),
     web.post("/admin/jobs/{job}/{action}", admin_jobs.change_job),
     web.get("/admin/workers", admin_machines.workers),
     web.post("/admin/workers/{worker}/{action}", admin_machines.change_worker),

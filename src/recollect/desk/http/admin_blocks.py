@@ -117,7 +117,7 @@ async def settle_takedown(request: web.Request) -> web.Response:
 
     for identifier in await desk.transact(work):
         desk.taken_away(identifier)
-        await operate.delete(desk, identifier, "admin: takedown")
+        await operate.delete(desk, identifier, "admin: takedown", queue.TAKEN_DOWN)
     return see("/admin/takedowns")
 
 

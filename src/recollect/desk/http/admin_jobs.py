@@ -10,12 +10,16 @@ from aiohttp import web
 
 from recollect.desk import people, queue
 from recollect.desk.database import Connection
+from recollect.desk.delivery import DOWNLOADS
 from recollect.desk.http import operator_api as operate
+from recollect.desk.http.api import sent_file
 from recollect.desk.http.context import desk_of, whole_number
 from recollect.desk.http.pages import see
-from recollect.desk.http.session import button, form, page, session
+from recollect.desk.http.session import button, form, page, search_form, session
 from recollect.desk.jobs import Job
+from recollect.desk.reports import unanswered
 from recollect.desk.states import ACTIVE, CLAIMED, FINAL, State
+from recollect.quantities import counted
 from recollect.ui.look import Html, card, facts, figures, hidden, notice, post, progress_bar, table, tag
 from recollect.ui.messages import current
 
@@ -52,7 +56,7 @@ def _actions(job: Job, rank: int | None, csrf: str) -> Html:
     if job.state in FINAL:
         made.append(button(f"{base}/retry", csrf, "Retry"))
     if job.state not in CLAIMED:
-        made.append(button(f"{base}/delete", csrf, "Delete"))
+        made.append(tag("a", "Delete", href=f"{base}/delete", class_="button plain"))
     return tag("div", *made, class_="small")
 
 
@@ -66,20 +70,22 @@ async def jobs(request: web.Request) -> web.Response:
     only = request.query.get("state", "")
     shown = [state for state in _SHOWN if not only or state == only]
     offset = whole_number(request.query.get("offset") or "0", "offset") if only else 0
+    asked = request.query.get("q", "")
 
     def work(c: Connection) -> tuple[dict[str, int], dict[str, int], dict[State, list[Job]]]:
-        by_state = {s: queue.jobs(c, state=s.value, limit=_PAGE, offset=offset) for s in shown}
+        by_state = {s: queue.jobs(c, state=s.value, limit=_PAGE, offset=offset, search=asked) for s in shown}
         return queue.counts(c), queue.ranks(c), by_state
 
     counts, ranks, by_state = await desk.transact(work)
     parts: list[Html] = [figures([(f"{number:,}", state) for state, number in counts.items() if number])]
+    parts.append(search_form("/admin", asked))
     for state, each in by_state.items():
         if each:
             heads = ("site", "age", "worker", "progress" if state in CLAIMED else "rank or reason", "actions")
             rows = [_row(job, ranks.get(job.id), desk.now(), csrf) for job in each]
             listed = table(heads, rows, caption=f"Jobs that are {state}")
             parts.append(card(f"{state} ({counts[state]:,})", listed, _more(state, offset, counts[state])))
-    if len(parts) == 1:
+    if len(parts) == 2:
         parts.append(notice("No jobs." if only else "No jobs yet."))
     return page("Jobs", "/admin", *parts, csrf=csrf)
 
@@ -172,8 +178,52 @@ async def job(request: web.Request) -> web.Response:
         found.uri,
         "",
         card("Job", facts(pairs), _actions(found, rank, csrf), start),
+        _result(found),
         card("History", table(("when", "action", "before", "after", "who", "detail"), rows, caption="History")),
         card("Log", tag("pre", found.log or "nothing was logged", tabindex="0")),
+        csrf=csrf,
+    )
+
+
+def _result(job: Job) -> Html:
+    """What a job delivered, for the operator: figures, files, the report."""
+    files, summary = job.result.get("files", {}), job.result.get("summary", {})
+    if not summary:
+        return Html("")
+    pairs = [(name, summary.get(name, 0)) for name in ("recovered", "pages", "missing", "bytes")]
+    pairs += [("archives that did not answer", ", ".join(one.archive for one in unanswered(summary)))]
+    links = [
+        tag("li", tag("a", name, href=f"/admin/jobs/{job.id}/files/{name}"))
+        for name in sorted(files)
+        if name in DOWNLOADS or name.startswith("thumb-")
+    ]
+    return card("Result", facts(pairs), tag("ul", *links))
+
+
+async def job_file(request: web.Request) -> web.StreamResponse:
+    """A file of a result, for the operator."""
+    desk = desk_of(request)
+    await session(request)
+    found, name = await desk.run(queue.get, request.match_info["job"]), request.match_info["file"]
+    return await sent_file(desk, found, name)
+
+
+async def ask_to_delete(request: web.Request) -> web.Response:
+    """A job that is deleted is gone: asked once more."""
+    desk = desk_of(request)
+    csrf = await session(request)
+    found = await desk.run(queue.get, request.match_info["job"])
+    wanted = len(await desk.run(people.recipients, found.id))
+    words = f"{found.uri}: its files, and the requests of {counted(wanted, 'person', 'people')}. They are told so."
+    return page(
+        "Delete this job?",
+        "",
+        card(
+            "",
+            tag("p", words),
+            button(f"/admin/jobs/{found.id}/delete", csrf, "Delete it"),
+            tag("p", tag("a", "Keep it", href=f"/admin/jobs/{found.id}")),
+        ),
         csrf=csrf,
     )
 

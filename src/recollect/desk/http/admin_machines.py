@@ -8,13 +8,13 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from recollect.desk import outbox, people
+from recollect.desk import outbox, people, queue
 from recollect.desk.database import Connection
 from recollect.desk.http import operator_api as operate
 from recollect.desk.http.context import Denied, desk_of, whole_number
 from recollect.desk.http.pages import see
-from recollect.desk.http.session import button, form, page, session
-from recollect.ui.look import card, field, figures, hidden, join, post, table, tag
+from recollect.desk.http.session import button, form, page, search_form, session
+from recollect.ui.look import card, field, figures, hidden, join, notice, post, table, tag
 from recollect.ui.messages import current
 
 
@@ -91,15 +91,15 @@ async def add_token(request: web.Request) -> web.Response:
         c.change("INSERT INTO credential VALUES (?, 'worker', ?, ?)", name, people.hash_of(token), desk.now())
 
     await desk.transact(keep)
-    words = f"recollect worker --desk {desk.base_url} --token-file FILE"
+    words = f"RECOLLECT_WORKER_TOKEN={token} recollect worker --desk {desk.base_url}"
     return page(
         "A token for " + name,
         "",
         card(
             "",
-            tag("p", "Write this into a file on the machine; it is not shown again."),
+            tag("p", "This token is for workers of this name only, and is not shown again."),
             tag("pre", token, tabindex="0"),
-            tag("p", "Then run there:"),
+            tag("p", "One command on the machine starts a worker:"),
             tag("pre", words, tabindex="0"),
         ),
         csrf=await session(request),
@@ -155,7 +155,9 @@ async def change_archive(request: web.Request) -> web.Response:
 async def mails(request: web.Request) -> web.Response:
     desk = desk_of(request)
     csrf = await session(request)
-    counts, found = await desk.run(outbox.counts), await desk.run(outbox.mails)
+    asked = request.query.get("q", "")
+    counts = await desk.run(outbox.counts)
+    found = await desk.run(outbox.mails, search=queue.about(asked) if asked else ())
     rows = [
         (
             row["number"],
@@ -174,6 +176,10 @@ async def mails(request: web.Request) -> web.Response:
         "Mails",
         "/admin/mails",
         figures([(n, s) for s, n in counts.items()]),
+        notice(tag("p", f"The mail server does not answer: {desk.mail_trouble}"), bad=True)
+        if desk.mail_trouble
+        else "",
+        search_form("/admin/mails", asked),
         card("", table(heads, rows, numbers=(0, 5), caption="Mails")),
         csrf=csrf,
     )

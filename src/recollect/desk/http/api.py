@@ -223,20 +223,22 @@ async def download(request: web.Request) -> web.StreamResponse:
     desk = desk_of(request)
     name = request.match_info["file"]
     job, person = await authorized(request)
-    picture = name.startswith("thumb-") and name in job.result.get("files", {})
-    if name not in DOWNLOADS and not picture:
-        raise queue.UnknownJob("no such file", where=name[:80])
     if people.shown_state(job, person) not in DELIVERED:
         if job.state == State.EXPIRED:
             raise Gone("the files of this job were removed", hint="ask for the site again")
         raise queue.UnknownJob("there is nothing to download yet", where=job.id)
-    path = desk.results(job.id) / name
-    known_file = job.result.get("files", {}).get(name)
-    if known_file is None or not path.is_file():
-        raise queue.UnknownJob("this job has no such file", where=name)
+    response = await sent_file(desk, job, name)
     if name in _PICKED_UP and request.method == "GET" and person is not None:
         await desk.run(people.pick_up, person, desk.now())
         desk.changed(job.id)
+    return response
+
+
+async def sent_file(desk: Desk, job: Job, name: str) -> web.StreamResponse:
+    """A file of a result; raises UnknownJob."""
+    path, known_file = desk.results(job.id) / name, job.result.get("files", {}).get(name)
+    if (name not in DOWNLOADS and not name.startswith("thumb-")) or known_file is None or not path.is_file():
+        raise queue.UnknownJob("this job has no such file", where=name[:80])
     if name == REPORT:
         return await _report(desk, path, job)
     return _file(path, name, known_file["sha256"], job)

@@ -252,6 +252,7 @@ _STATUS: tuple[tuple[type[RecollectError], int, str], ...] = (
     (TooSlow, 408, "too-slow"),
     (Denied, 403, "forbidden"),
     (Gone, 410, "gone"),
+    (people.Removed, 410, "removed"),
     (Busy, 503, "busy"),
     (people.BadToken, 404, "bad-token"),
     (people.TooMany, 429, "too-many"),

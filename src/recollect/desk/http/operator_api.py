@@ -74,7 +74,7 @@ async def jobs(request: web.Request) -> web.Response:
     offset = whole_number(request.query.get("offset") or "0", "offset")
 
     def work(c: Connection) -> dict[str, Any]:
-        found = queue.jobs(c, state=state, limit=limit, offset=offset)
+        found = queue.jobs(c, state=state, limit=limit, offset=offset, search=request.query.get("q", ""))
         wanted, ranks = people.counts_by_job(c), queue.ranks(c)
         now = desk.now()
         return {
@@ -126,8 +126,8 @@ async def remove(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-async def delete(desk: Desk, job: str, actor: str) -> None:
-    await desk.run(queue.delete, job, desk.now(), actor)
+async def delete(desk: Desk, job: str, actor: str, words: str = queue.REMOVED) -> None:
+    await desk.run(queue.delete, job, desk.now(), actor, words)
     shutil.rmtree(desk.results(job), ignore_errors=True)
     desk.changed(job)
 
@@ -230,7 +230,9 @@ async def act_archive(desk: Desk, action: str, archive: str, reason: str) -> Non
 async def mails(request: web.Request) -> web.Response:
     desk = desk_of(request)
     await require(request, "operator")
-    return json_reply({"counts": await desk.run(outbox.counts), "mails": await desk.run(outbox.mails)})
+    asked = request.query.get("q", "")
+    found = await desk.run(outbox.mails, search=queue.about(asked) if asked else ())
+    return json_reply({"counts": await desk.run(outbox.counts), "mails": found})
 
 
 async def send_again(request: web.Request) -> web.Response:

@@ -142,6 +142,18 @@ async def logout(request: web.Request) -> web.Response:
     return response
 
 
+def search_form(path: str, asked: str) -> Html:
+    """Find jobs or mails by a part of an address or of a site."""
+    return tag(
+        "form",
+        field("q", "E-mail address, site or id", value=asked),
+        tag("button", "Search", class_="plain"),
+        method="get",
+        action=path,
+        class_="inline",
+    )
+
+
 def button(path: str, csrf: str, words: str, **fields: str) -> Html:
     """A form of one button."""
     return post(path, hidden({"csrf": csrf, **fields}), button=words, plain=True)
