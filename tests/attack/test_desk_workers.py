@@ -30,7 +30,7 @@ if "recollect.desk.child" in sys.orig_argv:
             open(os.environ["PYTHONPATH"] + "/reading", "w").close()
             re.match(r"(a+)+$", "a" * 60 + "b")
         return read(content, uri, *given)
-    acquire.read_document = hang
+    acquire.read_links = hang
 """
 
 

@@ -271,3 +271,50 @@ def test_any_address_is_answered_with_its_own_page(name: str) -> None:
     finally:
         shutil.rmtree(folder)
         shutil.rmtree(work)
+
+
+ODD = [
+    ("http://odd.example/index.html", "text/html", b"<title>front</title>"),
+    ("http://odd.example/INDEX.HTML", "text/html", b"<title>old front</title>"),
+    ("http://odd.example/news/INDEX.HTM", "text/html", b"<title>old news</title>"),
+    ("http://odd.example/news/index.htm", "text/html", b"<title>news</title>"),
+    (f"http://odd.example/forum/viewtopic.php?t=3&sid={'ab' * 16}", "text/html", b"<title>topic 3</title>"),
+    ("http://odd.example/get/setup.exe", "application/octet-stream", b"MZ program"),
+]
+
+
+@pytest.mark.parametrize("name", ["nginx", "apache", "caddy"])
+def test_folders_sessions_and_downloads_are_answered(name: str) -> None:
+    if not present(name):
+        pytest.skip(f"{name} is not installed: the kit was not tried on it")
+    folder, work = (Path(tempfile.mkdtemp(prefix="rehost-")) for _ in range(2))
+    try:
+        folder.chmod(0o755)
+        work.chmod(0o755)
+        with fill(folder / "site", ODD, start="http://odd.example/") as store:
+            write_outputs(store, Outputs(tree=False, warc=False, wacz=False), lambda _p: None)
+        public = folder / "site" / "rehost" / "public"
+        assert (public / "_downloads/get/setup.exe").read_bytes() == b"MZ program"
+        with SERVERS[name](public, work) as port:
+            for target, title in (
+                ("/", b"front"),
+                ("/index.html", b"front"),
+                ("/INDEX.HTML", b"old front"),
+                ("/news/", b"news"),
+                ("/forum/viewtopic.php?t=3", b"topic 3"),
+                (
+                    f"/forum/viewtopic.php?sid={'cd' * 16}&t=3" if name != "caddy" else "/forum/viewtopic.php?t=3",
+                    b"topic 3",
+                ),
+            ):
+                status, _, found, location = get(port, target)
+                if status in (301, 302):
+                    status, _, found, _ = get(port, urlsplit(urljoin(f"http://h{target}", location)).path)
+                assert status == 200 and b"<title>" + title + b"</title>" in found, (target, status, found[:200])
+            status, _, found, location = get(port, "/get/setup.exe")
+            if status in (301, 302):
+                status, _, found, _ = get(port, urlsplit(urljoin("http://h/get/setup.exe", location)).path)
+            assert status == 200 and found == b"MZ program"
+    finally:
+        shutil.rmtree(folder)
+        shutil.rmtree(work)

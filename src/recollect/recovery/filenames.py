@@ -9,7 +9,8 @@ The plain rule is Warrick's (host/path, a folder's page is `index.html`), with t
 after `@` (`page.php?id=2` is `page.php@id=2.html`); HTML, styles, scripts and whatever else a browser refuses under a
 wrong type get the ending of their type when they have another or none (`style.php` is `style.php.css`), so that a page
 opens by a double click and any web server names the right type. No name is that of a program or a setting of a web
-server (`image.php` is `image.php.png`, `.htaccess` is `_.htaccess`): archived bytes must not run on a new host. What
+server (`image.php` is `image.php.png`, `.htaccess` is `_.htaccess`): archived bytes must not run on a new host. A
+download such as `setup.exe` keeps its name below `_downloads/`, a folder in which no server runs anything. What
 the plain rule would give to two URIs, or what is too long, gets `~` and some hex digits of the URI's hash.
 """
 
@@ -52,12 +53,21 @@ _RESERVED = frozenset(
 _SETTINGS = frozenset(
     [
         *("_headers", "_redirects", "_routes.json", "_worker.js", "_recollect", ".user.ini", "php.ini", "web.config"),
-        *("global.asax", "netlify.toml", "vercel.json"),
+        *("global.asax", "netlify.toml", "vercel.json", "_downloads"),
     ]
 )
 # Files that a web server may run.
 _PROGRAM = re.compile(
     r"\.(?:ph(?:p\d?|ps|tml|t|ar)|as(?:p|px|hx|mx|a|ax)|cer|jspx?|jsf|f?cgi|p[lmy]|rb|cfm|cfc|lua|sh|exe|dll)$", re.I
+)
+# Programs that people download, and that a web server runs only where it is told to: they keep their names, in a folder
+# whose settings forbid running anything. Programs of the server itself (PHP, ASP, JSP, CGI) never do.
+DOWNLOADS = "_downloads"
+_DOWNLOAD = re.compile(r"\.(?:exe|dll|sh|py|pl|pm|rb|lua)$", re.I)
+_DOWNLOAD_TYPE = re.compile(
+    r"application/(?:octet-stream|(?:x-|vnd\.microsoft\.)?(?:msdownload|msdos-program|executable|dosexec|portable-executable)"
+    r"|x-(?:sh|shellscript|python|perl|ruby))\b",
+    re.I,
 )
 _BY_TYPE = mimetypes.MimeTypes(filenames=())
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
@@ -145,9 +155,12 @@ def plain_path(uri: str, media_type: str, rules: NameRules = ANY_SYSTEM) -> str:
     if endings and not last.lower().endswith(endings):
         last += endings[0]
     name = safe_part(last, rules)
+    folders = [safe_part(segment, rules) for segment in path[:-1]]
+    if _DOWNLOAD.search(name) and not split.query and _DOWNLOAD_TYPE.match(media_type):
+        return "/".join([DOWNLOADS, *folders, name])
     if _PROGRAM.search(name):
         name = safe_part(last + _harmless_ending(media_type), rules)
-    return "/".join([*(safe_part(segment, rules) for segment in path[:-1]), name])
+    return "/".join([*folders, name])
 
 
 def _harmless_ending(media_type: str) -> str:

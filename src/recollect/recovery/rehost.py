@@ -25,7 +25,7 @@ from recollect.recovery.alsofound import NAME as ALSO_FOUND
 from recollect.recovery.alsofound import also_found_page
 from recollect.recovery.canonical import visit_key
 from recollect.recovery.figures import front_is_back, unlinked_resources
-from recollect.recovery.filenames import ANY_SYSTEM, NameRules, file_names, host_folder
+from recollect.recovery.filenames import ANY_SYSTEM, DOWNLOADS, NameRules, file_names, host_folder
 from recollect.recovery.hosting import apache_rules, caddy_rules, headers_file, nginx_rules, redirects_file
 from recollect.recovery.ownfiles import OwnFiles
 from recollect.recovery.restore import Layout, MissingLinks, restore
@@ -54,6 +54,15 @@ server, or to import the site into a content management system.
 
 The pages load nothing from other servers: a Content-Security-Policy keeps them from it. Take it out of the pages, and
 of .htaccess, _headers, nginx.conf or Caddyfile, when you want to embed something from elsewhere again.
+"""
+
+_NOTHING_RUNS_APACHE = """# Nothing in this folder is run: these are files that people download.
+SetHandler default-handler
+ForceType application/octet-stream
+Options -ExecCGI
+"""
+_NOTHING_RUNS_IIS = """<?xml version="1.0" encoding="utf-8"?>
+<configuration><system.webServer><handlers accessPolicy="Read" /></system.webServer></configuration>
 """
 
 
@@ -97,6 +106,9 @@ def write_kit(
         f"{PUBLIC}/_headers": headers_file(endings),
         "README.txt": _README,
     }
+    if any(name.startswith(f"{PUBLIC}/{DOWNLOADS}/") for name in names.values()):
+        texts[f"{PUBLIC}/{DOWNLOADS}/.htaccess"] = _NOTHING_RUNS_APACHE
+        texts[f"{PUBLIC}/{DOWNLOADS}/web.config"] = _NOTHING_RUNS_IIS
     if f"{PUBLIC}/robots.txt" not in names.values():
         texts[f"{PUBLIC}/robots.txt"] = "User-agent: *\nAllow: /\n"
     if f"{FOLDER}/{_NOT_RECOVERED}" not in files.written:
