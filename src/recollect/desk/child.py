@@ -230,6 +230,7 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     from recollect.recovery.outputs import Outputs
     from recollect.recovery.progress import Watch
     from recollect.recovery.recover import Run, recover
+    from recollect.recovery.review import doubtful_pages
     from recollect.recovery.store import FOLDER
     from recollect.recovery.survey import Survey
 
@@ -269,7 +270,7 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     )
     if survey_only:
         return {"outcome": Outcome.RECOVERED}
-    report = result.report
+    report = _reviewed(folder, assignment.get("decisions") or {}) or result.report
     if report is not None:
         note(f"{len(report.resources)} recovered, {len(report.missing)} missing, complete: {result.finished.complete}")
         for outage in report.figures.outages:
@@ -288,6 +289,7 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
         return {"outcome": Outcome.WAITING, "seconds": seconds, "archive": name, "reason": f"{name}: {reason}"}
     summary = summary_of(report, result.finished.complete, guard.reason)
     summary["listed"] = surveys[-1].resources if surveys else None
+    summary["doubtful"] = [one.to_json() for one in doubtful_pages(folder)[:_MOST_NOTED]]
     if not report.resources:
         silent = not result.finished.complete
         return {"outcome": Outcome.FAILED if silent else Outcome.NOTHING, "summary": summary, "silent": silent}
@@ -306,6 +308,17 @@ def _worth_waiting(report: Report, permits: LinePermits, longest: float) -> bool
     lacking = sum(one.waiting for one in report.figures.outages if one.archive in permits.refused)
     lacking += report.figures.losses.get(Loss.OUT_OF_QUOTA, 0)
     return bool(lacking) and min(until for until, _ in permits.refused.values()) <= time.monotonic() + longest
+
+
+def _reviewed(folder: Path, decisions: Mapping[str, str]) -> Report | None:
+    """The outputs made again by the answers of a person about doubtful pages; None without any for pages there are."""
+    from recollect.recovery.review import Decision, decide, doubtful_pages
+
+    if not decisions:
+        return None
+    there = {page.uri for page in doubtful_pages(folder)}
+    wanted = {uri: Decision(answer) for uri, answer in decisions.items() if uri in there}
+    return decide(folder, wanted) if wanted else None
 
 
 def note(words: str) -> None:

@@ -78,6 +78,17 @@ def _continue(c: Connection, job: Job, now: float) -> str:
     return identifier
 
 
+def review(c: Connection, job: Job, decisions: Mapping[str, str], now: float) -> str:
+    """Keep the answers of a person about doubtful pages, and queue the job that builds the result again from them."""
+    answers = {**job.review, **decisions}
+    c.change("UPDATE job SET review = ? WHERE id = ?", json.dumps(answers), job.id)
+    queue.record(c, job.id, "review", job.state, job.state, now, "person", f"{len(decisions)} pages")
+    c.change("DELETE FROM job WHERE continues = ? AND state = 'queued'", job.id)  # it would build from older answers
+    made = _continue(c, job, now)
+    c.change("UPDATE job SET review = ? WHERE id = ?", json.dumps(answers), made)
+    return made
+
+
 def complete(c: Connection, job: Job, now: float, settings: DeskSettings, results: Path) -> None:
     """Put the result of a job in the place of the one it completes; people hear of it when there is more."""
     rows = c.rows(f"SELECT * FROM job WHERE id = ?{c.lock_row}", job.continues)
@@ -86,7 +97,7 @@ def complete(c: Connection, job: Job, now: float, settings: DeskSettings, result
         c.change("DELETE FROM job WHERE id = ?", job.id)
         return
     gain = _recovered(job) - _recovered(old)
-    if gain >= 0:
+    if gain >= 0 or job.review:  # pages that are not the person's are fewer
         for name in job.result.get("files", {}):
             path = results / job.id / name
             if path.exists():  # a transaction may run twice

@@ -405,6 +405,18 @@ def pick_up(c: Connection, person: Recipient, now: float) -> None:
         queue.step(c, job, Action.PICK_UP, now, "person")
 
 
+def is_first(c: Connection, person: Recipient) -> bool:
+    """Whether a recipient was the first to confirm: they decide about pages of a result that others share."""
+    row = one(
+        c.rows(
+            """SELECT id FROM recipient WHERE job = ? AND confirmed_at IS NOT NULL AND left_at IS NULL
+               ORDER BY confirmed_at, id LIMIT 1""",
+            person.job,
+        )
+    )
+    return row is not None and row["id"] == person.id
+
+
 def tell_more(c: Connection, person: Recipient, wanted: bool) -> None:
     """Whether the recipient wants to know when more turns up."""
     c.change("UPDATE recipient SET tell_more = ? WHERE id = ?", int(wanted), person.id)
@@ -457,4 +469,6 @@ def view(c: Connection, job: Job, person: Recipient | None, now: float) -> dict[
         fields["summary"] = job.result.get("summary", {})
         fields["expires_at"] = job.expires_at
         fields["outdated"] = bool(job.result.get("outdated"))
+        fields["rebuilding"] = bool(c.rows("SELECT 1 AS n FROM job WHERE continues = ? AND review != '{}'", job.id))
+        fields["doubtful"] = [] if fields["rebuilding"] else fields["summary"].get("doubtful", [])
     return fields

@@ -41,8 +41,23 @@ def clean_summary(received: object) -> dict[str, Any]:
         ],
         "listed": _count(given.get("listed")) if given.get("listed") is not None else None,
         "complete": given.get("complete") is True,
+        **({"doubtful": doubtful} if (doubtful := _doubtful(given.get("doubtful"))) else {}),
         **({"figures": figures} if (figures := clean_figures(given.get("figures"))) else {}),
     }
+
+
+def _doubtful(received: object) -> list[dict[str, Any]]:
+    """The pages that a person is asked about."""
+    return [
+        {
+            "number": _count(one.get("number")),
+            **{name: _text(one.get(name)) or "" for name in ("uri", "verdict", "title", "captured_at", "file")},
+            "similar": [_count(number) for number in (similar[:_MOST] if isinstance(similar, list) else ())],
+        }
+        for one in (received[:_MOST] if isinstance(received, list) else ())
+        if isinstance(one, Mapping) and isinstance(one.get("uri"), str)
+        for similar in [one.get("similar")]
+    ]
 
 
 def clean_figures(received: object) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from typing import Any
 
 from aiohttp import web
 
-from recollect.desk import people, queue
+from recollect.desk import outages, people, queue
 from recollect.desk.delivery import DOWNLOADS, MEDIA_TYPES, REPORT, WACZ
 from recollect.desk.http.context import (
+    BadRequest,
     Denied,
     Desk,
     Gone,
@@ -38,6 +39,7 @@ from recollect.desk.letters import status_url
 from recollect.desk.states import ACTIVE, DELIVERED, FINAL, State
 from recollect.desk.surveyor import known, listing_key
 from recollect.errors import RecollectError
+from recollect.recovery.verdicts import Decision
 
 _HEARTBEAT = 5.0
 _PICKED_UP = frozenset(("result.zip", "result.tar.gz", WACZ))
@@ -207,6 +209,33 @@ async def delete_data(desk: Desk, job: Job, person: people.Recipient) -> None:
     desk.changed(job.id)
 
 
+async def review(request: web.Request) -> web.Response:
+    """POST /api/jobs/ID/review {"decisions": {URI: "mine" | "not-mine"}}: the result is built again from them."""
+    desk = desk_of(request)
+    check_origin(request)
+    job, person = await authorized(request)
+    decisions = (await json_body(request)).get("decisions")
+    if not isinstance(decisions, dict):
+        raise BadRequest("`decisions` is not an object")
+    await decide(desk, job, person, decisions)
+    return json_reply({"id": job.id, "decided": len(decisions)})
+
+
+async def decide(desk: Desk, job: Job, person: people.Recipient | None, decisions: Mapping[Any, Any]) -> None:
+    """Take a person's answers about doubtful pages; raises BadRequest for what is not one."""
+    asked = {one["uri"] for one in job.result.get("summary", {}).get("doubtful", ())}
+    for uri, decision in decisions.items():
+        if uri not in asked or not isinstance(decision, str) or decision not in set(Decision):
+            raise BadRequest("not an answer about a doubtful page", where=str(uri)[:200])
+    if people.shown_state(job, person) not in DELIVERED:
+        raise BadRequest("there is no result to review")
+    if person is not None and not await desk.run(people.is_first, person):
+        raise Denied("others share this result; who asked first decides about its pages")
+    if decisions:
+        await desk.run(outages.review, job, decisions, desk.now())
+        desk.changed(job.id)
+
+
 async def tell_more(request: web.Request) -> web.Response:
     """POST /api/jobs/ID/tell {"more": true}: a mail if a later listing has a real gain."""
     desk = desk_of(request)
@@ -297,6 +326,7 @@ ROUTES = [
     web.get("/api/jobs/{job}/events", events),
     web.post("/api/jobs/{job}/cancel", cancel),
     web.post("/api/jobs/{job}/tell", tell_more),
+    web.post("/api/jobs/{job}/review", review),
     web.post("/api/jobs/{job}/forget", forget),
     web.get("/api/jobs/{job}/{file:result\\..+|report\\.html|thumb-\\d+\\.png}", download),
 ]

@@ -17,7 +17,7 @@ from recollect.desk import outbox, people, promises, queue
 from recollect.desk.addresses import Question, read_date, understand
 from recollect.desk.database import Connection
 from recollect.desk.http import views, views_ask, views_job
-from recollect.desk.http.api import delete_data, full_view, take
+from recollect.desk.http.api import decide, delete_data, full_view, take
 from recollect.desk.http.context import (
     BODY_SECONDS,
     Denied,
@@ -263,9 +263,13 @@ async def show(request: web.Request) -> web.Response:
     files = job.result.get("files", {})
     view["thumbs"] = [number for number in range(10) if f"thumb-{number}.png" in files]
     if desk.preview_url and State(view["state"]) in DELIVERED:
-        from recollect.desk.http.preview import preview_path
+        from recollect.desk.http.preview import preview_folder, preview_path
 
         view["preview"] = desk.preview_url + preview_path(desk, job)
+        folder = desk.preview_url + preview_folder(desk, job)
+        view["doubtful"] = [
+            {**one, "href": folder + quote(one["file"]) if one["file"] else ""} for one in view["doubtful"]
+        ]
     return html(views_job.job_page(view, token))
 
 
@@ -288,6 +292,17 @@ async def forget(request: web.Request) -> web.Response:
     job, person = await authorized(request)
     if person is not None:
         await delete_data(desk, job, person)
+    return see(_job_path(job.id, request.query.get("token", "")))
+
+
+async def review(request: web.Request) -> web.Response:
+    """The answers of the form about doubtful pages: page-N is its address, answer-N what the person says."""
+    desk = desk_of(request)
+    given = await posted(request)
+    job, person = await authorized(request)
+    numbers = [name.removeprefix("page-") for name in given if name.startswith("page-")]
+    answers = {given[f"page-{one}"]: given.get(f"answer-{one}", "") for one in numbers}
+    await decide(desk, job, person, {uri: answer for uri, answer in answers.items() if answer})
     return see(_job_path(job.id, request.query.get("token", "")))
 
 
@@ -383,6 +398,7 @@ ROUTES = [
     web.get("/jobs/{job}", show),
     web.post("/jobs/{job}/cancel", cancel),
     web.post("/jobs/{job}/forget", forget),
+    web.post("/jobs/{job}/review", review),
     web.get("/privacy", privacy),
     web.get("/imprint", imprint),
     web.post("/jobs/{job}/tell", set_mails),

@@ -106,7 +106,7 @@ def _result(view: Mapping[str, Any], token: str, again_href: str) -> str:
     days = [current().day(one) for one in dict.fromkeys((first, last)) if one]
     return show(
         "result.html",
-        job={"preview": "", "tell_more": False, "outdated": False, **view},
+        job={"preview": "", "tell_more": False, "outdated": False, "doubtful": [], "rebuilding": False, **view},
         token=token,
         again_href=again_href,
         silent=[one["name"] for one in view.get("outages", ())],

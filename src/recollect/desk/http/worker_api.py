@@ -129,6 +129,7 @@ def assignment(desk: Desk, job: Job) -> dict[str, Any]:
         "source": source if job.continues is None else None,  # the same dates: nothing is chosen anew
         "stuck_after": desk.settings.stuck_after,
         "contact": desk.settings.contact,
+        "decisions": dict(job.review),
     }
 
 
