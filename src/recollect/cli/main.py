@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "filter_command",
         "publish hashes of keys instead of URLs",
     ),
+    "freshness": ("recollect.cli.freshness", "freshness", "measure how the recall of a map falls with its age"),
     "inspect": ("recollect.cli.inspect", "inspect", "show the detected format of files, without writing anything"),
     "jobs": ("recollect.desk.cli.jobs", "jobs", "submit, follow and download recoveries of a desk; manage its queue"),
     "keep": ("recollect.cli.keep", "keep", "keep an archive's published map current, from its index files"),
