@@ -431,6 +431,7 @@ def summary_of(report: Any, complete: bool, stopped: str) -> dict[str, Any]:
         "last": format_iso(max(dates)) if dates else None,
         "front": report.front,
         "years": years,
+        "owners": [period.to_json() for period in report.ownership],
         "ended_at": format_iso(report.ended_at) if report.ended_at else None,
         "complete": complete,
         "stopped": stopped,

@@ -32,6 +32,7 @@ def clean_summary(received: object) -> dict[str, Any]:
         **{name: _count(given.get(name)) for name in _COUNTS},
         **{name: _counts(given.get(name)) for name in _MAPS},
         **{name: _text(given.get(name)) for name in _TEXTS},
+        "owners": _owners(given.get("owners")),
         "years": {str(k)[:_LONG]: _counts(v) for k, v in _items(given.get("years"))},
         "listings": {str(k)[:_LONG]: _text(v) for k, v in _items(given.get("listings"))},
         "missing_examples": [
@@ -111,6 +112,16 @@ def clean_status(received: Mapping[Any, Any]) -> dict[str, Any]:
             if isinstance(one, Mapping) and (until := _moment(one.get("until"))) is not None
         ],
     }
+
+
+def _owners(value: object) -> list[dict[str, str]]:
+    """Periods of ownership: owner, from, to."""
+    periods = value[:_MOST] if isinstance(value, list) else []
+    return [
+        {name: _text(one.get(name)) or "" for name in ("owner", "from", "to")}
+        for one in periods
+        if isinstance(one, Mapping)
+    ]
 
 
 def _count(value: object) -> int:

@@ -14,24 +14,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from recollect import __version__
 from recollect.datetimes import format_iso, parse_timestamp
-from recollect.quantities import counted
-from recollect.recovery.alsofound import NAME as ALSO_FOUND
-from recollect.recovery.diagram import diagram_svg
 from recollect.recovery.figures import Figures, figures_of
 from recollect.recovery.journal import Journal
 from recollect.recovery.measure import Difference
 from recollect.recovery.options import Options
-from recollect.recovery.ownership import Ownership, Period, ownership_words
+from recollect.recovery.ownership import Ownership, Period
 from recollect.recovery.ownfiles import OwnFiles
-from recollect.recovery.sentences import Sentence, details, headline, outage, share, summary, text
-from recollect.recovery.store import REASONS, Missing, Recovered, Store
+from recollect.recovery.sentences import summary as sentences
+from recollect.recovery.store import Missing, Recovered, Store
 from recollect.recovery.verdicts import Reason
 
 if TYPE_CHECKING:
@@ -71,6 +67,7 @@ class Report:
     kept: Mapping[str, str] = field(default_factory=dict)  # a person's file -> the new version beside it
     figures: Figures = field(default_factory=Figures)
     ownership: tuple[Period, ...] = ()  # whose site it was, and when; empty where nothing changed
+    captures: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # archive -> year -> captures it lists
     protected: Notice | None = None  # blocks of the server's own files in the recovered pages
 
     @property
@@ -146,8 +143,23 @@ def make_report(
         kept=kept or {},
         figures=figures_of(store),
         ownership=Ownership.from_json(store.meta("ownership") or {}).periods,
+        captures=_captures(journal, resources),
         protected=_protected(store, [resource for resource in resources if resource.kind == "page"]),
     )
+
+
+def _captures(journal: Journal, resources: Sequence[Recovered]) -> dict[str, dict[int, int]]:
+    """How many captures each archive lists of each year; of an archive without a listing, those that were used."""
+    counts: dict[str, dict[int, int]] = {}
+    for _, capture in journal.all_captures():
+        per_year = counts.setdefault(capture.archive, {})
+        per_year[capture.captured_at.year] = per_year.get(capture.captured_at.year, 0) + 1
+    listed = set(counts)
+    for resource in resources:
+        if resource.archive not in listed:
+            per_year = counts.setdefault(resource.archive, {})
+            per_year[resource.captured_at.year] = per_year.get(resource.captured_at.year, 0) + 1
+    return counts
 
 
 def _protected(store: Store, pages: Sequence[Recovered]) -> Notice | None:
@@ -211,7 +223,7 @@ def to_json(report: Report) -> dict[str, Any]:
             {"pages": report.protected.pages, "classes": list(report.protected.classes)} if report.protected else None
         ),
         "figures": report.figures.to_json(),
-        "sentences": summary(report.figures),
+        "sentences": sentences(report.figures),
         "totals": {
             "recovered": len(report.resources),
             "pages": sum(resource.kind == "page" for resource in report.resources),
@@ -309,188 +321,13 @@ def _line(*cells: str) -> str:
     return "\t".join(" ".join(cell.split()) for cell in cells)
 
 
-# The page ------------------------------------------------------------------------------------------------------------
-
-_STYLE = """
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
-body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; min-width: 60%; margin: .5rem 0 1.5rem }
-th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8884; vertical-align: top }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
-td { overflow-wrap: anywhere }
-.top { display: flex; gap: 2rem; align-items: center; flex-wrap: wrap }
-.top > div + div { flex: 1 1 24rem }
-.big { font-size: 2rem; font-weight: 600 }
-small, .dim { opacity: .7 }
-details > summary { cursor: pointer; font-weight: 600; margin: .5rem 0 }
-"""
-
-
-def report_page(report: Report) -> str:
-    """The report for people: one file, no script, nothing loaded from anywhere."""
-    name = escape(", ".join(report.start))
-    parts = [
-        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>",
-        "<meta name='viewport' content='width=device-width'>",
-        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        f"<title>Recovered: {name}</title><style>{_STYLE}</style></head><body><h1>Recovered: {name}</h1>",
-        _head(report),
-        _archives(report),
-        _suspects(report),
-        _missing(report),
-        _elsewhere(report),
-        _kept(report),
-        _times(report),
-        _resources(report),
-        f"<p class='dim'>Made by Recollect {escape(__version__)}.</p></body></html>\n",
-    ]
-    return "\n".join(parts)
-
-
-def _head(report: Report) -> str:
-    count, lost = len(report.resources), len(report.missing)
-    figures = report.figures
-    words = [
-        f"<p class='big'>{escape(text(Sentence(headline(figures))))}</p>",
-        f"<p>{escape(text(share(figures)))}.</p>",
-    ]
-    lines = [*details(figures), *(outage(one) for one in figures.outages)]
-    words.append("<ul>" + "".join(f"<li>{escape(text(line))}</li>" for line in lines) + "</ul>" if lines else "")
-    said = f"Resources that came back: {count:,}; missing: {lost:,}; redirects: {report.redirects:,}."
-    if report.efficiency is not None:
-        said += f" {counted(report.total_requests, 'request')}, {report.efficiency:.2f} resources per request."
-    words.append(f"<p>{said}</p>")
-    if report.ended_at:
-        since = f"{report.ended_at:%d %B %Y}"
-        words.append(f"<p>From {since} on the front page is no longer the site's own; nothing newer was used.</p>")
-    if owners := ownership_words(report.ownership):
-        words.append(f"<p>The site was {escape(owners)}. Nothing of another owner was used.</p>")
-    if report.front:
-        words.append(f"<p><a href='{escape(_href(report.front))}'>Open the recovered site</a></p>")
-    if figures.unlinked and report.files:
-        words.append(f"<p><a href='{ALSO_FOUND}'>Pages and files that no link leads to</a></p>")
-    picture = diagram_svg(report.difference, title="reconstruction")
-    legend = "<small>Ring: recovered (dark: altered or doubtful).<br>Hole: missing.</small>"
-    return f"<div class='top'><div>{picture}<br>{legend}</div><div>{''.join(words)}</div></div>"
-
-
-def _href(file: str) -> str:
-    from urllib.parse import quote
-
-    return quote(file, safe="/-_.~!$&()*+,;=@")
-
-
-def _table(headers: list[str], rows: Iterator[list[str]] | list[list[str]], numbers: tuple[int, ...] = ()) -> str:
-    """Cells are HTML already; whoever makes them escapes."""
-
-    def cell(tag: str, index: int, text: str) -> str:
-        return f"<{tag}{' class=n' if index in numbers else ''}>{text}</{tag}>"
-
-    head = "".join(cell("th", i, escape(text)) for i, text in enumerate(headers))
-    body = "".join("<tr>" + "".join(cell("td", i, text) for i, text in enumerate(row)) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _archives(report: Report) -> str:
-    names = list(dict.fromkeys([*report.by_archive, *report.requests]))
-    rows = [
-        [
-            escape(name),
-            f"{report.by_archive.get(name, 0):,}",
-            f"{report.requests.get(name, 0):,}",
-            escape(report.listings.get(name, "")),
-        ]
-        for name in names
-    ]
-    return "<h2>Sources</h2>" + _table(["archive", "resources", "requests", "listing"], rows, (1, 2))
-
-
-def _missing(report: Report) -> str:
-    if not report.missing:
-        return ""
-    summary = [[escape(reason), escape(REASONS[reason]), f"{count:,}"] for reason, count in report.by_reason.items()]
-    rows = [[escape(m.uri), escape(m.reason), escape(m.detail), escape(m.found_on or "")] for m in report.missing]
-    return (
-        "<h2>Missing</h2>"
-        + _table(["reason", "meaning", "resources"], summary, (2,))
-        + "<details><summary>All missing resources</summary>"
-        + _table(["URL", "reason", "what happened", "linked from"], rows)
-        + "</details>"
-    )
-
-
-def _suspects(report: Report) -> str:
-    """Pages that were kept although every capture of them is doubtful."""
-    if not report.suspects:
-        return ""
-    rows = [
-        [escape(r.uri), escape(r.suspect or ""), escape(r.doubt), f"{r.captured_at:%Y-%m-%d}"] for r in report.suspects
-    ]
-    return (
-        "<h2>To review</h2><p>Every capture of these pages is doubtful; the best one was kept. "
-        "<code>recollect review FOLDER</code> lists them; <code>--accept</code> and <code>--reject</code> decide.</p>"
-        + _table(["URL", "looks like", "because", "captured"], rows)
-    )
-
-
-def _elsewhere(report: Report) -> str:
-    """What pages need from outside the scope."""
-    if not report.outside:
-        return ""
-    hosts = [[escape(host), f"{count:,}"] for host, count in report.outside_hosts.items()]
-    rows = [[escape(uri), escape(page)] for uri, page in report.outside]
-    return (
-        f"<h2>Needed from other hosts</h2><p>The pages embed "
-        f"{counted(len(report.outside), 'resource')} of other hosts. "
-        f"<code>--assets anywhere</code> would ask the archives for these {len(report.outside):,} too.</p>"
-        + _table(["host", "resources"], hosts, (1,))
-        + "<details><summary>All of these resources</summary>"
-        + _table(["URL", "needed by"], rows)
-        + "</details>"
-    )
-
-
-def _kept(report: Report) -> str:
-    """A person's files, which are never replaced."""
-    if not report.kept:
-        return ""
-    rows = [[escape(name), escape(new)] for name, new in sorted(report.kept.items())]
-    text = "<h2>Your files</h2><p>Recollect did not write these files, or you changed them. They are unchanged.</p>"
-    return text + _table(["your file", "the new version"], rows)
-
-
-def _times(report: Report) -> str:
-    years = Counter(resource.captured_at.year for resource in report.resources)
-    rows = [[str(year), f"{count:,}"] for year, count in sorted(years.items())]
-    spread = [[escape(name), f"{count:,}"] for name, count in report.coherence.items() if count]
-    text = "<h2>When it was captured</h2>" + _table(["captured in", "resources"], rows, (1,))
-    if spread:
-        text += "<h3>Embedded resources and their pages</h3>" + _table(["captured in the", "resources"], spread, (1,))
-    if report.furthest:
-        far = [[escape(uri), escape(page), f"{days:,}"] for uri, page, days in report.furthest]
-        text += "<details><summary>Furthest apart</summary>"
-        text += _table(["resource", "page", "days"], far, (2,)) + "</details>"
-    return text
-
-
-def _resources(report: Report) -> str:
-    def row(r: Recovered) -> list[str]:
-        file = report.files.get(r.uri)
-        link = f"<a href='{escape(_href(file))}'>{escape(r.uri)}</a>" if file else escape(r.uri)
-        note = " (live web)" if r.live else " (altered)" if r.altered else ""
-        note += f" ({r.suspect}?)" if r.suspect else ""
-        return [link, escape(r.media_type), escape(r.archive) + note, f"{r.captured_at:%Y-%m-%d}"]
-
-    rows = [row(resource) for resource in report.resources]
-    table = _table(["URL", "type", "archive", "captured"], rows)
-    return f"<details><summary>All {counted(len(rows), 'resource')}</summary>{table}</details>"
-
-
 # Files ---------------------------------------------------------------------------------------------------------------
 
 
 def write_report(report: Report, files: OwnFiles, *, summary: Path | None = None) -> None:
     """report.html, report.json and summary.tsv (or another place for the summary)."""
+    from recollect.recovery.reportpage import report_page
+
     texts = {
         str(summary.resolve()) if summary else "summary.tsv": "".join(line + "\n" for line in summary_lines(report)),
         "report.json": json.dumps(to_json(report), ensure_ascii=False, indent=2) + "\n",

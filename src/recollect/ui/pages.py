@@ -81,10 +81,12 @@ class Inlined:
     def address(self, name: str) -> str:
         return f"data:{ASSET_TYPES[name].partition(';')[0]};base64,{base64.b64encode(asset(name)).decode()}"
 
-    def policy(self, sheets: list[str]) -> str:
+    def policy(self, sheets: list[str], frames: bool = False) -> str:
         digests = (base64.b64encode(hashlib.sha256(asset(name)).digest()).decode() for name in sheets)
         allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-        return f"default-src 'none'; style-src {allowed}; img-src 'self' data:; base-uri 'none'; form-action 'none'"
+        shown = " frame-src 'self' file:;" if frames else ""
+        own = "base-uri 'none'; form-action 'none'"
+        return f"default-src 'none'; style-src {allowed}; img-src 'self' data:;{shown} {own}"
 
 
 INLINED = Inlined()

@@ -45,6 +45,7 @@ def test_a_good_summary_stays_as_it_is() -> None:
         "first": "2009-01-01T00:00:00Z", "last": "2010-01-01T00:00:00Z", "front": "lost.example/index.html",
         "stopped": "", "listings": {"ia": "failed: no answer"}, "listed": 20, "complete": True,
             "years": {"ia": {"2009": 5, "2010": 7}}, "ended_at": "2011-01-01T00:00:00Z",
+            "owners": [{"owner": "own", "from": "2009-01-01T00:00:00Z", "to": "2010-01-01T00:00:00Z"}],
         "missing_examples": [{"uri": "http://lost.example/x", "reason": "never-archived"}],
     }  # fmt: skip
     assert clean_summary(received) == received

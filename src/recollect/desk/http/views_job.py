@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -154,16 +154,31 @@ def _life(summary: Mapping[str, Any]) -> charts.Chart | None:
     if not known:
         return None
     texts = current()
-    spans = []
-    if end := _day(summary.get("ended_at")):
-        after = max(end + timedelta(days=400), date(known[-1], 12, 31))
-        spans = [
-            charts.Span(date(known[0], 1, 1), end, "good", texts.gettext("your site")),
-            charts.Span(end, after, "bad", texts.gettext("another owner")),
-        ]
+    spans = _spans(summary, known)
     label = texts.gettext("Copies that we used, by archive and year")
     years = charts.largest(years, _MOST_ARCHIVES, texts.gettext("other archives"))
     return charts.life(years, label, (texts.gettext("Year"), texts.gettext("Copies")), spans=spans)
+
+
+_OWNERS = {
+    "own": ("good", message("your site")),
+    "other": ("bad", message("another owner")),
+    "parked": ("warn", message("a domain for sale")),
+}
+
+
+def _spans(summary: Mapping[str, Any], known: Sequence[int]) -> list[charts.Span]:
+    """Whose site it was, and when: each period lasts until the next one begins."""
+    periods = [(one["owner"], day) for one in summary.get("owners", ()) if (day := _day(one["from"]))]
+    if not periods and (end := _day(summary.get("ended_at"))):
+        periods = [("own", date(known[0], 1, 1)), ("other", end)]
+    last = date(known[-1], 12, 31)
+    spans = []
+    for place, (owner, start) in enumerate(periods):
+        end = periods[place + 1][1] if place + 1 < len(periods) else max(start + timedelta(days=300), last)
+        colour, words = _OWNERS.get(owner, _OWNERS["other"])
+        spans.append(charts.Span(start, end, colour, current().gettext(words)))
+    return spans
 
 
 def _life_words(summary: Mapping[str, Any], first: str, last: str) -> str:

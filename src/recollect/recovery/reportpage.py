@@ -1,0 +1,172 @@
+"""The report of a recovery as a page for people: one file, no script, nothing loaded but the recovered pages beside it.
+
+Recovered pages are shown in frames with `sandbox` (no script, an origin of their own), or as pictures where the page
+stands alone. Long tables are cut: report.json and summary.tsv have everything, and the page stays below 1 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from recollect.recovery.alsofound import NAME as ALSO_FOUND
+from recollect.recovery.ownership import Owner, ownership_words
+from recollect.recovery.report import Report
+from recollect.recovery.sentences import Sentence, details, headline, outage, share, text
+from recollect.recovery.store import REASONS, Missing, Recovered
+from recollect.recovery.verdicts import RETRIED, Reason
+from recollect.ui import charts
+from recollect.ui.pages import INLINED, render
+
+MOST_ROWS = 2000
+_FEW = 10  # of what is missing, before the rest is folded
+_MOST_PAGES = 6
+_MOST_ARCHIVES = 7
+
+
+def report_page(report: Report, *, pictures: Sequence[str] = (), alone: bool = False) -> str:
+    """The page. `alone` is a page without the recovered folder beside it, `pictures` are addresses of pictures of its
+    pages (`data:`)."""
+    figures = report.figures
+    missing = _by_importance(report)
+    links = {} if alone else {uri: _href(file) for uri, file in report.files.items()}
+    pages = [] if alone else _pages(report)
+    return render(
+        "recovery/report.html",
+        INLINED,
+        name=", ".join(report.start),
+        headline=text(Sentence(headline(figures))),
+        share=text(share(figures)),
+        lines=[text(line) for line in (*details(figures), *(outage(one) for one in figures.outages))],
+        pictures=[{"src": src, "alt": "Picture of a recovered page", "href": "", "words": ""} for src in pictures],
+        front=pages[0] if pages else None,
+        more=pages[1:],
+        ended=report.ended_at,
+        life=_life(report),
+        life_words=_life_words(report),
+        sources=charts.shares(report.by_archive, "Resources by archive", ("Archive", "Resources")),
+        by_archive=report.by_archive,
+        few=_FEW,
+        missing=missing[:MOST_ROWS],
+        missing_rows=[(one["uri"], one["why"], one["found_on"]) for one in missing[:MOST_ROWS]],
+        missing_count=len(missing),
+        suspects=[(r.uri, r.suspect or "", r.doubt, f"{r.captured_at:%Y-%m-%d}") for r in report.suspects[:MOST_ROWS]],
+        retry=any(one.reason in RETRIED for one in report.missing) or bool(figures.outages),
+        never=any(one.reason is Reason.NEVER_ARCHIVED for one in report.missing),
+        outside=report.outside[:MOST_ROWS],
+        outside_count=len(report.outside),
+        outside_hosts=list(report.outside_hosts.items())[:MOST_ROWS],
+        kept=sorted(report.kept.items()),
+        also_found=ALSO_FOUND if figures.unlinked and links else "",
+        **_details(report, links),
+    )
+
+
+def _details(report: Report, links: Mapping[str, str]) -> dict[str, Any]:
+    names = list(dict.fromkeys([*report.by_archive, *report.requests]))
+    parts = {
+        "recovered": len(report.resources) - len(report.suspects),
+        "doubtful": len(report.suspects),
+        "missing": len(report.missing),
+        "needed from other hosts": len(report.outside),
+    }
+    return {
+        "count": len(report.resources),
+        "redirects": report.redirects,
+        "requests": report.total_requests,
+        "efficiency": report.efficiency,
+        "parts": charts.donut(
+            {name: n for name, n in parts.items() if n},
+            [c for c, n in zip(("good", "warn", "bad", "none"), parts.values(), strict=True) if n],
+            "What became of the resources",
+            ("Part", "Resources"),
+        ),
+        "archives": [
+            (name, report.by_archive.get(name, 0), report.requests.get(name, 0), report.listings.get(name, ""))
+            for name in names
+        ],
+        "reasons": [(reason, REASONS[reason], count) for reason, count in report.by_reason.items()],
+        "coherence": [(name, count) for name, count in report.coherence.items() if count],
+        "furthest": report.furthest,
+        "resources": [_resource(resource, links) for resource in report.resources[:MOST_ROWS]],
+    }
+
+
+def _href(file: str) -> str:
+    return quote(file, safe="/-_.~!$&()*+,;=@")
+
+
+def _resource(resource: Recovered, links: Mapping[str, str]) -> dict[str, str]:
+    note = " (live web)" if resource.live else " (altered)" if resource.altered else ""
+    return {
+        "uri": resource.uri,
+        "href": links.get(resource.uri, ""),
+        "type": resource.media_type,
+        "archive": resource.archive,
+        "note": note + (f" ({resource.suspect}?)" if resource.suspect else ""),
+        "captured": f"{resource.captured_at:%Y-%m-%d}",
+    }
+
+
+def _pages(report: Report) -> list[dict[str, str]]:
+    """The front page and some others, those near the root first."""
+    found = {report.front: report.start[0] if report.start else ""} if report.front else {}
+    pages = [r for r in report.resources if r.kind == "page" and r.suspect is None and r.uri in report.files]
+    for page in sorted(pages, key=lambda r: (urlsplit(r.uri).path.count("/"), len(r.uri), r.uri)):
+        if len(found) < _MOST_PAGES:
+            found.setdefault(report.files[page.uri], page.uri)
+    return [{"href": _href(file), "words": uri} for file, uri in found.items()]
+
+
+def _by_importance(report: Report) -> list[dict[str, str]]:
+    """Pages before files, those that the front page links to first."""
+    front = set(report.start)
+
+    def rank(one: Missing) -> tuple[bool, bool, int, str]:
+        return one.kind != "page", one.found_on not in front, urlsplit(one.uri).path.count("/"), one.uri
+
+    return [
+        {"uri": one.uri, "why": one.detail or REASONS[one.reason], "found_on": one.found_on or ""}
+        for one in sorted(report.missing, key=rank)
+    ]
+
+
+def _life(report: Report) -> charts.Chart:
+    """Captures by archive and year, the chosen ones' span, and the end of the site."""
+    counts = charts.largest(report.captures, _MOST_ARCHIVES, "other archives")
+    known = sorted(year for per_year in counts.values() for year in per_year)
+    spans = _spans(report) if known else []
+    newest = max((r.captured_at for r in report.resources), default=None)
+    moments = [charts.Moment(newest.date(), f"newest copy used: {newest:%Y-%m-%d}")] if newest and known else []
+    return charts.life(counts, "Captures by archive and year", ("Year", "Captures"), spans=spans, moments=moments)
+
+
+_OWNERS = {
+    Owner.OWN: ("good", "the site's own time"),
+    Owner.OTHER: ("bad", "another owner"),
+    Owner.PARKED: ("warn", "a parked domain"),
+}
+
+
+def _spans(report: Report) -> list[charts.Span]:
+    """The periods of ownership; each lasts until the next one begins."""
+    spans = []
+    for place, period in enumerate(report.ownership):
+        later = report.ownership[place + 1].start if place + 1 < len(report.ownership) else None
+        end = later or max(period.end, period.start + timedelta(days=90))
+        spans.append(charts.Span(period.start.date(), end.date(), *_OWNERS[period.owner]))
+    return spans
+
+
+def _life_words(report: Report) -> str:
+    years = sorted(year for per_year in report.captures.values() for year in per_year)
+    if not years:
+        return ""
+    total = sum(sum(per_year.values()) for per_year in report.captures.values())
+    span = f"in {years[0]}" if years[0] == years[-1] else f"from {years[0]} to {years[-1]}"
+    words = f"Archives captured pages and files of it {total:,} times {span}."
+    if owners := ownership_words(report.ownership):
+        words += f" The site was {owners}. Nothing of another owner was used."
+    return words
