@@ -133,7 +133,7 @@ def test_the_operator_logs_in_and_works(desk: RunningDesk, browser: Any) -> None
     page.get_by_label("Name of the machine").fill("second")
     page.get_by_role("button", name="Make a token").click()
     token = page.locator("pre").first.inner_text().strip()
-    claimed = desk.ask("POST", "/api/worker/claim", {"worker": "w"}, Authorization=f"Bearer {token}")
+    claimed = desk.ask("POST", "/api/worker/claim", {"worker": "second"}, Authorization=f"Bearer {token}")
     assert claimed.status in (200, 204)
     forged = "fetch('/admin/archives/p0/rest', {method: 'POST', body: new URLSearchParams({csrf: 'x'})})"
     assert page.evaluate(f"{forged}.then((answer) => answer.status)") == 403, "a form without the session's token"

@@ -17,6 +17,7 @@ desk. Every request to an archive waits for a permit that the worker brings; wit
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import shutil
@@ -296,7 +297,7 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "outcome": Outcome.RECOVERED,
         "summary": summary,
-        "files": pack(line, steps, folder, report.front, int(limits.get("pictures") or 0)),
+        "files": pack(line, steps, folder, report, int(limits.get("pictures") or 0)),
     }
 
 
@@ -340,10 +341,11 @@ class Steps:
             self._line.say(type="progress")
 
 
-def pack(line: Line, steps: Steps, folder: Path, front: str | None, pictures: int) -> list[dict[str, Any]]:
+def pack(line: Line, steps: Steps, folder: Path, report: Report, pictures: int) -> list[dict[str, Any]]:
     """Everything for download, beside the recovered folder: name, size and checksum of each file."""
     from recollect.desk.delivery import REPORT, STATE, TAR, WACZ, ZIP, packed, write_state, write_tar, write_zip
     from recollect.desk.pictures import thumbnails
+    from recollect.recovery.reportpage import report_page
     from recollect.recovery.store import Store
 
     line.say(type="packing")
@@ -353,14 +355,18 @@ def pack(line: Line, steps: Steps, folder: Path, front: str | None, pictures: in
     with Store.open(folder) as store:
         store.write_portable()
     files = [write_zip(folder, target / ZIP, steps.seen), write_tar(folder, target / TAR, steps.seen)]
-    for source, name in ((folder / "recovered.wacz", WACZ), (folder / "report.html", REPORT)):
-        if source.exists():
-            shutil.copyfile(source, target / name)
-            files.append(packed(target / name))
+    if (folder / "recovered.wacz").exists():
+        shutil.copyfile(folder / "recovered.wacz", target / WACZ)
+        files.append(packed(target / WACZ))
     steps.seen()
     files.append(write_state(folder, target / STATE))
     steps.seen()
-    files += [packed(path) for path in thumbnails(folder, front, target, pictures)]
+    thumbs = thumbnails(folder, report.front, target, pictures)
+    # On the desk the report has no recovered folder beside it: pictures instead of frames, and no links to files.
+    inside = [f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}" for path in thumbs]
+    page = report_page(report, pictures=inside, alone=True)
+    (target / REPORT).write_bytes(page.encode("utf-8", "replace"))
+    files += [packed(target / REPORT), *(packed(path) for path in thumbs)]
     return [{"name": one.name, "size": one.size, "sha256": one.sha256} for one in files]
 
 
