@@ -17,6 +17,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TEXT = "The rowing club meets every morning at the river and trains its members in boats for the races of spring. " * 4
 PAGE = f"<title>River Rowing Club</title><p>{TEXT}<a href=/races>r</a><a href=/boats>b</a><a href=/oars>o</a>"
+SUSPENDED = "<title>Account Suspended</title><h1>This Account has been suspended.</h1><p>Contact your hosting provider."
+NGINX = (
+    "<title>Welcome to nginx!</title><h1>Welcome to nginx!</h1><p>If you see this page, the nginx web server is "
+    "successfully installed and working. Further configuration is required."
+)
+MAINTENANCE = "<title>Maintenance</title><p>Briefly unavailable for scheduled maintenance. Check back in a minute."
+EXPIRED = "<title>club.example</title><p>This domain has expired. If you are the owner, renew your domain now."
 
 
 @dataclass

@@ -22,16 +22,9 @@ from pywb_archive import Capture, pywb_archive
 from recollect.archives.live import LiveClient
 from recollect.cli import main
 from recollect.watch.store import Store
-from watch_sites import PAGE, TEXT, Web, sites
+from watch_sites import EXPIRED, MAINTENANCE, NGINX, PAGE, SUSPENDED, TEXT, Web, sites
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
-SUSPENDED = "<title>Account Suspended</title><h1>This Account has been suspended.</h1><p>Contact your hosting provider."
-NGINX = (
-    "<title>Welcome to nginx!</title><h1>Welcome to nginx!</h1><p>If you see this page, the nginx web server is "
-    "successfully installed and working. Further configuration is required."
-)
-MAINTENANCE = "<title>Maintenance</title><p>Briefly unavailable for scheduled maintenance. Check back in a minute."
-EXPIRED = "<title>club.example</title><p>This domain has expired. If you are the owner, renew your domain now."
 
 
 @pytest.fixture
@@ -321,7 +314,7 @@ def test_lost_pages_are_told_recovered_and_mended(web: Web, tmp_path: Path, caps
         text = by_subject[f"{web.uri(0)} has lost pages"]
         assert "5 pages lost, 4 with a copy in an archive" in text
         assert f"{base}/story-1.html" in text and "20251201000000" in text and "no copy in an archive" in text
-        done = by_subject[f"{web.uri(0)} is recovered"]
+        done = by_subject[f"{web.uri(0)}: lost pages are recovered"]
         assert "4 of 5 lost pages came back (80%)" in done and str(data.resolve()) in done
         folder = data / told["recovery"]
         uploaded = sorted(

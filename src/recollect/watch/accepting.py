@@ -20,16 +20,17 @@ from urllib.parse import urlencode
 from recollect.errors import UsageError
 from recollect.watch.pageloss import lost_pages
 from recollect.watch.records import Past, Site
-from recollect.watch.states import SiteState, SiteStatus, VisitResult
+from recollect.watch.states import HIDDEN, SiteState, SiteStatus, VisitResult
 from recollect.watch.store import Store
 
 KEY = "accept.key"
-_ACCEPTABLE = frozenset({SiteState.SUSPECT, SiteState.TAKEN_OVER, SiteState.PAGES_LOST})
+_ACCEPTABLE = HIDDEN | {SiteState.TAKEN_OVER, SiteState.PAGES_LOST}
 
 
 def can_accept(site: Site) -> bool:
     """Whether there is something that an owner can accept."""
-    return site.status.state in _ACCEPTABLE or bool(site.notes.injected)
+    foreign = site.status.state is SiteState.SUSPECT and site.status.foreign_since is not None
+    return site.status.state in _ACCEPTABLE or foreign or bool(site.notes.injected)
 
 
 def accept(store: Store, uri: str, now: datetime) -> str:
@@ -49,7 +50,7 @@ def accept(store: Store, uri: str, now: datetime) -> str:
         for one in resources if foreign else lost:  # another site has other pages, which are found again
             store.forget_resource(uri, one.uri)
         words = [
-            *(["the present content"] if foreign else []),
+            *(["the present content"] if foreign or site.status.is_hidden else []),
             *([f"{len(lost):,} lost pages"] if lost else []),
             *(["links to " + ", ".join(site.notes.injected[:5])] if site.notes.injected else []),
         ]
@@ -57,7 +58,9 @@ def accept(store: Store, uri: str, now: datetime) -> str:
         status = SiteStatus(SiteState.FINE, now, site.status.last_own)
         notes = replace(
             site.notes,
-            accept=foreign or site.notes.accept,
+            accept=foreign or site.status.is_hidden or site.notes.accept,
+            refuted=tuple({*site.notes.refuted, *([site.status.state.value] if site.status.is_hidden else [])}),
+            pages_since="",
             injected=(),
             outside=tuple(sorted({*site.notes.outside, *site.notes.injected})),
         )

@@ -186,11 +186,11 @@ def facts_of(answer: LiveAnswer, before: Facts, source: tuple[int | None, str] |
     """Properties of an answer that matter for captures; of one without a body those that were known."""
     hops, place = source if source is not None else (before.hops, before.source)
     if answer.status == 304 or answer.status >= 400:
-        return replace(before, hops=hops, source=place)
+        return replace(before, hops=hops, source=place, seen=before.seen + (answer.status == 304))
     stored = {part.strip().lower() for part in answer.headers.get("cache-control", "").split(",")}
     header = "noarchive" in answer.headers.get("x-robots-tag", "").lower()
     noarchive = header or bool(_META_ROBOTS.search(answer.body[: 64 * 1024]))
-    return Facts(hops, place, noarchive, ", ".join(sorted(stored & {"no-store", "private"})))
+    return Facts(hops, place, noarchive, ", ".join(sorted(stored & {"no-store", "private"})), before.seen + 1)
 
 
 def is_soft_404(answer: LiveAnswer, impossible: LiveAnswer, front: LiveAnswer) -> bool:
@@ -231,6 +231,8 @@ class Look:
     """The registered domain of a URI."""
     outside: list[OutsideLinks] = field(default_factory=list)
     """Links to other domains, of each page that was read."""
+    unchanged: int = 0
+    """Pages that did not change, and were not read."""
     listed: Mapping[str, str] = field(default_factory=dict)
     """Addresses that sitemaps name."""
 
@@ -249,7 +251,10 @@ class Look:
             resource = resource_of(self.site, replace(answer, status=404) if soft else answer, at, before)
             if not soft:
                 self._learn(answer, resource)
-            facts = facts_of(answer, resource.facts, sample.sources.get(answer.asked))
+            self.unchanged += answer.status == 304 and "html" in resource.media_type
+            facts = facts_of(
+                replace(answer, status=404) if soft else answer, resource.facts, sample.sources.get(answer.asked)
+            )
             resource = replace(resource, facts=facts)
             looked = Looked(resource, answer)
             changed = before is not None and (

@@ -26,7 +26,7 @@ from recollect.quantities import counted
 from recollect.watch.pageloss import lost_pages
 from recollect.watch.records import Attempts, OnLoss, Pending, Resource, Site, counts_of
 from recollect.watch.recoveries import recovery_folder
-from recollect.watch.states import Held, Notice, ResourceState
+from recollect.watch.states import Held, Notice, ResourceState, SiteState
 from recollect.watch.store import Store
 
 GIVE_UP_AFTER = timedelta(days=14)
@@ -77,6 +77,10 @@ _WORDS = {
     Notice.NEW_LINKS: "{site} links to new domains from most pages",
     Notice.OFFLINE: "{site} cannot be watched: nothing answers",
 }
+_OF_PAGES = {
+    Notice.RECOVERED: "{site}: lost pages are recovered",
+    Notice.NOT_RECOVERED: "{site}: lost pages could not be recovered",
+}
 _MEANING = {
     Notice.SUSPENDED: "Your files may still be there. Ask your hosting provider why the account is suspended.",
     Notice.DOMAIN_EXPIRED: "Your files may still be there. Most registrars renew a domain for some weeks after its "
@@ -126,7 +130,9 @@ class Background:
 def headline(notice: Pending, site: Site | None) -> str:
     """The notice in one line."""
     state = site.status.state.value.replace("-", " ") if site is not None else "gone"
-    return _WORDS[notice.kind].format(site=notice.site, state=state)
+    of_pages = site is not None and site.status.state is SiteState.PAGES_LOST
+    words = _OF_PAGES.get(notice.kind) if of_pages else None
+    return (words or _WORDS[notice.kind]).format(site=notice.site, state=state)
 
 
 def key_of(notice: Pending) -> str:

@@ -71,15 +71,16 @@ def _is_hidden(element: html.HtmlElement) -> bool:
     return False
 
 
-def injected(pages: Iterable[OutsideLinks], known: Iterable[str]) -> tuple[str, ...]:
-    """Domains that are new on most pages at once, if that looks like spam; else none."""
+def injected(pages: Iterable[OutsideLinks], known: Iterable[str], unchanged: int = 0) -> tuple[str, ...]:
+    """Domains that are new on most pages at once, if that looks like spam; else none. `unchanged` pages were not read
+    and have no new links."""
     seen = list(pages)
     if len(seen) < FEWEST_PAGES:
         return ()
     before = {*known}
     counts = Counter(domain for page in seen for domain in page.domains - before)
     hiding = Counter(domain for page in seen for domain in page.hidden - before)
-    most = MOST_SHARE * len(seen)
+    most = MOST_SHARE * (len(seen) + unchanged)
     everywhere = sorted(domain for domain, count in counts.items() if count > most)
     concealed = sorted(domain for domain, count in hiding.items() if count > most)
     return tuple(everywhere if len(everywhere) >= FEWEST_VISIBLE else concealed)

@@ -17,6 +17,8 @@ from recollect.watch.records import Resource
 from recollect.watch.states import RULES, Live, Rules
 
 _SHORTEST_NAME = 5
+_SEEN_WITH_QUERY = 2
+"""Visits on which an address with a query was live before its end is a loss."""
 _COMMON = frozenset(("index", "default", "home", "about", "contact", "search", "login", "archive"))
 
 
@@ -30,6 +32,8 @@ def _is_lost(resource: Resource, rules: Rules) -> bool:
     since, at = resource.gone_since, resource.live_at
     if resource.live is not Live.GONE or since is None or at is None:
         return False
+    if "?" in resource.uri and resource.facts.seen < _SEEN_WITH_QUERY:
+        return False  # a session, a day of a calendar: such addresses come and go
     return resource.told_at is not None or at - since >= rules.page_apart
 
 

@@ -36,6 +36,10 @@ class Notes:
     """The owner says that the present content is the site's: the next visit learns it without judging."""
     disallowed: tuple[str, ...] = ()
     """Some addresses that robots.txt kept the watch from."""
+    pages_since: str = ""
+    """When the first of the pages was reported that are lost now, as ISO 8601."""
+    refuted: tuple[str, ...] = ()
+    """Kinds of host pages that the owner says this site's page is not."""
     learned: bool = False
     """Whether `outside` is known; not before the first visit."""
 
@@ -45,10 +49,11 @@ class Notes:
     @classmethod
     def from_json(cls, text: str) -> Notes:
         value = json.loads(text) if text else {}
-        lists = {name: tuple(value.get(name, ())) for name in ("outside", "injected", "disallowed")}
+        lists = {name: tuple(value.get(name, ())) for name in ("outside", "injected", "disallowed", "refuted")}
         return cls(
             **lists,
             certificate_until=value.get("certificate_until", ""),
+            pages_since=value.get("pages_since", ""),
             accept=bool(value.get("accept", False)),
             learned=bool(value.get("learned", False)),
         )
@@ -98,6 +103,8 @@ class Facts:
     """A robots directive of the page or of its header asks archives to keep no copy."""
     cache: str = ""
     """Directives of Cache-Control that keep caches from storing it."""
+    seen: int = 0
+    """Visits on which it was live."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

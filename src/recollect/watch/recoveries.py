@@ -158,7 +158,8 @@ def recovery_folder(site: Site) -> str:
     lasted = site.last_visit - since if site.last_visit is not None else timedelta(0)
     gone = status.state in (SiteState.LOST, SiteState.TAKEN_OVER)
     if status.state is SiteState.PAGES_LOST:
-        return _folder(site, f"-pages-{since:%Y%m%d}")
+        first = site.notes.pages_since[:10].replace("-", "") or f"{since:%Y%m%d}"
+        return _folder(site, f"-pages-{first}")
     return _folder(site, f"-{since:%Y%m%d}") if gone or (status.is_hidden and lasted >= RULES.lost_after) else ""
 
 

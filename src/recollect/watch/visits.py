@@ -96,6 +96,8 @@ class Visits:
         self.at_once = asyncio.Semaphore(VISITS_AT_ONCE)
         self.clients: dict[bool, LiveClient] = {}
         self.due = self.begun = 0
+        self.registered: set[str] = set()
+        """Sites whose registry answered in this round: only then is it told when a registration ends."""
 
     async def run(
         self,
@@ -198,6 +200,9 @@ class Visits:
         status = after(site.status, visit.seen, self.now, rules)
         if visit.seen not in OWN_CONTENT and not offline:
             looked = await self._ask_archives(site, status, known, archives)
+        if not offline and site.uri not in self.registered and self._ends_soon(site):
+            fresh = await self._registration(site)
+            changed = replace(changed, registration=fresh.to_json()) if fresh is not None else changed
         changed = replace(
             changed,
             status=status,
@@ -207,6 +212,11 @@ class Visits:
         )
         self._write(site, changed, visit, looked, known, certificate)
         self.visited.append((site.uri, visit, status))
+
+    def _ends_soon(self, site: Site) -> bool:
+        """Whether a registration that is known ends soon: then the registry is asked again, since it may be renewed."""
+        before = Registration.from_json(site.registration)
+        return needs_fresh_registration(before.ends if before is not None else None, self.now)
 
     async def _look(
         self, site: Site, front: LiveAnswer, known: Mapping[str, Resource], archives: Sequence[Archive]
@@ -222,9 +232,7 @@ class Visits:
             domain=lambda uri: tools.domain(uri) or host_of(uri),
         )
         looked = [one async for one in look.resources(front, known, now)]
-        before = Registration.from_json(site.registration)
-        due = _asks_registry(site, now) or needs_fresh_registration(before.ends if before else None, now)
-        registration = await self._registration(site) if due else None
+        registration = await self._registration(site) if _asks_registry(site, now) else None
         return replace(
             site,
             portrait=portrait.to_json(),
@@ -237,6 +245,8 @@ class Visits:
     ) -> Visit:
         portrait = SiteFingerprint() if site.notes.accept else site.known()
         visit = judge_visit(front, portrait, offline=offline)
+        if visit.seen.value in site.notes.refuted and front.status < 400:
+            return replace(visit, seen=VisitResult.OWN, why="")
         if visit.seen not in (VisitResult.FOREIGN, VisitResult.FOREIGN_CONFIRMED):
             return visit
         if site.notes.accept:
@@ -283,6 +293,8 @@ class Visits:
             async with tools.live(tools.own_services) as client:
                 found = await ask_rdap(client, tools.rdap, domain)
         servers = await ask_name_servers(tools.resolver, domain) if tools.resolver is not None and domain else ()
+        if found is not None:
+            self.registered.add(site.uri)
         if found is None and not servers:
             return None
         return replace(found or Registration(), served_by=servers)
@@ -328,7 +340,7 @@ class Visits:
                     last_visit=site.last_visit,
                     next_visit=site.next_visit,
                     moved_to=site.moved_to,
-                    notes=replace(site.notes, certificate_until=until),
+                    notes=replace(site.notes, certificate_until=until, pages_since=_pages_since(site, visit, now)),
                 )
             )
 
@@ -352,7 +364,9 @@ class Visits:
         ends = registration.ends if registration is not None else None
         found = [
             certificate_warning(certificate, self.now),
-            domain_warning(self.tools.domain(site.uri) or host_of(site.uri), ends, self.now),
+            domain_warning(self.tools.domain(site.uri) or host_of(site.uri), ends, self.now)
+            if site.uri in self.registered
+            else None,
         ]
         if site.notes.injected and not before.notes.injected:
             why = "Most pages link to domains that they did not link to before: " + ", ".join(site.notes.injected[:20])
@@ -360,9 +374,16 @@ class Visits:
         return [one for one in found if one is not None]
 
 
+def _pages_since(site: Site, visit: Visit, now: datetime) -> str:
+    """When the first of the pages was reported that are lost now; an outage in between does not begin a new loss."""
+    if visit.seen is VisitResult.OWN:
+        return ""
+    return site.notes.pages_since or (format_iso(now) if visit.seen is VisitResult.PAGES_LOST else "")
+
+
 def _noted(notes: Notes, look: Look) -> Notes:
     """What is remembered of a site's links to other domains; what looks like spam is not learned."""
-    spam = injected(look.outside, notes.outside) if notes.learned and not notes.accept else ()
+    spam = injected(look.outside, notes.outside, look.unchanged) if notes.learned and not notes.accept else ()
     seen = {domain for page in look.outside for domain in page.domains}
     return replace(
         notes,
