@@ -49,6 +49,15 @@ Exit code: 0, 1 if a map misses anything that is held, 3 if lines could not be r
     show_default=True,
     help="When a lookup counts as held: its key is in the holdings, or the exact URI with its query.",
 )
+@click.option(
+    "--learn",
+    default="",
+    metavar="FILE",
+    help="Fit the chances of wildcards to these lookups; chances.json beside maps is used by route and serve.",
+)
+@click.option(
+    "--chances", default="", metavar="FILE", help="Chances of wildcards that --learn fitted.  [default: shipped]"
+)
 @click.option("--strict", is_flag=True, help="Stop at the first unreadable line.")
 @where_options
 @json_option
@@ -65,6 +74,7 @@ def evaluate(
     Give --holdings and --lookups more than once for several files; a folder or a glob works too.
     """
     from recollect.formats.mapfiles import expect_map
+    from recollect.maps.calibration import Model, fit
     from recollect.profiles.statistics.evaluate import evaluate as measure
 
     for name in maps:
@@ -78,10 +88,15 @@ def evaluate(
             lookups,
             truth=truth,
             holder=holder,
+            model=Model.load(options["chances"]) if options["chances"] else None,
             asked=asked,
             on_problem=problems.note,
             progress=progress,
         )
+    if options["learn"]:
+        source = f"{', '.join(Path(name).name for name in lookups)} in {', '.join(Path(name).name for name in maps)}"
+        fit(report.learned.cases, report.learned.held, source).save(options["learn"])
+        talk(f"{options['learn']}: chances of wildcards, fitted to {counted(len(report.learned.cases), 'lookup')}")
     if options["as_json"]:
         emit_json({**report.as_dict(), **problems.as_dict()})
     else:
@@ -113,6 +128,37 @@ def _show(report: Report) -> None:
     for title, name in (("Every URI once", "unique"), ("By requests", "requests")):
         rows = [[Path(one.path).name, *_row(getattr(one, name))] for one in report.maps]
         emit_table(headers, rows, title=f"\n{title}", right=range(1, len(headers)))
+    for one in report.maps:
+        _show_chances(one)
+
+
+def _show_chances(one: Evaluation) -> None:
+    """Reliability and precision against recall of one map."""
+    found = one.calibration
+    if found is None or not found.by_wildcards:
+        return
+    name = Path(one.path).name
+    talk(
+        f"\n{name}: wildcards decide about {counted(found.by_wildcards, 'lookup')}; Brier score {found.brier:.4f} "
+        f"({found.brier_base:.4f} for one chance for all). Chances fitted to {found.model}"
+    )
+    rows = [
+        [
+            f"{group.low:.0%} to {group.high:.0%}",
+            f"{group.lookups:,}",
+            f"{group.predicted:.1%}",
+            f"{group.observed:.1%}",
+        ]
+        for group in found.bins
+    ]
+    emit_table(["chance", "lookups", "mean chance", "held"], rows, title=f"\nReliability of {name}", right=range(1, 4))
+    points = [
+        [f"{point.threshold:.3f}", f"{point.precision:.1%}", f"{point.recall:.1%}", f"{point.asked:.1%}"]
+        for point in found.curve[:: max(len(found.curve) // 12, 1)]
+    ]
+    emit_table(
+        ["ask from chance", "precision", "recall", "asked"], points, title="\nPrecision against recall", right=range(4)
+    )
 
 
 def _size_row(one: Evaluation) -> list[str]:

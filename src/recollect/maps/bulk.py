@@ -8,8 +8,7 @@ of the list are worked on by threads and answered in their order. The answers ar
 from __future__ import annotations
 
 import os
-import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import BadURI
 from recollect.kernels import search as kernels
-from recollect.maps.lookup import MementoMap, keys_of
+from recollect.maps.lookup import Lookup, MementoMap, keys_of
 from recollect.maps.maptext import MappedText
 from recollect.maps.partialkeys import partial_key
 from recollect.model import Answer
@@ -63,6 +62,8 @@ def bulk_lookup(opened: MementoMap, pieces: Iterable[bytes], *, threads: int = 0
 def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:
     text = opened.text
     assert isinstance(text, MappedText)
+    if opened.has_total:
+        return _one_by_one(opened, piece)
     lines = np.frombuffer(piece, np.uint8)
     capacity = piece.count(b"\n") + 1
     offsets, sizes = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
@@ -73,7 +74,7 @@ def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:
     positions, denied = np.empty(count, np.int64), np.zeros(count, np.bool_)
     plain = np.flatnonzero(lengths >= 0)
     if len(plain):
-        positions[plain] = _without_total(opened, text.search_many(lines, offsets[plain], lengths[plain]))
+        positions[plain] = text.search_many(lines, offsets[plain], lengths[plain])
         denied[plain] = text.denied(lines, offsets[plain], lengths[plain], positions[plain])
     bad = _answer_others(opened, text, piece, offsets, sizes, np.flatnonzero(lengths < 0), positions, denied)
     # A key is as long as its line or three bytes longer, a frequency has at most 42 bytes.
@@ -85,12 +86,23 @@ def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:
     return BulkAnswers(out[:size].tobytes(), yes, no, unknown, tuple(bad))
 
 
-def _without_total(opened: MementoMap, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places of deciding lines; the total of an archive decides nothing."""
-    if opened.has_total and isinstance(opened.text, MappedText):
-        total = re.search(rb"(?m)^\*[ \t]", opened.text.data)
-        places = np.where(places == (total.start() if total else -1), -1, places)
-    return places
+def _one_by_one(opened: MementoMap, piece: bytes) -> BulkAnswers:
+    """The answers of a map with a line that only `lookup` understands: the total of its archive."""
+    rows, counts, bad = list[bytes](), Counter[str](), list[tuple[str, str]]()
+    for line in piece.splitlines():
+        if not line.strip():
+            continue
+        uri = line.decode("utf-8", "surrogateescape")
+        try:
+            found = opened.lookup(uri)
+        except BadURI as error:
+            bad.append((uri, error.why or str(error)))
+            found = Lookup(uri, None, None, Answer.UNKNOWN)
+        counts[found.answer] += 1
+        rows.append(
+            b"%b\t%b\t%b\t%b\n" % (line, found.answer.encode(), found.key or b"-", str(found.frequency or "-").encode())
+        )
+    return BulkAnswers(b"".join(rows), counts["yes"], counts["no"], counts["unknown"], tuple(bad))
 
 
 def _keys_of(opened: MementoMap, line: str) -> list[bytes]:
@@ -133,7 +145,7 @@ def _answer_others(
         lengths = np.fromiter((len(key) for key in keys), np.int64, len(keys))
         buffer = np.frombuffer(b"".join(keys), np.uint8)
         starts = np.cumsum(lengths) - lengths
-        places = _without_total(opened, text.search_many(buffer, starts, lengths))
+        places = text.search_many(buffer, starts, lengths)
         refused = text.denied(buffer, starts, lengths, places)
         chosen: dict[int, bytes] = {}
         for row, key, place, refuse in zip(owners, keys, places.tolist(), refused.tolist(), strict=True):

@@ -68,6 +68,7 @@ class Lookup:
     frequency: Frequency | None
     answer: Answer
     by_set: bool = False  # the hashed set of a wildcard decided
+    set_bits: int = 0  # of that set, right below its wildcard
     limit: Limit | None = None  # why a map that has no key for it does not say no
 
     def reason(self, scope: Scope) -> str:
@@ -162,7 +163,7 @@ class MementoMap:
         best: Lookup | None = None
         for key in keys_of(uri, self._policy):
             found = self.text.find(key)
-            if found is None or self._is_total(found[0]):
+            if found is None:
                 continue
             hit = self._judge(uri, key, found[0], found[1], query)
             if hit.answer != Answer.NO and found[0][-1:] != b"*":
@@ -177,16 +178,16 @@ class MementoMap:
             wildcard = shorter_key(wildcard, self._policy).key
             if not wildcard.endswith(b"*"):
                 hit = self.text.find(wildcard)
-                known = hit is not None and not self._is_total(hit[0])
-                return self._judge(uri, wildcard, *hit, query) if hit and known else Lookup(uri, None, None, Answer.NO)
+                return self._judge(uri, wildcard, *hit, query) if hit else Lookup(uri, None, None, Answer.NO)
         found = find_below(self.text, self.header, wildcard, query.at, query.conditions)
-        if found is None or (self._is_total(found[0]) and wildcard != ALL):
+        if found is None:
             return Lookup(uri, None, None, Answer.NO)
-        held = found[1].held
+        held = None if self._is_total(found[0]) and wildcard != ALL else found[1].held
         return Lookup(uri, *found, Answer.UNKNOWN if held is None else Answer.YES if held else Answer.NO)
 
     def _is_total(self, key: bytes) -> bool:
-        """Whether a line is the total of the archive (Alam et al. 2019, Figure 2), and no yes to everything."""
+        """Whether a line is the total of the archive (Alam et al. 2019, Figure 2): that something is held somewhere
+        is neither a yes nor a no."""
         return key == ALL and not self._covers_all
 
     def lookup_many(self, uris: Iterable[str], query: Query = ANY, *, at: Period | None = None) -> Iterator[Lookup]:
@@ -213,7 +214,7 @@ class MementoMap:
             if end == start and uri.endswith("*") and (partial := partial_key(uri)) is not None:
                 best = self._decide_below(uri, partial, query)
             for key, hit in zip(keys[start:end], found[start:end], strict=True):
-                if hit is not None and not self._is_total(hit[0]):
+                if hit is not None:
                     verdict = self._judge(uri, key, hit[0], hit[1], query)
                     if best is None or _better(verdict, best):
                         best = verdict
@@ -236,17 +237,17 @@ class MementoMap:
         else:
             records = [parse_line(line, self.header) for line in lines]
             frequency = held_of(records, self.header, query.at, query.conditions) if parts else whole_of(records)
-        held = frequency.held
+        held = None if self._is_total(key) else frequency.held
         if held is False and self._sampled and key.endswith(b",*") and _port_of(asked) != _port_of(key):
             held = None  # the domain listings of archives, which such a void comes from, do not show other ports
-        by_set = False
+        by_set, set_bits = False, 0
         if held is not False and key.endswith(b"*") and self._has_plain_lines and len(lines) == 1 and has_set(lines[0]):
             sets = self._sets(key, lines[0])
-            by_set = bool(sets)
+            by_set, set_bits = bool(sets), min((one.below for one in sets), default=0)
             if by_set and not any(one.holds(asked, anchor_of(key)) for one in sets):
                 held = False
         return Lookup(
-            uri, key, frequency, Answer.UNKNOWN if held is None else Answer.YES if held else Answer.NO, by_set
+            uri, key, frequency, Answer.UNKNOWN if held is None else Answer.YES if held else Answer.NO, by_set, set_bits
         )
 
     def _sets(self, key: bytes, line: bytes) -> list[HashedSet]:

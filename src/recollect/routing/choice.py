@@ -36,7 +36,7 @@ from recollect.model import Answer
 USUAL_PROBABILITY = 0.0544
 # The chance that an archive holds a URI since its map said no, from which on it is asked (setting `max_stale_loss`).
 MAX_STALE_LOSS = 0.01
-# A wildcard of a map that lists everything: something below it is held, this URI perhaps.
+# A wildcard without counts: something below it is held, this URI perhaps. With counts see `maps.calibration`.
 WILDCARD_CHANCE = 0.5
 _LEAST = 1e-6
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,7 @@ from recollect.routing.choice import (
 
 if TYPE_CHECKING:
     from recollect.formats.ukvs.faults import Fault
+    from recollect.maps.calibration import Model
     from recollect.maps.lookup import Holdings, Lookup
     from recollect.maps.maptext import MapText
     from recollect.maps.samples import SampleMap
@@ -60,7 +62,6 @@ _FATAL = frozenset(
 _WITHOUT_SET = frozenset({"bad-json", "bad-set", "other-set"})
 # A smaller share of new keys is not worth a search for the depth of an absence.
 _NO_SHARE = 1e-4
-_ANYTHING = WILDCARD_CHANCE  # what a wildcard without counts makes us expect
 
 
 def _now() -> datetime:
@@ -128,6 +129,8 @@ class ArchiveMap:
     """Whether its lines may say when something was captured."""
     growth: Growth = USUAL
     """How the archive grows, by which a "no" ages."""
+    chances: Model | None = None
+    """How likely its wildcards' yes is true, if learned here; else the shipped prior says so."""
     threshold: float | None = None
     """The chance from which on a sampled archive is asked; None if the probes are too few to skip it anywhere."""
 
@@ -274,7 +277,18 @@ def _opened(found: FoundMap, warnings: list[str]) -> ArchiveMap:
     nothing = Evidence(Answer.UNKNOWN, source) if voids else Evidence(Answer.NO, source)
     times = text is not None and source is Source.MAP
     growth = growth_of(header.meta.get("growth"))
-    return ArchiveMap(found.archive, source, holdings, str(path), nothing, text, has_times=times, growth=growth)
+    chances = model_beside(path)
+    return ArchiveMap(
+        found.archive, source, holdings, str(path), nothing, text, has_times=times, growth=growth, chances=chances
+    )
+
+
+def model_beside(path: Path) -> Model | None:
+    """The model that `recollect evaluate --learn` wrote beside a map, as `chances.json`."""
+    from recollect.maps.calibration import LEARNED, Model
+
+    place = path.parent / LEARNED
+    return Model.load(place) if place.is_file() else None
 
 
 def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:
@@ -339,13 +353,13 @@ def _evidence(one: ArchiveMap, lookup: Lookup) -> Evidence:
     assert lookup.key is not None
     key = lookup.key.decode("utf-8", "replace")
     wild = key.endswith("*")
-    chance = WILDCARD_CHANCE if wild and lookup.answer == Answer.YES else None
+    chance = _wildcard_chance(lookup, one.chances) if wild and lookup.answer == Answer.YES else None
     source = Source.SET if lookup.by_set else one.source
     sources = (source,) if lookup.answer == Answer.YES else ()
     if lookup.frequency is None:  # a filter counts nothing, and one key in 2^bits that it lacks seems to be there
         factor = 1.0 if wild else 2.0 ** _bits(one.holdings)
         return Evidence(lookup.answer, one.source, key, chance=chance, sources=sources, factor=factor)
-    expected = _expected(lookup.frequency, wild=wild) if lookup.answer == Answer.YES else 1.0
+    expected = _expected(lookup.frequency, chance) if lookup.answer == Answer.YES else 1.0
     exact = lookup.answer == Answer.YES and not wild
     said = Evidence(lookup.answer, source, key, str(lookup.frequency), expected, chance=chance, sources=sources)
     return said._replace(exact=True) if exact else said
@@ -409,14 +423,30 @@ def _estimated(one: ArchiveMap, sample: SampleMap, keys: Sequence[bytes], said: 
     return Evidence(answer, one.source, said.key, said.frequency, chance, Reason.UNLIKELY, chance, sources)
 
 
-def _expected(frequency: Frequency, *, wild: bool) -> float:
-    """Mementos to expect: of an exact key its count; of a wildcard the mean of a URI-R below it, if it is there."""
+def _wildcard_chance(lookup: Lookup, learned: Model | None) -> float:
+    """How likely a wildcard's yes is true, by its counts (`maps.calibration`); without counts the usual one."""
+    from recollect.maps.calibration import PRIOR, case_of
+
+    counts = lookup.frequency
+    if counts is None or (counts.uri_m.value is None and counts.uri_r.value is None):
+        return WILDCARD_CHANCE
+    assert lookup.key is not None
+    return (learned or PRIOR).chance(case_of(lookup.key, counts, _normal_key(lookup.uri), bits=lookup.set_bits))
+
+
+@lru_cache(maxsize=64)
+def _normal_key(uri: str) -> bytes:
+    from recollect.maps.lookup import keys_of
+
+    return keys_of(uri)[0]
+
+
+def _expected(frequency: Frequency, chance: float | None) -> float:
+    """Mementos to expect: of an exact key its count; of a wildcard the mean of a URI-R below it, by its chance."""
     mementos, originals = frequency.uri_m.value, frequency.uri_r.value
-    if not wild:
+    if chance is None:
         return float(mementos) if mementos is not None else 1.0
-    if mementos is None or not originals:
-        return _ANYTHING
-    return max(_ANYTHING, mementos / originals * _ANYTHING)
+    return chance * max(1.0, mementos / originals if mementos is not None and originals else 1.0)
 
 
 def _files(directory: str | Path) -> list[Path]:

@@ -49,7 +49,7 @@ def maps(tmp_path: Path) -> Path:
     folder = tmp_path / "maps"
     folder.mkdir()
     (folder / "national.ukvs").write_text(HEAD + "pt,* 1000/150\n")
-    (folder / "general.ukvs").write_text(HEAD + "* 9000+\n")
+    (folder / "general.ukvs").write_text(HEAD + '!meta {"covers_all": true}\n* 9000+\n')
     return folder
 
 

@@ -74,8 +74,9 @@ def test_expectations_order_exact_keys_before_wildcards(tmp_path: Path) -> None:
     (tmp_path / "a.ukvs").write_text(HEAD + "com,example)/ 7/1\ncom,example)/* 40/10\norg,* 5+\n")
     maps = Maps.open(tmp_path, archives("a"))
     assert maps.evidence("http://example.com/")["a"].expected == 7
-    assert maps.evidence("http://example.com/x")["a"].expected == 2
-    assert maps.evidence("http://example.org/x")["a"].expected == 0.5
+    below = maps.evidence("http://example.com/x")["a"]
+    assert below.chance is not None and below.expected == pytest.approx(4 * below.chance)
+    assert maps.evidence("http://example.org/x")["a"].expected < below.expected < 7
 
 
 def test_one_no_is_enough(tmp_path: Path) -> None:
@@ -260,7 +261,7 @@ def test_a_sample_without_probes_gives_no_estimate_of_its_own(tmp_path: Path) ->
     maps = Maps.open(tmp_path, archives("a"))
     other, below = maps.evidence("http://other.com/")["a"], maps.evidence("http://full.org/x")["a"]
     assert (other.answer, other.chance) == ("unknown", None)
-    assert (below.answer, below.chance) == ("unknown", 0.5)
+    assert below.answer == "unknown" and below.chance is not None and 0 < below.chance < 0.5
 
 
 def test_maps_by_year_say_how_far_the_nearest_captures_are(tmp_path: Path) -> None:
@@ -300,7 +301,8 @@ def test_every_kind_of_map_gives_a_chance(tmp_path: Path) -> None:
     maps = Maps.open(tmp_path, archives(*names))
     decided = {d.archive: d for d in route([Candidate(name) for name in names], maps.evidence("http://example.com/"))}
     chances = {name: decision.chance for name, decision in decided.items()}
-    assert (chances["exact"], chances["wild"], chances["none"], chances["voids"]) == (1.0, 0.5, 0.0, USUAL_PROBABILITY)
+    assert (chances["exact"], chances["none"], chances["voids"]) == (1.0, 0.0, USUAL_PROBABILITY)
+    assert chances["wild"] is not None and 0 < chances["wild"] < 0.5
     assert chances["filter"] is not None and 0.9 < chances["filter"] < 1
     assert chances["sample"] == pytest.approx(0.5, abs=0.05)
     assert decided["sample"].sources == (Source.SAMPLE,)
@@ -312,4 +314,4 @@ def test_an_index_with_a_wildcard_and_a_sample_are_one_estimate(tmp_path: Path) 
     sample_map(tmp_path / "a.mementomap", {b"com,site%d)/" % number: number < 3 for number in range(100)})
     found = Maps.open(tmp_path, archives("a")).evidence("http://example.com/")["a"]
     assert (found.answer, found.source, found.sources) == ("yes", Source.MAP, (Source.MAP, Source.SAMPLE))
-    assert found.chance is not None and 0.03 < found.chance < 0.5
+    assert found.chance is not None and 0.01 < found.chance < 0.5

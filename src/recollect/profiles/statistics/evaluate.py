@@ -38,6 +38,7 @@ from recollect.formats.forms import Asked
 from recollect.formats.logs import LogEntry, read_lookups
 from recollect.formats.ukvs import open_map as open_records
 from recollect.kernels import search as kernels
+from recollect.maps.calibration import PRIOR, Calibration, Case, Model, calibration_of, case_of
 from recollect.maps.lookup import Holdings, MementoMap, keys_of, open_for_many
 from recollect.maps.maptext import MappedText
 from recollect.model import Answer, Problem, Progress, ProgressCallback
@@ -189,6 +190,8 @@ class Evaluation:
     unique: Confusion
     requests: Confusion
     missed: tuple[str, ...]
+    calibration: Calibration | None = None
+    """Chances of the answers against the truth; None of filters."""
 
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
@@ -202,7 +205,24 @@ class Evaluation:
             "unweighted": self.unique.as_dict(),
             "weighted": self.requests.as_dict(),
             "false_negatives": list(self.missed),
+            **_as_dict(self.calibration),
         }
+
+
+def _as_dict(found: Calibration | None) -> dict[str, Any]:
+    if found is None:
+        return {"calibration": None, "precision_recall": []}
+    return {
+        "calibration": {
+            "lookups": found.lookups,
+            "by_wildcards": found.by_wildcards,
+            "brier": found.brier,
+            "brier_base": found.brier_base,
+            "reliability": [one._asdict() for one in found.bins],
+            "model": found.model,
+        },
+        "precision_recall": [point._asdict() for point in found.curve],
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +237,8 @@ class Report:
     held: int
     maps: tuple[Evaluation, ...]
     notes: tuple[str, ...] = ()
+    learned: Learned = field(default_factory=lambda: Learned())
+    """What wildcards decided about, to learn chances from."""
 
     @property
     def missed(self) -> int:
@@ -244,6 +266,7 @@ def evaluate(
     *,
     truth: Literal["key", "uri"] = "key",
     holder: Holder | None = None,
+    model: Model | None = None,
     asked: Asked | None = None,
     on_problem: OnProblem | None = None,
     progress: ProgressCallback | None = None,
@@ -251,7 +274,7 @@ def evaluate(
     """Evaluate maps and filters: `holdings` are indexes (or one uncompacted map), `logs` lists or logs of lookups.
 
     `holder` says which lookups indexes hold, if they are not to be profiled here; `asked` what form the logs have, if
-    it cannot be detected.
+    it cannot be detected. `model` gives the chances of wildcards; without it the shipped prior does.
     """
     report = progress or (lambda _progress: None)
     log = read_lookups([os.fspath(path) for path in logs], on_problem, asked)
@@ -267,7 +290,10 @@ def evaluate(
         if known.keys == 0:
             raise UsageError("no holdings", where=", ".join(names), why="the indexes name no URI")
     held = known.held
-    results = tuple(_evaluate(os.fspath(path), lookups, held, known.uri_rs, report) for path in maps)
+    found = Learned()
+    results = tuple(
+        _evaluate(os.fspath(path), lookups, held, known.uri_rs, report, model or PRIOR, found) for path in maps
+    )
     return Report(
         truth,
         known.uri_rs,
@@ -277,6 +303,7 @@ def evaluate(
         int(np.count_nonzero(held)),
         results,
         tuple(log.notes()),
+        found,
     )
 
 
@@ -359,12 +386,23 @@ def _survey(path: str) -> tuple[int, int]:
 
 
 def _evaluate(
-    path: str, lookups: DistinctLookups, held: NDArray[np.bool_], uri_rs: int, report: ProgressCallback
+    path: str,
+    lookups: DistinctLookups,
+    held: NDArray[np.bool_],
+    uri_rs: int,
+    report: ProgressCallback,
+    model: Model,
+    learned: Learned,
 ) -> Evaluation:
     opened = open_for_many(path)
     report(Progress(f"looking up in {Path(path).name}", 0, len(lookups.uris), "lookups"))
     asked = asked_by(opened, lookups)
     missed = np.flatnonzero(held & ~asked)[:20]
+    measured = None
+    if isinstance(opened, MementoMap):
+        chances, cases = chances_of(opened, lookups.uris, model)
+        measured = calibration_of(chances, held.tolist(), len(cases), model.fitted_on)
+        learned.add([case for _, case in cases], [bool(held[row]) for row, _ in cases])
     keys, size, packed = _sizes(path, opened)
     return Evaluation(
         path=path,
@@ -376,7 +414,39 @@ def _evaluate(
         unique=judge(asked, held),
         requests=judge(asked, held, lookups.counts),
         missed=tuple(lookups.uris[row] for row in missed.tolist()),
+        calibration=measured,
     )
+
+
+@dataclass(slots=True)
+class Learned:
+    """What wildcards decided about, and whether it was held: from all maps together."""
+
+    cases: list[Case] = field(default_factory=list)
+    held: list[bool] = field(default_factory=list)
+
+    def add(self, cases: Sequence[Case], held: Sequence[bool]) -> None:
+        """Add those of a map."""
+        self.cases += cases
+        self.held += held
+
+
+def chances_of(opened: MementoMap, uris: Sequence[str], model: Model) -> tuple[list[float], list[tuple[int, Case]]]:
+    """The chance of each lookup: 1 of an exact key, 0 of a no, by the model of a wildcard; and the wildcards' cases."""
+    chances: list[float] = []
+    cases: list[tuple[int, Case]] = []
+    for row, found in enumerate(opened.lookup_many(uris)):
+        if found.answer == Answer.NO:
+            chances.append(0.0)
+        elif found.answer == Answer.YES and found.key is not None and not found.key.endswith(b"*"):
+            chances.append(1.0)
+        elif found.answer == Answer.UNKNOWN or found.key is None or found.frequency is None:
+            chances.append(0.5)
+        else:
+            case = case_of(found.key, found.frequency, keys_of(found.uri)[0], bits=found.set_bits)
+            cases.append((row, case))
+            chances.append(model.chance(case))
+    return chances, cases
 
 
 def _sizes(path: str, opened: Holdings) -> tuple[int, int, int]:
