@@ -203,6 +203,8 @@ def test_a_round_without_a_site_that_is_due_says_so(watch: Watch, capsys: pytest
     again = (T0 + timedelta(hours=1)).isoformat()
     assert watch.run("run", "--data", watch.folder, "--now", again) == (0, "")
     assert "no site is due" in capsys.readouterr().err
+    watch.run("run", "--data", watch.folder, "--now", (T0 + timedelta(days=1)).isoformat())
+    assert "visiting 1 site" in capsys.readouterr().err
 
 
 def test_a_parked_domain_is_a_takeover_after_three_days(watch: Watch) -> None:

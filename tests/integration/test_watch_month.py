@@ -18,6 +18,7 @@ T0 = datetime(2026, 1, 1, tzinfo=UTC)
 OTHER = "<title>Garden chairs</title><p>" + "Tables, chairs and umbrellas for terraces, delivered in days. " * 8
 OTHER += "<a href=/tables>t</a><a href=/chairs>c</a><a href=/sale>s</a>"
 PARKED = "<title>club</title><p>This domain is for sale. Buy this domain today.<a href=/offer>offer</a>"
+DATABASE = "<title>Database Error</title><h1>Error establishing a database connection</h1>"
 BLOCKED = "<title>Just a moment...</title><p>Checking your browser before accessing. DDoS protection by Someone."
 
 
@@ -54,6 +55,7 @@ DAYS = (0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 20, 21, 28, 32)
 FATES: dict[str, tuple[dict[int, object], str, list[str]]] = {
     "steady": ({}, "fine", []),
     "a day of failures": ({5: shows("", 503), 6: restored}, "fine", []),
+    "database": ({5: shows(DATABASE, 200)}, "lost", ["is lost"]),
     "refuses": ({5: shows("", 403)}, "fine", []),
     "wall": ({5: shows(BLOCKED, 503)}, "fine", []),
     "lost": ({5: shows("", 500)}, "lost", ["is lost"]),

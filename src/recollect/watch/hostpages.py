@@ -1,4 +1,4 @@
-"""Pages that a host shows in place of a site: an account that is suspended, a web server without a site, maintenance.
+"""Pages that a host shows in place of a site: a suspended account, a web server without a site, maintenance, an error.
 
 Hides: the phrases and shapes of such pages. Pure. They are not content of someone else, and the site's files may still
 be there. A phrase counts in the title or in a short text, so that an article about such pages stays an article, and
@@ -42,6 +42,16 @@ _DOMAIN_EXPIRED = _phrases(
     r"\brenew (?:this|your|the) domain\b|\bdomain (?:ist|wurde) (?:abgelaufen|nicht verlängert)\b",
     r"\b(?:nom de )?domaine (?:a |est )?expiré\b|\bdominio (?:ha )?(?:caducado|expirado|scaduto)\b",
 )
+_ERROR = _phrases(
+    r"\berror (?:establishing|connecting to) (?:a |the )?database|\bdatabase (?:connection )?error\b",
+    r"\b(?:could not|cannot|can't|unable to|failed to) connect to (?:the |a )?(?:database|mysql|mariadb|postgres)",
+    r"\bSQLSTATE\[|\btoo many connections\b",
+    r"\b(?:fatal|parse|syntax) error:? .{0,200}\bon line \d+|\buncaught (?:error|exception|pdoexception)\b",
+    r"\bthere has been a critical error on (?:this|your) website\b",
+    r"\b(?:internal server error|bad gateway|gateway time-?out|service (?:temporarily )?unavailable)\b",
+    r"\bapplication error\b|\bserver error in '/' application\b|\btraceback \(most recent call last\)",
+    r"\b(?:something went wrong|an unexpected error (?:has )?occurred)\b",
+)
 _SUSPENDED_ADDRESS = _phrases(r"(?:^|[/.])suspended(?:page|account|site)?(?:[./?]|$)|/cgi-sys/suspendedpage")
 _DEFAULT_TITLE = _phrases(
     r"^apache2? .{0,30}(?:default|test|placeholder) page",
@@ -77,6 +87,7 @@ _BY_PHRASE = (
     (VisitResult.DOMAIN_EXPIRED, _DOMAIN_EXPIRED),
     (VisitResult.SUSPENDED, _SUSPENDED),
     (VisitResult.MAINTENANCE, _MAINTENANCE),
+    (VisitResult.FAILED, _ERROR),
 )
 
 

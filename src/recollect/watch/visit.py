@@ -141,7 +141,7 @@ def _content(
     page = page_of(document, front.url) if document is not None else EMPTY
     signals = portrait.compare(page)
     own = signals.alarms == 0 and signals.links is not None
-    if verdict is Verdict.SOFT_404 and not own:
+    if verdict in (Verdict.SOFT_404, Verdict.ERROR_PAGE) and not own:
         return Visit(VisitResult.FAILED, rejected.detail if rejected else "", page, signals)
     confirmations = list(changes)
     if verdict in _FOREIGN and not own:

@@ -184,3 +184,27 @@ def test_a_change_of_registration_confirms(portrait: SiteFingerprint) -> None:
     seen = judge_visit(answer(SHOP), portrait, changes=[Confirmation.REGISTRATION])
     assert seen.seen is VisitResult.FOREIGN_CONFIRMED
     assert judge_visit(answer(), portrait, changes=[Confirmation.REGISTRATION]).seen is VisitResult.OWN
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "expected"),
+    [
+        ("Database Error", "Error establishing a database connection", VisitResult.FAILED),
+        ("", "Fatal error: Uncaught Error: Call to undefined function a() in /srv/x.php on line 3", VisitResult.FAILED),
+        ("500 Internal Server Error", "Internal Server Error", VisitResult.FAILED),
+        ("Apache2 Debian Default Page: It works", "This is the default welcome page. " * 60, VisitResult.DEFAULT_PAGE),
+        ("IIS Windows Server", "", VisitResult.DEFAULT_PAGE),
+        ("Website suspended", "This website has been suspended due to non-payment.", VisitResult.SUSPENDED),
+        ("Hosting", "Diese Domain wurde gesperrt.", VisitResult.SUSPENDED),
+        ("Wartung", "Wir führen Wartungsarbeiten durch.", VisitResult.MAINTENANCE),
+        ("Sito in manutenzione", "Torniamo presto", VisitResult.MAINTENANCE),
+        ("club.example", "This domain name has expired. Renew your domain.", VisitResult.DOMAIN_EXPIRED),
+    ],
+)
+def test_pages_of_a_host_and_errors_are_not_content_of_others(
+    portrait: SiteFingerprint, title: str, text: str, expected: VisitResult
+) -> None:
+    assert judge_visit(answer(html(title, text)), portrait).seen is expected
+    article = html("How databases fail", f"{text} " + "An article tells of many things that happen to servers. " * 60)
+    seen = judge_visit(answer(article), SiteFingerprint()).seen
+    assert seen is VisitResult.OWN or expected is VisitResult.DEFAULT_PAGE, "a long text about it is an article"
