@@ -51,6 +51,8 @@ def budget_of(options: dict[str, Any]) -> Budget:
 
 def summarise_budget(report: dict[str, Any]) -> None:
     """What a compaction by budget did, for people."""
+    if report.get("folded"):
+        talk(f"folded first: the map by {', '.join(report['folded'])} became one line a key, as a budget counts keys")
     talk(
         f"{report['cost']:.3%} of {counted(report['uri_rs'], 'URI-R')}; "
         f"wildcards among the keys: {report['wildcards']:,}, voids: {report['voids']:,}"

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from recollect.errors import FormatError, RecollectError, UsageError
 from recollect.formats.containers import OnProblem, atomic_output
 from recollect.formats.logs import LogEntry
-from recollect.formats.ukvs import Header
+from recollect.formats.ukvs import Header, open_map
 from recollect.kernels import budget as kernels
 from recollect.maps.plainmap import PlainMap, open_plain, tidied
 from recollect.maps.samplescope import refuse_sample
@@ -95,6 +95,7 @@ class BudgetCompaction:
     rolled_up_by_log: bool
     sets: int = 0
     expected_wrong_interval: tuple[float, float] | None = None  # where `expected_wrong` is, with a log, at 95%
+    folded: tuple[str, ...] = ()  # key columns of the input, which the budget's map does not have
     input_wildcards: int = 0  # of a map that was compacted before; what is absent below them is unknown
 
     @property
@@ -194,6 +195,12 @@ def compact_by_budget(
     """Compact a map into another, or into itself, within a budget; `lookups` says what people ask for."""
     if budget.min_accuracy is not None and lookups is None:
         raise UsageError("an accuracy can only be met for known lookups", hint="add --lookups LOG")
+    if columns := _columns_of(os.fspath(source)):
+        from recollect.profiles.compaction.columns import folded
+
+        with folded(os.fspath(source), on_problem) as wholes:
+            done = compact_by_budget(wholes, target, budget, lookups=lookups, threads=threads, progress=progress)
+        return replace(done, folded=columns)
     _report_progress(progress, "reading", 0)
     with opened(source, threads, on_problem) as (plain, branches):
         _report_progress(progress, "reading lookups", 1)
@@ -209,6 +216,14 @@ def compact_by_budget(
             choice = choose(case, budget, "keys", key_limit(case.branches, budget))
         _report_progress(progress, "writing", 3)
         return _write(plain, case, budget, choice, target)
+
+
+def _columns_of(path: str) -> tuple[str, ...]:
+    """The further key columns of a map in a file; a pipe, which can be read once only, is taken to have none."""
+    if not Path(path).is_file():
+        return ()
+    with open_map(path, lambda _problem: None) as file:
+        return file.header.keys[1:]
 
 
 @contextmanager

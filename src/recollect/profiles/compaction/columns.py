@@ -11,6 +11,7 @@ the input.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from itertools import groupby
@@ -21,7 +22,7 @@ from typing import TypeVar
 from recollect.errors import FormatError, NotSorted
 from recollect.formats.containers import OnProblem
 from recollect.formats.frequency import Frequency
-from recollect.formats.ukvs import Header, Record, Writer, read
+from recollect.formats.ukvs import Header, Record, Writer, open_map, read
 from recollect.formats.ukvs.records import format_line, parse_line
 from recollect.maps.jsonmerge import merged_block
 from recollect.maps.linesort import LineSorter
@@ -61,14 +62,33 @@ def compact_columns(
         return result, *_write_rows(rows, header, compacted, wildcards, target)
 
 
+@contextmanager
+def folded(path: str, on_problem: OnProblem | None) -> Iterator[Path]:
+    """The map with its SURTs alone, for compaction within a budget, which counts keys and not their rows."""
+    with open_map(path, lambda _problem: None) as file:
+        header = file.header
+    if "frequency" not in header.values:
+        raise FormatError("a map without frequencies cannot be compacted", where=path)
+    with TemporaryDirectory(prefix="recollect-") as folder:
+        wholes, tidy = Path(folder) / "wholes.ukvs", str(Path(folder) / "sorted.ukvs")
+        meta = {**header.meta, "folded_columns": list(header.keys[1:])}
+        plain = replace(header, keys=header.keys[:1], values=("frequency",), style="ukvs", meta=meta)
+        try:
+            _write_wholes(read(path, on_problem, ordered=True)[1], wholes, plain)
+        except NotSorted:
+            merge_maps([path], tidy, MergeOptions(disjoint=True), on_problem=on_problem)
+            _write_wholes(read(tidy)[1], wholes, plain)
+        yield wholes
+
+
 def is_wildcard(key: bytes) -> bool:
     return key.endswith((b"/*", b",*")) or key == b"*"
 
 
-def _write_wholes(records: Iterable[Record], path: Path) -> set[bytes]:
+def _write_wholes(records: Iterable[Record], path: Path, header: Header | None = None) -> set[bytes]:
     """Write the map of SURTs alone; returns its held wildcards."""
     wildcards: set[bytes] = set()
-    with Writer(path, Header()) as writer:
+    with Writer(path, header or Header()) as writer:
         for key, rows in groupby(records, key=lambda record: record.key):
             frequency = whole_of(list(rows))
             writer.write(Record(key, frequency=frequency))
