@@ -139,6 +139,19 @@ def _known(path: Path, options: Options) -> tuple[Collector, dict[str, dict[Vers
     return known, had
 
 
+def is_bundle(path: Path) -> bool:
+    """Whether a file holds blocks: it is a database of SQLite."""
+    with path.open("rb") as handle:
+        return handle.read(16) == b"SQLite format 3\0"
+
+
+def texts(path: Path) -> list[tuple[str, bytes]]:
+    """(path, blocks) of every page that the file lists."""
+    with closing(sqlite3.connect(_read_only(path), uri=True)) as db:
+        check_format(db, path)
+        return [(name, text.encode()) for name, text in db.execute("SELECT path, text FROM page")]
+
+
 def _read_only(path: Path) -> str:
     return f"{path.absolute().as_uri()}?mode=ro"  # escapes what means something in a URI
 

@@ -14,7 +14,7 @@ import os
 import posixpath
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -358,13 +358,23 @@ class Checked:
 
 def verify(site: Path, trust: Sequence[bytes] = ()) -> Checked:
     """Read every page of a site as an archive would deliver it, and restore every class in memory."""
-    collector = Collector(trust)
-    carried: dict[str, list[Version]] = {}
+    return verify_pages(_pages_with_content(site), trust)
+
+
+def _pages_with_content(site: Path) -> Iterator[tuple[str, bytes]]:
     for name in _files(site):
         path = site / name
-        if path.is_symlink() or not is_page(name, _head(path)):
-            continue
-        blocks = collector.add(name, path.read_bytes())
+        head = _head(path)
+        if not path.is_symlink() and is_page(name, head) and not is_never_captured(name, head):
+            yield name, path.read_bytes()
+
+
+def verify_pages(pages: Iterable[tuple[str, bytes]], trust: Sequence[bytes] = ()) -> Checked:
+    """Collect the blocks of (name, content) pairs and restore every class in memory."""
+    collector = Collector(trust)
+    carried: dict[str, list[Version]] = {}
+    for name, page in pages:
+        blocks = collector.add(name, page)
         carried[name] = [block.version for block in blocks if block.version.name != MANIFEST]
     newest: dict[str, Version] = {}
     for standing in collector.standings():

@@ -14,7 +14,7 @@ from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.types import DURATION, SIZE, Joined, archives_option, contact_option
 from recollect.errors import UsageError
 from recollect.formats.outputs import refuse_inputs
-from recollect.model import Progress
+from recollect.model import Progress, ProgressCallback
 from recollect.quantities import counted, parse_share
 
 if TYPE_CHECKING:
@@ -62,6 +62,9 @@ VERIFY_EPILOG = """\b
 Examples:
   recollect protect verify site/
   recollect protect verify site/ --trust site.pub --json
+  recollect protect verify http://site.example/                      did a CDN or minifier remove blocks?
+  recollect protect verify site.blocks
+  recollect protect verify paths.txt --base-url http://site.example/
 
 \b
 Exit code: 0 everything can be restored, 3 something is missing, outdated or refused, 1 no blocks, 2 wrong usage.
@@ -283,23 +286,70 @@ def apply(site: Path, key_file: Path, output: Path | None, quiet: bool, as_json:
 
 
 @protect.command(epilog=VERIFY_EPILOG)
-@click.argument("site", type=_SITE)
+@click.argument("site", metavar="SITE|URL")
+@click.option("--base-url", metavar="URL", help="Where the paths of a list are served: SITE is a list of paths.")
+@click.option("--pages", default=30, show_default=True, type=click.IntRange(min=1), help="Live pages to fetch at most.")
+@click.option("--allow-private", is_flag=True, help="The live site may be on this machine or in a private network.")
+@contact_option
 @click.option("--trust", metavar="PUB", multiple=True, help="Only blocks signed by this key (site.pub).")
 @json_option
-def verify(site: Path, trust: tuple[str, ...], as_json: bool) -> int:
-    """Read every page of SITE and restore everything in memory, as reclaim would."""
-    from recollect.protection import keys
+def verify(site: str, trust: tuple[str, ...], as_json: bool, **given: Any) -> int:
+    """Read the pages of SITE (a folder, a file of blocks, a list of paths, or a live site) and restore everything in
+    memory, as reclaim would."""
+    from recollect.protection import bundle, keys
     from recollect.protection.cli import tables as protecttalk
-    from recollect.protection.site import verify as verify_site
+    from recollect.protection.site import verify as verify_folder
+    from recollect.protection.site import verify_pages
 
-    found = verify_site(site, [keys.read_public(one) for one in trust])
+    trusted = [keys.read_public(one) for one in trust]
+    failed: list[tuple[str, str]] = []
+    path = Path(site)
+    is_url = re.match(r"https?://", site, re.IGNORECASE) is not None
+    is_live = is_url or bool(given["base_url"])
+    if is_url:
+        pages, failed = _live(site, [], given)
+        found = verify_pages(pages, trusted)
+    elif path.is_dir():
+        found = verify_folder(path, trusted)
+    elif not path.is_file():
+        raise UsageError("no such site", where=site, hint="a folder, a file of blocks, a list of paths, or a URL")
+    elif bundle.is_bundle(path):
+        found = verify_pages(bundle.texts(path), trusted)
+    elif not given["base_url"]:
+        raise UsageError("where are these paths?", where=site, hint="--base-url http://site.example/, or site.blocks")
+    else:
+        pages, failed = _live(given["base_url"], bundle.read_paths(path), given)
+        found = verify_pages(pages, trusted)
     if as_json:
-        emit_json(protecttalk.checked_json(found))
+        emit_json({**protecttalk.checked_json(found), "failed": [{"page": u, "reason": why} for u, why in failed]})
     else:
         protecttalk.show_checked(found)
+        protecttalk.show_live(found, failed, is_live=is_live)
     if not found.standings:
         return 1
-    return 0 if found.is_sound else 3
+    removed = is_live and found.bare
+    return 0 if found.is_sound and not failed and not removed else 3
+
+
+def _live(start: str, paths: list[str], given: dict[str, Any]) -> tuple[list[tuple[str, bytes]], list[tuple[str, str]]]:
+    """The pages of a live site, and those that did not come, with the reason."""
+    import asyncio
+
+    from recollect.protection.live import live_pages
+
+    async def fetch(progress: ProgressCallback) -> None:
+        async for page in live_pages(start, paths, most=given["pages"], allow_private=given["allow_private"]):
+            if page.failure:
+                failed.append((page.url, page.failure))
+            else:
+                pages.append((page.url, page.content))
+            progress(Progress("fetching", len(pages) + len(failed), None, "pages"))
+
+    pages: list[tuple[str, bytes]] = []
+    failed: list[tuple[str, str]] = []
+    with progress_bar() as progress:
+        asyncio.run(fetch(progress))
+    return pages, failed
 
 
 @protect.command(epilog=REMOVE_EPILOG)

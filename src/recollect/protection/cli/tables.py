@@ -385,6 +385,25 @@ def show_checked(found: Checked) -> None:
     _show_list([f"refused: {page}: {why}" for page, why in found.refused])
 
 
+def show_live(found: Checked, failed: Sequence[tuple[str, str]], *, is_live: bool) -> None:
+    """What a live site's answers say about what lies between it and its visitors."""
+    _show_list([f"not fetched: {url}: {why}" for url, why in failed])
+    if not is_live or not found.pages:
+        return
+    if found.carrying == 0:
+        talk("no page carries blocks: they were never put there, or a CDN or minifier removes them")
+    elif found.bare:
+        talk(
+            f"{counted(len(found.bare), 'page')} of {found.pages:,} without blocks: a cache may have older pages, "
+            "or a minifier removes blocks"
+        )
+    if found.refusals:
+        talk(
+            "blocks were changed on their way: a minifier or a filter rewrites them; try --carrier comment, or exclude "
+            "script elements of unknown types from it"
+        )
+
+
 def _show_list(lines: Sequence[str]) -> None:
     for line in lines[:_SHOWN]:
         talk(line)
