@@ -141,6 +141,10 @@ dist: $(STAMP) $(KERNEL_STAMP)  ## build sdist and wheel, and try the wheel in a
 	rm -rf dist/try
 	@ls -l dist
 
+middleware: $(STAMP)  ## the middleware of protection as a small wheel of its own, in dist/
+	$(BIN)/python scripts/middleware_wheel.py dist
+	@ls -l dist/recollect_middleware-*.whl
+
 clean:  ## remove what the targets made
 	rm -rf $(VENV) .venv-pywb .bench dist build demo demo-desk site
 	find src tests bench scripts experiments -name __pycache__ -prune -exec rm -rf {} +

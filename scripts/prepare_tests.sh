@@ -26,6 +26,7 @@ has nginx || packages="$packages nginx"
 has apache2 httpd || packages="$packages apache2-bin"
 has caddy || packages="$packages caddy"
 has zstdcat || packages="$packages zstd"
+{ has php && php -m 2>/dev/null | grep -q pdo_sqlite; } || packages="$packages php-cli php-sqlite3"
 
 [ -z "$wheels$packages" ] && exit 0
 if [ "${INSTALL:-yes}" = no ]; then

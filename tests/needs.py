@@ -23,6 +23,7 @@ _PROGRAMS = {
     "Apache": (("apache2", "httpd"), "apache2-bin"),
     "Caddy": (("caddy",), "caddy"),
     "zstdcat": (("zstdcat",), "zstd"),
+    "PHP": (("php",), "php-cli php-sqlite3"),
 }
 # Servers and libraries that come as wheels: the module and its package.
 _WHEELS = {

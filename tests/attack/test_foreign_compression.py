@@ -1,4 +1,4 @@
-"""A file of somebody else does not choose how much memory its decompression takes."""
+"""A foreign file does not choose how much memory its decompression takes."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from protected_sites import CODES, KEY, NOW, contents, write_app
 from recollect.cli.main import run
 from recollect.errors import FormatError, UsageError
 from recollect.protection.block import Block, read
-from recollect.protection.bundle import Bundle, path_of, read_paths, write
+from recollect.protection.blocksfile import Bundle, path_of
+from recollect.protection.bundle import read_paths, write
 from recollect.protection.collect import Collector
 from recollect.protection.markup import strip
 from recollect.protection.middleware import ProtectASGI, ProtectWSGI

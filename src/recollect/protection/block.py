@@ -24,12 +24,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-
 from recollect.protection.code import MAX_NEED, MAX_NUMBER, Code, Geometry
 from recollect.protection.keys import KEY_BYTES, SIGNATURE_BYTES, SigningKey, verify
+from recollect.protection.marks import BEGIN, ascii_text
 
-BEGIN = "recollect-block/1"
 END = "recollect-end"
 MANIFEST = "manifest"  # the name of the class that lists the others; no class of files may have it
 MAX_OBJECT = 1 << 36
@@ -140,29 +138,6 @@ def read(page: bytes) -> Iterator[Block | Refused]:
 def mentions(page: bytes) -> bool:
     """Could there be a block in these bytes? Quick, and wrong only by saying yes."""
     return b"recollect-block/" in page or (b"\0" in page[:4096] and b"recollect-block/" in ascii_text(page))
-
-
-def ascii_text(page: bytes) -> bytes:
-    """The page one byte per character: UTF-16 narrowed, with 0xFF for what is not Latin-1; anything else as it is."""
-    order = utf16_order(page)
-    return page if order is None else narrowed(page, order)
-
-
-def utf16_order(page: bytes) -> str | None:
-    """`little` or `big` for UTF-16, by its mark or by the zeros beside the first `<` and what follows it."""
-    if page.startswith(b"\xff\xfe") or re.match(rb"(?:\s\0)*<\0[!-~]\0", page):
-        return "little"
-    if page.startswith(b"\xfe\xff") or re.match(rb"(?:\0\s)*\0<\0[!-~]", page):
-        return "big"
-    return None
-
-
-def narrowed(page: bytes, order: str) -> bytes:
-    """UTF-16 as one byte per code unit; those beyond Latin-1 become 0xFF."""
-    even = page[: len(page) // 2 * 2]
-    low, high = (even[0::2], even[1::2]) if order == "little" else (even[1::2], even[0::2])
-    units = np.frombuffer(low, dtype=np.uint8)
-    return np.where(np.frombuffer(high, dtype=np.uint8) == 0, units, np.uint8(0xFF)).tobytes()
 
 
 def _parse(text: bytes) -> Block | Refused:

@@ -1,4 +1,4 @@
-"""Precomputed blocks of a dynamic site in one file, for the middleware.
+"""Precomputed blocks of a dynamic site, written into one file that the middleware reads (`blocksfile`).
 
 Hides: SQLite. One row per path with the text of its blocks, and spare rows for paths that are not in the list: those
 get one by a hash of their path. The file is replaced atomically, so a running server can go on reading.
@@ -12,17 +12,15 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from threading import Lock
 from typing import NoReturn
-from urllib.parse import quote, urlsplit
 from xml.sax.saxutils import unescape
 
-from recollect.errors import FormatError, UsageError
+from recollect.errors import UsageError
 from recollect.model import ProgressCallback
 from recollect.protection.age import check_lock
 from recollect.protection.block import Version
+from recollect.protection.blocksfile import FORMAT, check_format, path_of, read_only
 from recollect.protection.collect import Collector
-from recollect.protection.markup import Style
 from recollect.protection.pack import Packing
 from recollect.protection.sealing import (
     Options,
@@ -35,16 +33,13 @@ from recollect.protection.sealing import (
 )
 from recollect.protection.site import Applied
 
-FORMAT = 1
 _SPARE = 4  # one spare block for this number of listed paths
 _LEAST_SPARE = 16
-_LOOK_EVERY = 5.0
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE page (path TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE spare (number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 """
-_ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
 _PATH = re.compile(r"/|https?://", re.IGNORECASE)
 _LOC = re.compile(r"<loc>\s*([^<\s]+)\s*</loc>")
 
@@ -70,13 +65,6 @@ def read_paths(source: Path) -> list[str]:
 
 def _no_paths(source: Path) -> NoReturn:
     raise UsageError("no paths", where=str(source), hint="one path per line, or a sitemap")
-
-
-def path_of(target: str) -> str:
-    """The path of a URL or a request; the query belongs to it. Escapes are spelled in one way."""
-    parts = urlsplit(target if "://" in target else f"http://x/{target.lstrip('/')}")
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return _ESCAPE.sub(lambda match: match[0].upper(), quote(path, safe="/:@!$&'()*+,;=~-._%?"))
 
 
 def write(
@@ -131,7 +119,7 @@ def _known(path: Path, options: Options) -> tuple[Collector, dict[str, dict[Vers
     known = Collector([options.key.public])
     had: dict[str, dict[Version, int]] = {}
     if path.exists():
-        with closing(sqlite3.connect(_read_only(path), uri=True)) as db:
+        with closing(sqlite3.connect(read_only(path), uri=True)) as db:
             check_format(db, path)
             rows = "SELECT path, text FROM page UNION ALL SELECT 'spare ' || number, text FROM spare"
             for name, text in db.execute(rows):
@@ -147,62 +135,6 @@ def is_bundle(path: Path) -> bool:
 
 def texts(path: Path) -> list[tuple[str, bytes]]:
     """(path, blocks) of every page that the file lists."""
-    with closing(sqlite3.connect(_read_only(path), uri=True)) as db:
+    with closing(sqlite3.connect(read_only(path), uri=True)) as db:
         check_format(db, path)
         return [(name, text.encode()) for name, text in db.execute("SELECT path, text FROM page")]
-
-
-def _read_only(path: Path) -> str:
-    return f"{path.absolute().as_uri()}?mode=ro"  # escapes what means something in a URI
-
-
-def check_format(db: sqlite3.Connection, path: Path) -> str:
-    """The style of the carriers; raises FormatError for a file that is not a bundle."""
-    try:
-        meta = dict(db.execute("SELECT name, value FROM meta"))
-    except sqlite3.DatabaseError as error:
-        raise FormatError("not a file of blocks", where=str(path), why=str(error)) from error
-    if meta.get("format") != str(FORMAT):
-        raise FormatError("not a file of blocks", where=str(path), why="another format")
-    return str(meta["style"])
-
-
-class Bundle:
-    """The blocks of a file, by path, for a running server; a new file is taken when there is one."""
-
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
-        self._identity: tuple[int, int] | None = None
-        self._lock = Lock()
-        self._looked_at = 0.0
-        self.refresh(0.0)
-
-    def refresh(self, now: float) -> None:
-        """Open the file if it is another one than before; looks every few seconds of `now`, a steady clock."""
-        if self._identity is not None and now - self._looked_at < _LOOK_EVERY:
-            return
-        self._looked_at = now
-        try:
-            status = self._path.stat()
-        except OSError as error:
-            if self._identity is not None:
-                return  # it was deleted; the open one is still good
-            raise UsageError("no file of blocks", where=str(self._path), why=error.strerror or "") from error
-        identity = (status.st_ino, status.st_mtime_ns)
-        if identity == self._identity:
-            return
-        db = sqlite3.connect(_read_only(self._path), uri=True, check_same_thread=False)
-        style = check_format(db, self._path)
-        with self._lock:
-            self._db, self.style, self._identity = db, Style(style), identity
-            (self.tag,) = db.execute("SELECT value FROM meta WHERE name = 'tag'").fetchone()
-            (self._spares,) = db.execute("SELECT count(*) FROM spare").fetchone()
-
-    def text_for(self, path: str) -> str:
-        """The blocks of a page, listed or not."""
-        with self._lock:
-            row = self._db.execute("SELECT text FROM page WHERE path = ?", (path,)).fetchone()
-            if row is None:
-                number = int.from_bytes(hashlib.sha256(path.encode("utf-8", "replace")).digest()[:8], "big")
-                row = self._db.execute("SELECT text FROM spare WHERE number = ?", (number % self._spares,)).fetchone()
-        return str(row[0])

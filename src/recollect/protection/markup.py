@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 
-from recollect.protection.block import BEGIN, ascii_text, utf16_order
+from recollect.protection.marks import BEGIN, ascii_text, utf16_order
 
 MEDIA_TYPE = "application/vnd.recollect"
 SCRIPT_OPEN, SCRIPT_CLOSE = f'<script type="{MEDIA_TYPE}">\n', "\n</script>"

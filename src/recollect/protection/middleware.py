@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapp
 from pathlib import Path
 from typing import Any
 
-from recollect.protection.bundle import Bundle, path_of
+from recollect.protection.blocksfile import Bundle, path_of
 from recollect.protection.inject import (
     Headers,
     Injector,

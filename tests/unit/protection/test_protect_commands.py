@@ -14,7 +14,8 @@ import pytest
 from protected_sites import contents, write_app, write_site
 from pywb_archive import Capture, write_warc
 from recollect.cli.main import run
-from recollect.protection.bundle import Bundle, read_paths
+from recollect.protection.blocksfile import Bundle
+from recollect.protection.bundle import read_paths
 
 SMALL = 3_000
 
@@ -216,7 +217,7 @@ def test_the_list_of_files_is_shown_before_the_first_write(world: Path, capsys: 
     (world / "deploy/mine.txt").write_text("mine")  # a folder that is not ours is refused, after the list
     assert run(["protect", "apply", "site/", "--files", "app/", "--key", "site.key", "-o", "deploy"]) == 2
     err = capsys.readouterr().err
-    assert "main.py (15" in err and "readable by everybody" in err
+    assert "main.py (15" in err and ", public:" in err
     assert contents(world) == {**before, "deploy/mine.txt": b"mine"}
 
 

@@ -71,7 +71,7 @@ def refuse_secrets(found: Sequence[Found], *, allowed: bool) -> None:
 def show_packings(packings: Sequence[Packing], *, encrypted: bool) -> None:
     """The list of what goes into the pages, before the first of them is written."""
     for packing in packings:
-        state = "encrypted" if encrypted else "readable by everybody"
+        state = "encrypted" if encrypted else "public"
         talk(f"{packing.name}: {counted(len(packing.files), 'file')}, {format_size(packing.size)}, {state}:")
         _show_list([f"  {member.name} ({format_size(member.size)})" for member in packing.files])
 
@@ -82,7 +82,7 @@ def confirm_publication(packings: Sequence[Packing], target: Path) -> None:
     if not programs or not sys.stdin.isatty() or _is_protected(target):
         return
     click.confirm(
-        f"The programs in {', '.join(programs)} are not encrypted: everybody can read them, permanently. Publish them?",
+        f"The programs in {', '.join(programs)} are not encrypted: they become public, permanently. Publish them?",
         abort=True,
         err=True,
     )
