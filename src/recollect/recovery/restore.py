@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlsplit
@@ -26,6 +25,7 @@ from recollect.recovery.options import Options
 from recollect.recovery.ownfiles import OwnFiles
 from recollect.recovery.rewrite import NEUTRAL, Missing, Rewriter, Use, rewrite_css, rewrite_html, rewrite_svg
 from recollect.recovery.store import REASONS, Recovered, Store
+from recollect.ui.pages import INLINED, render
 
 MissingLinks = Literal["neutral", "keep"]
 NOT_RECOVERED = "not-recovered.html"
@@ -153,29 +153,8 @@ def content_of(store: Store, resource: Recovered, links: PageLinks, policy: str 
     return body
 
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>Not recovered</title><style>
-:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
-body {{ max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
-li {{ overflow-wrap: anywhere; padding: .25rem .5rem }}
-li:target {{ outline: 2px solid; font-weight: 600 }}
-small {{ opacity: .7 }}
-</style></head><body><h1>Not recovered</h1>
-<p>This page of the site did not come back from any archive. Its address is marked below. Links are left out on purpose:
-the domain may have another owner now.</p>
-<ul>
-{rows}
-</ul></body></html>
-"""
-
-
 def not_recovered_page(store: Store, uris: set[str]) -> str:
     """A page that names every linked page that did not come back; the fragment of a link marks one of them."""
     reasons = {missing.uri: REASONS[missing.reason] for missing in store.missing()}
-    rows = [
-        f'<li id="{escape(uri)}">{escape(uri)} <small>{escape(reasons.get(uri, ""))}</small></li>'
-        for uri in sorted(uris)
-    ]
-    return _PAGE.format(rows="\n".join(rows))
+    pages = [(uri, reasons.get(uri, "")) for uri in sorted(uris)]
+    return render("recovery/not_recovered.html", INLINED, pages=pages)
