@@ -64,6 +64,7 @@ class ReplayResponse:
     location: str | None = None
     rewritten: bool = False  # the body is the archive's rewritten page and has to be unwrapped
     detail: str = ""
+    attested: bool = True  # the archive says that it was archived (Memento-Datetime, original headers)
 
     def header(self, name: str) -> str:
         wanted = name.lower()
@@ -185,6 +186,7 @@ def _replay(response: StreamedResponse, url: str, wanted: Wanted, rewritten: boo
         original_headers(list(headers)),
         original_location(location, wanted.uri) if status in _REDIRECTS else None,
         rewritten,
+        attested=archived,
     )
 
 

@@ -55,6 +55,8 @@ _FRONT_TRIES = 12
 _TRUST_AFTER = 5  # mismatched digests with never a match: the archive's index and replay simply differ
 # Verdicts that the page's past can refute; an error page or a parked domain stays one for years.
 _REFUTABLE = frozenset({Verdict.HIJACKED, Verdict.LOGIN})
+# What an archive itself puts in front of its captures.
+_WALLS = frozenset({Verdict.ANTI_BOT, Verdict.COOKIE_WALL, Verdict.LOGIN})
 _FOR_YEARS = timedelta(days=365)
 # Of several doubtful captures the one with the mildest verdict is kept, then the first in order.
 _MILDEST = (
@@ -252,7 +254,7 @@ class Acquirer:
             return None
         media_type = media_type_of(content_type) or candidate.media_type
         document = read_document(content, candidate.uri, media_type, header_charset(content_type))
-        if document is None or document.form != "html":
+        if document is None or document.form != "html" or not replay.attested:
             return None
         repeats = site.repeats.get(candidate.digest, 1) - 1
         rejection = judge(document, candidate.uri, media_type, repeats=repeats, content=content)
@@ -334,7 +336,13 @@ class Acquirer:
             incoming.replace(unwrap(self._archives[candidate.archive], incoming.peek()))
         resource = self._describe(item, candidate, replay, incoming, known)
         resource = replace(resource, altered=agreement == "differs" or replay.rewritten)
-        return self._examine(resource, incoming, candidate, site)
+        try:
+            return self._examine(resource, incoming, candidate, site)
+        except _Refused as refusal:
+            if replay.attested or refusal.verdict not in _WALLS:
+                raise
+            # Without Memento-Datetime nothing says that this was archived: it is the archive's own wall.
+            raise _Refused("blocked", f"the archive answered with a wall of its own ({refusal.detail})") from None
 
     def _check_digest(self, candidate: Candidate, replay: ReplayResponse, incoming: PayloadWriter) -> Agreement:
         """Compare with the index; bytes that differ are refused, unless this archive's bytes always do."""

@@ -89,7 +89,6 @@ class Crawl:
         self._skip = skip
         self._site = SiteKnowledge(reviewed=store.reviewed(), precedents=store.precedents())
         self._idle = tuple(idle)  # archives of this recovery that this run does not ask
-        self._site = SiteKnowledge(reviewed=store.reviewed())
         self._queries: list[SiteQuery] = []
         self._beside: dict[str, asyncio.Future[None]] = {}
         self._queue: deque[Queued] = deque()

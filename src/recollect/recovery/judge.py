@@ -3,24 +3,74 @@
 The newest capture of a lost site is often a soft 404, a parked domain, another site, a login or an anti-bot
 page.
 
+One judge for archived captures (`recovery.examine`, `recovery.acquire`) and live answers (`watch.visit`, `watch.look`).
 Hides: the phrases and shapes by which such pages are known. Pure: takes what was read of a document, returns a verdict
-with a reason as text. Rules are made so that a page *about* errors stays: a phrase counts in a title or near the start
-of a short text, never alone in a long article. `same_page` compares two captures, so that what a page always was is not
-held against it.
+with a reason as text and a confidence, which is calibrated on labelled pages: below `DOUBTFUL_FROM` a capture is taken,
+from there on it is doubtful, from `REJECTED_FROM` on it is rejected.
+
+Rules are made so that a page *about* errors stays: a phrase counts in a title or near the start of a short text, never
+alone in a long article. `same_page` compares two captures, so that what a page always was is not held against it.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import chain
 
 from recollect.recovery.links import Document, document_form
+from recollect.recovery.measure import extract_text, similarity
 from recollect.recovery.verdicts import Verdict
 
 DOUBTFUL_FROM = 0.5
 """A verdict of this confidence is asked about: the capture gives way to any other, and alone it is kept for review."""
 REJECTED_FROM = 0.98
 """A capture with a verdict of this confidence is not kept, not even for review."""
+
+
+class Rule(StrEnum):
+    """What a verdict rests on."""
+
+    FILE_IS_HTML = "file-is-html"
+    TITLE_404 = "title-404"
+    TITLE_404_LONG = "title-404-long"
+    TEXT_404 = "text-404"
+    SAME_BYTES = "same-bytes"
+    ERROR_TITLE = "error-title"
+    ERROR_TEXT = "error-text"
+    SERVER_DEFAULT = "server-default"
+    PARKED_TEXT = "parked-text"
+    PARKED_REFRESH = "parked-refresh"
+    ROBOT_TITLE = "robot-title"
+    ROBOT_TEXT = "robot-text"
+    LOGIN_FORM = "login-form"
+    COOKIE_TEXT = "cookie-text"
+    TRADE_WORDS = "trade-words"
+
+
+# The share of right verdicts, (right + 1) / (all + 2), on labelled pages of the half for tuning (`make experiment-judge
+# ARGS=--calibrate`); of rules that the half has no page for, an estimate. One rule alone never rejects, but for a file
+# that is a page; several of one verdict are taken to be independent.
+CONFIDENCE: dict[Rule, float] = {
+    Rule.FILE_IS_HTML: 0.99,
+    Rule.TITLE_404: 0.96,
+    Rule.TITLE_404_LONG: 0.9,
+    Rule.TEXT_404: 0.89,
+    Rule.SAME_BYTES: 0.85,
+    Rule.ERROR_TITLE: 0.97,
+    Rule.ERROR_TEXT: 0.89,
+    Rule.SERVER_DEFAULT: 0.97,
+    Rule.PARKED_TEXT: 0.94,
+    Rule.PARKED_REFRESH: 0.95,
+    Rule.ROBOT_TITLE: 0.93,
+    Rule.ROBOT_TEXT: 0.89,
+    Rule.LOGIN_FORM: 0.89,
+    Rule.COOKIE_TEXT: 0.89,
+    Rule.TRADE_WORDS: 0.85,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +81,24 @@ class Rejection:
     detail: str
     certain: bool = False  # it cannot be the resource, so it is not kept for review either
     confidence: float = 0.9  # the probability that the verdict is right
+    rules: tuple[Rule, ...] = ()
+
+
+def _by(rule: Rule, verdict: Verdict, detail: str) -> Rejection:
+    return Rejection(verdict, detail, confidence=CONFIDENCE[rule], rules=(rule,))
+
+
+def combined(hits: Iterable[Rejection]) -> Rejection | None:
+    """One verdict of all that rules say of one page: the first rule's, surer with every other rule that agrees."""
+    all_hits = list(hits)
+    if not all_hits:
+        return None
+    first = all_hits[0]
+    agreeing = [hit for hit in all_hits if hit.verdict == first.verdict]
+    doubt = math.prod(1 - hit.confidence for hit in agreeing)
+    rules = tuple(rule for hit in agreeing for rule in hit.rules)
+    certain = first.certain or 1 - doubt >= REJECTED_FROM
+    return Rejection(first.verdict, first.detail, certain, min(1 - doubt, 0.999), rules)
 
 
 def _phrases(*phrases: str) -> re.Pattern[str]:
@@ -100,6 +168,21 @@ _ANTI_BOT = _phrases(
     r"prove (?:that )?you are (?:a |not a )?(?:human|robot|bot)|access to this page has been denied|bot detection",
     r"reference #[0-9a-f.]{8,}",
 )
+_SERVER_ERROR_TITLE = _phrases(
+    r"^\W*(?:http )?(?:error|fehler|erreur)?\W*(?:500|501|502|503|504|403|401)\b(?:\W|$)",
+    r"^(?:internal server error|service (?:temporarily )?unavailable|bad gateway|gateway time-?out|forbidden)\W*$",
+    r"^(?:database error|site offline|maintenance mode|fatal error|runtime error|server error)\b",
+)
+_SERVER_ERROR = _phrases(
+    r"internal server error|service (?:is )?(?:temporarily )?unavailable|bad gateway|gateway time-?out",
+    r"error establishing a database connection",
+    r"(?:could not|can't|cannot|unable to) connect to (?:the )?(?:mysql|database)",
+    r"(?:fatal|parse|catchable) error: .{5,200} on line \d+|warning: \w+\(\).{0,200} on line \d+",
+    r"server error in '[^']*' application|microsoft ole db provider for|odbc (?:driver|microsoft access)",
+    r"traceback \(most recent call last\)|java\.lang\.\w+exception|you (?:don't|do not) have permission to access",
+    r"(?:site|page) is (?:currently |temporarily )?(?:down|offline|undergoing) (?:for )?(?:scheduled )?maintenance",
+    r"too many connections|bandwidth limit exceeded|the server encountered an (?:internal|unexpected)",
+)
 _LOGIN = _phrases(
     r"\b(?:log ?-?in|sign ?-?in|log ?-?on|authentication required)\b",
     r"\b(?:anmelden|anmeldung|connexion|iniciar sesión|accedi|inloggen)\b",
@@ -140,6 +223,7 @@ _LONG = 6_000
 _LITTLE = 600  # a form with its labels, a menu and a footer
 _ALIKE = 0.5  # share of words two captures of one page have in common
 _FEW_WORDS = 8
+_SAME_PAGE = 0.9
 
 
 def judge(
@@ -147,17 +231,21 @@ def judge(
 ) -> Rejection | None:
     """None for a good capture. `repeats` is how many other URLs of the site the listings give the very same bytes."""
     if _is_html_instead(uri, media_type, content):
-        return Rejection(Verdict.SOFT_404, "an HTML page where a file was expected", certain=True)
+        return replace(_by(Rule.FILE_IS_HTML, Verdict.SOFT_404, "an HTML page where a file was expected"), certain=True)
     if document is None or document.form != "html":
         return None
-    document = replace(document, title=_plain(document.title), text=_plain(document.text))
-    return (
-        _anti_bot(document)
-        or _parked(document)
-        or _soft_404(document, repeats)
-        or _login(document, uri)
-        or _cookie_wall(document, uri)
-        or _hijacked(document)
+    title = _plain(document.title)
+    document = replace(document, title=title, text=_plain(document.text).removeprefix(title).lstrip())
+    return combined(
+        chain(
+            _anti_bot(document),
+            _parked(document),
+            _soft_404(document, repeats),
+            _error_page(document),
+            _login(document, uri),
+            _cookie_wall(document, uri),
+            _hijacked(document),
+        )
     )
 
 
@@ -171,16 +259,26 @@ def _is_html_instead(uri: str, media_type: str, content: bytes) -> bool:
     return bool(_FILE.search(path)) and document_form(media_type, path, content[:1024]) == "html" and "?" not in uri
 
 
-def _soft_404(document: Document, repeats: int) -> Rejection | None:
+def _soft_404(document: Document, repeats: int) -> Iterator[Rejection]:
     title, text = document.title, document.text
     if len(title) < 120 and _TITLE_404.search(title) and _is_error_title(title, text, repeats):
-        return Rejection(Verdict.SOFT_404, f"its title says “{_words(title)}”")
+        rule = Rule.TITLE_404 if len(text) < _SHORT else Rule.TITLE_404_LONG
+        yield _by(rule, Verdict.SOFT_404, f"its title says “{_words(title)}”")
     found = _BODY_404.search(text[:600])
     if found and (len(text) < _SHORT or (repeats >= 2 and len(text) < _LONG)):
-        return Rejection(Verdict.SOFT_404, f"it says “{_words(found[0])}”")
+        yield _by(Rule.TEXT_404, Verdict.SOFT_404, f"it says “{_words(found[0])}”")
     if repeats >= 4 and len(text) < _SHORT and _SORRY.search(title + " " + text[:300]):
-        return Rejection(Verdict.SOFT_404, f"{repeats} other pages of the site have the very same bytes")
-    return None
+        yield _by(Rule.SAME_BYTES, Verdict.SOFT_404, f"{repeats} other pages of the site have the very same bytes")
+
+
+def _error_page(document: Document) -> Iterator[Rejection]:
+    """A fault of a server or a program, sent as a page."""
+    if len(document.text) >= _SHORT:
+        return
+    if found := _SERVER_ERROR_TITLE.search(document.title):
+        yield _by(Rule.ERROR_TITLE, Verdict.ERROR_PAGE, f"its title says “{_words(found[0])}”")
+    if found := _SERVER_ERROR.search(document.text[:600]):
+        yield _by(Rule.ERROR_TEXT, Verdict.ERROR_PAGE, f"it says “{_words(found[0])}”")
 
 
 def _is_error_title(title: str, text: str, repeats: int) -> bool:
@@ -192,53 +290,51 @@ def _is_error_title(title: str, text: str, repeats: int) -> bool:
     return len(text) < _LONG and any(_ERROR_TITLE.fullmatch(part) for part in parts)
 
 
-def _parked(document: Document) -> Rejection | None:
+def _parked(document: Document) -> Iterator[Rejection]:
     if found := _SERVER_DEFAULT.search(document.title):
-        return Rejection(Verdict.PARKED, f"a web server's own page: “{_words(found[0])}”")
+        yield _by(Rule.SERVER_DEFAULT, Verdict.PARKED, f"a web server's own page: “{_words(found[0])}”")
     text = document.text
     found = _PARKED.search(document.title) or (_PARKED.search(text) if len(text) < _LONG else None)
-    if found is None and document.refresh and re.search(r"sedo|parking|hugedomains|afternic", document.refresh, re.I):
-        return Rejection(Verdict.PARKED, f"it sends on to {document.refresh[:100]}")
-    return Rejection(Verdict.PARKED, f"it says “{_words(found[0])}”") if found else None
+    if found is not None:
+        yield _by(Rule.PARKED_TEXT, Verdict.PARKED, f"it says “{_words(found[0])}”")
+    if document.refresh and re.search(r"sedo|parking|hugedomains|afternic", document.refresh, re.I):
+        yield _by(Rule.PARKED_REFRESH, Verdict.PARKED, f"it sends on to {document.refresh[:100]}")
 
 
-def _anti_bot(document: Document) -> Rejection | None:
+def _anti_bot(document: Document) -> Iterator[Rejection]:
     if len(document.text) > _LONG:
-        return None
+        return
     found = _ANTI_BOT.search(document.text[:2000])
     if _ANTI_BOT_TITLE.search(document.title) and (found or len(document.text) < 400):
-        return Rejection(Verdict.ANTI_BOT, f"its title says “{_words(document.title)}”")
+        yield _by(Rule.ROBOT_TITLE, Verdict.ANTI_BOT, f"its title says “{_words(document.title)}”")
     if found and len(document.text) < _SHORT:
-        return Rejection(Verdict.ANTI_BOT, f"it says “{_words(found[0])}”")
-    return None
+        yield _by(Rule.ROBOT_TEXT, Verdict.ANTI_BOT, f"it says “{_words(found[0])}”")
 
 
-def _login(document: Document, uri: str) -> Rejection | None:
+def _login(document: Document, uri: str) -> Iterator[Rejection]:
     if not document.has_password or _LOGIN_PATH.search(uri.partition("://")[2].partition("/")[2]):
-        return None
+        return
     if len(document.text) < _LITTLE and (_LOGIN.search(document.title) or _LOGIN.search(document.text)):
-        return Rejection(Verdict.LOGIN, f"it asks for a password, and says little else: “{_words(document.title)}”")
-    return None
+        detail = f"it asks for a password, and says little else: “{_words(document.title)}”"
+        yield _by(Rule.LOGIN_FORM, Verdict.LOGIN, detail)
 
 
-def _cookie_wall(document: Document, uri: str) -> Rejection | None:
+def _cookie_wall(document: Document, uri: str) -> Iterator[Rejection]:
     """Only a demand to accept cookies; a banner above a page's own text is not one."""
     if len(document.text) >= _SHORT or re.search(r"cookie|privacy|consent", uri, re.IGNORECASE):
-        return None
+        return
     found = _COOKIES.search(document.title + " " + document.text)
     rest = len(document.text) - (len(found[0]) if found else 0)
     if found and rest < _LITTLE:
-        return Rejection(Verdict.COOKIE_WALL, f"it says “{_words(found[0])}”")
-    return None
+        yield _by(Rule.COOKIE_TEXT, Verdict.COOKIE_WALL, f"it says “{_words(found[0])}”")
 
 
-def _hijacked(document: Document) -> Rejection | None:
+def _hijacked(document: Document) -> Iterator[Rejection]:
     in_title = {word.lower() for word in _SPAM.findall(document.title)}
     in_text = {word.lower() for word in _SPAM.findall(document.text)}
     if in_title and len(in_text | in_title) >= 3:
         some = ", ".join(sorted(in_text | in_title)[:4])
-        return Rejection(Verdict.HIJACKED, f"content of another site: {some}")
-    return None
+        yield _by(Rule.TRADE_WORDS, Verdict.HIJACKED, f"content of another site: {some}")
 
 
 def judge_redirect(
@@ -262,6 +358,19 @@ def judge_redirect(
     ):
         return Rejection(Verdict.LOGIN, f"it sends on to {target[:200]}")
     return None
+
+
+def is_error_page_of(page: bytes, impossible: bytes, front: bytes, media_type: str) -> bool:
+    """Whether a page is what the site sends for an address that cannot exist: the same bytes, or nearly the same text,
+    which is not that of the front page."""
+    if page == impossible:
+        return True
+    if "html" not in media_type:
+        return False
+    first, second, home = (extract_text(content, media_type) for content in (page, impossible, front))
+    if not first or not second:
+        return False
+    return similarity(first, second) >= _SAME_PAGE and similarity(second, home or "") < _SAME_PAGE
 
 
 def same_page(one: Document, other: Document) -> bool:

@@ -22,8 +22,9 @@ from recollect.archives.robots import Robots, ask_robots
 from recollect.archives.transport import Transport
 from recollect.model import Progress, ProgressCallback
 from recollect.recovery.fingerprint import SiteFingerprint, page_of, same_site
+from recollect.recovery.judge import Rejection, is_error_page_of, judge
 from recollect.recovery.links import Document, read_document
-from recollect.recovery.measure import extract_text, similarity
+from recollect.recovery.verdicts import Verdict
 from recollect.watch.holdings import HostListings, Looked, archived
 from recollect.watch.outside import OutsideLinks, outside_links
 from recollect.watch.records import Facts, Resource
@@ -39,7 +40,7 @@ MOST_KNOWN = 10
 """No new addresses are looked for when this many samples of them are known."""
 ASK_ARCHIVES_EVERY = timedelta(days=7)
 _GONE = frozenset((404, 410))
-_SAME_PAGE = 0.9
+_NO_PAGE = frozenset({Verdict.SOFT_404, Verdict.ERROR_PAGE})
 
 
 @dataclass
@@ -203,14 +204,15 @@ def is_soft_404(answer: LiveAnswer, impossible: LiveAnswer, front: LiveAnswer) -
         return False
     if impossible.body == front.body or answer.body == front.body:
         return False
-    if answer.body == impossible.body:
-        return True
-    if answer.media_type != impossible.media_type or "html" not in answer.media_type:
+    if answer.media_type != impossible.media_type:
         return False
-    first, second, home = (extract_text(one.body, one.media_type) for one in (answer, impossible, front))
-    if not first or not second:
-        return False
-    return similarity(first, second) >= _SAME_PAGE and similarity(second, home or "") < _SAME_PAGE
+    return is_error_page_of(answer.body, impossible.body, front.body, answer.media_type)
+
+
+def verdict_of(answer: LiveAnswer) -> Rejection | None:
+    """What the judge of pages says of an answer."""
+    document = live_document(answer)
+    return judge(document, answer.url, answer.media_type, content=answer.body) if document is not None else None
 
 
 @dataclass
@@ -248,8 +250,10 @@ class Look:
             before = known.get(answer.asked)
             soft = impossible is not None and is_soft_404(answer, impossible, front)
             soft = soft or leads_home(answer, front, before)
+            judged = verdict_of(answer) if not soft and answer is not front else None
+            soft = soft or (judged is not None and judged.certain and judged.verdict in _NO_PAGE)
             resource = resource_of(self.site, replace(answer, status=404) if soft else answer, at, before)
-            if not soft:
+            if not soft and judged is None:
                 self._learn(answer, resource)
             self.unchanged += answer.status == 304 and "html" in resource.media_type
             facts = facts_of(

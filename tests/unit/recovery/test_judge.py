@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.recovery.judge import judge, judge_redirect, same_page
+from recollect.recovery.judge import (
+    CONFIDENCE,
+    DOUBTFUL_FROM,
+    REJECTED_FROM,
+    Rejection,
+    Rule,
+    judge,
+    judge_redirect,
+    same_page,
+)
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.verdicts import Verdict
 
@@ -39,7 +48,13 @@ def verdict(html: str, uri: str = "http://a.example/page.html", media_type: str 
         ("<title>Log in</title><form><input type=password></form>", "login"),
         ("<title>Best Casino Bonus</title><p>Play poker and slots online", "hijacked"),
         ("<title>Situs Judi Slot Gacor</title><p>Casino togel poker online sbobet</p>", "hijacked"),
+        ("<title>500 Internal Server Error</title><p>nginx", "error-page"),
+        ("<title>Boats</title><p>Fatal error: Call to undefined function x() in /home/a/b.php on line 3", "error-page"),
+        ("<title>Boats</title><p>Error establishing a database connection", "error-page"),
+        ("<title>Service temporarily unavailable</title>", "error-page"),
         # and these are pages like any other
+        ("<title>Gate 500</title><p>A gate of the harbour.", "good"),
+        ("<title>Server errors</title><p>" + LONG + "internal server error", "good"),
         ("<title>Our shop</title><p>Everything in this shop is for sale.", "good"),
         ("<title>Lost keys</title><p>I could not find my keys in the garden this morning.", "good"),
         ("<title>Not found: a memoir</title><p>" + LONG, "good"),
@@ -129,3 +144,18 @@ def test_verdicts_are_values_and_words() -> None:
     page = read_document(b"<title>404 Not Found</title>", "http://a.example/", "text/html")
     rejection = judge(page, "http://a.example/", "text/html")
     assert rejection is not None and rejection.verdict is Verdict.SOFT_404 and rejection.verdict == "soft-404"
+
+
+def test_confidence_grows_with_rules_that_agree_and_one_rule_alone_does_not_reject() -> None:
+    def found(html: str) -> Rejection:
+        document = read_document(html.encode(), "http://a.example/x", "text/html")
+        rejection = judge(document, "http://a.example/x", "text/html")
+        assert rejection is not None
+        return rejection
+
+    one = found("<title>Page not found</title><p>Boats and ropes.")
+    two = found("<title>Page not found</title><p>The requested page could not be found on this server.")
+    assert one.rules == (Rule.TITLE_404,) and two.rules == (Rule.TITLE_404, Rule.TEXT_404)
+    assert DOUBTFUL_FROM <= one.confidence < REJECTED_FROM <= two.confidence < 1
+    assert not one.certain and two.certain
+    assert all(DOUBTFUL_FROM <= value < REJECTED_FROM for rule, value in CONFIDENCE.items() if rule != "file-is-html")
