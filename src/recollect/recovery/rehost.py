@@ -28,7 +28,7 @@ from recollect.recovery.figures import front_is_back, unlinked_resources
 from recollect.recovery.filenames import ANY_SYSTEM, DOWNLOADS, NameRules, file_names, host_folder
 from recollect.recovery.hosting import apache_rules, caddy_rules, headers_file, nginx_rules, redirects_file
 from recollect.recovery.ownfiles import OwnFiles
-from recollect.recovery.restore import Layout, MissingLinks, restore
+from recollect.recovery.restore import Layout, MissingLinks, OutsideLinks, restore
 from recollect.recovery.store import Store
 
 FOLDER = "rehost"
@@ -77,11 +77,16 @@ class Rule:
 
 
 def write_kit(
-    store: Store, files: OwnFiles, *, missing: MissingLinks = "neutral", name_rules: NameRules = ANY_SYSTEM
+    store: Store,
+    files: OwnFiles,
+    *,
+    missing: MissingLinks = "neutral",
+    outside: OutsideLinks = "robust",
+    name_rules: NameRules = ANY_SYSTEM,
 ) -> dict[str, str]:
     """Write the kit; returns URI -> file below `rehost/`."""
     resources = list(store.recovered(redirects=False))
-    is_main = _main_test(store)
+    is_main = main_test(store)
     names = file_names(
         ((resource.uri, resource.media_type) for resource in resources),
         lambda uri: PUBLIC if is_main(uri) else f"{_ELSEWHERE}/{host_folder(uri, name_rules)}",
@@ -90,7 +95,8 @@ def write_kit(
     if not names:
         return {}
     placed = {uri: f"{FOLDER}/{name}" for uri, name in names.items()}
-    restore(store, store.out_dir, files=files, layout=Layout(placed, f"{FOLDER}/{_NOT_RECOVERED}"), missing=missing)
+    layout = Layout(placed, f"{FOLDER}/{_NOT_RECOVERED}")
+    restore(store, store.out_dir, files=files, layout=layout, missing=missing, outside=outside)
     write_also_found(store, files, placed, f"{FOLDER}/{_ALSO_FOUND}")
     found, as_they_are = rules(store, names)
     host = urlsplit(store.start[0]).hostname or "site" if store.start else "site"
@@ -125,7 +131,7 @@ def write_also_found(store: Store, files: OwnFiles, names: Mapping[str, str], na
         files.write(name, also_found_page(found, names, name, front=front_is_back(store)).encode())
 
 
-def _main_test(store: Store) -> Callable[[str], bool]:
+def main_test(store: Store) -> Callable[[str], bool]:
     host = _host(store.start[0], store) if store.start else ""
     return lambda uri: _host(uri, store) == host
 
@@ -151,7 +157,7 @@ def _table(store: Store, names: dict[str, str]) -> str:
 
 def rules(store: Store, names: dict[str, str]) -> tuple[list[Rule], list[str]]:
     """Every old address of the site's own host that is not simply its file, in order; and the paths that are."""
-    is_main = _main_test(store)
+    is_main = main_test(store)
     found: dict[tuple[str, str], Rule | None] = {}
     for uri, target in _addresses(store, names):
         if not is_main(uri):

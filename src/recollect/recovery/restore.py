@@ -12,6 +12,7 @@ not come back is replaced by something neutral, and a Content-Security-Policy ke
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +24,21 @@ from recollect.recovery.filenames import ANY_SYSTEM, NameRules, file_names, rela
 from recollect.recovery.links import effective_type
 from recollect.recovery.options import Options
 from recollect.recovery.ownfiles import OwnFiles
-from recollect.recovery.rewrite import NEUTRAL, Missing, Rewriter, Use, rewrite_css, rewrite_html, rewrite_svg
+from recollect.recovery.rewrite import (
+    NEUTRAL,
+    Missing,
+    OutsideAttributes,
+    Rewriter,
+    Use,
+    rewrite_css,
+    rewrite_html,
+    rewrite_svg,
+)
 from recollect.recovery.store import REASONS, Recovered, Store
 from recollect.ui.pages import INLINED, render
 
 MissingLinks = Literal["neutral", "keep"]
+OutsideLinks = Literal["robust", "archive", "keep"]
 NOT_RECOVERED = "not-recovered.html"
 # Everything may come from beside the page, from the page itself, and from nowhere else. A page opened from the disk has
 # no origin that 'self' could name, hence file:.
@@ -60,6 +71,7 @@ def restore(
     files: OwnFiles | None = None,
     layout: Layout | None = None,
     missing: MissingLinks = "neutral",
+    outside: OutsideLinks = "keep",
     names: NameRules = ANY_SYSTEM,
     progress: ProgressCallback = lambda _p: None,
 ) -> Restored:
@@ -68,10 +80,12 @@ def restore(
     resources = list(store.recovered(redirects=False))
     if layout is None:
         layout = Layout(file_names(((resource.uri, resource.media_type) for resource in resources), rules=names))
-    links = Links(store, layout, missing)
+    links = Links(store, layout, missing, outside)
     for done, resource in enumerate(resources):
         progress(Progress("restoring files", done, len(resources), "files"))
-        own.write(layout.names[resource.uri], content_of(store, resource, links.of(layout.names[resource.uri])))
+        own.write(
+            layout.names[resource.uri], content_of(store, resource, links.of(layout.names[resource.uri], resource))
+        )
     if links.not_recovered:
         own.write(layout.not_recovered, not_recovered_page(store, links.not_recovered).encode())
     progress(Progress("restoring files", len(resources), len(resources), "files"))
@@ -86,15 +100,17 @@ class PageLinks:
 
     rewriter: Rewriter
     missing: Missing
+    outside: OutsideAttributes | None = None
 
 
 class Links:
     """Answers where a link leads; remembers, because a site repeats its links on every page."""
 
-    def __init__(self, store: Store, layout: Layout, missing: MissingLinks) -> None:
+    def __init__(self, store: Store, layout: Layout, missing: MissingLinks, outside: OutsideLinks = "robust") -> None:
         self._store = store
         self._layout = layout
         self._keep = missing == "keep"
+        self._outside = outside
         self._in_site = site_test(store)
         self._known: dict[str, str | None] = {}
         self.local = 0
@@ -102,7 +118,7 @@ class Links:
         self.neutral: dict[str, str] = {}
         self.not_recovered: set[str] = set()
 
-    def of(self, source: str) -> PageLinks:
+    def of(self, source: str, page: Recovered | None = None) -> PageLinks:
         def rewrite(uri: str) -> str | None:
             target = self._target(uri)
             if target is None:
@@ -113,7 +129,8 @@ class Links:
 
         def stand_in(uri: str, use: Use) -> str | None:
             if use in (Use.PAGE, Use.FORM) and (self._keep or not self._in_site(uri)):
-                return None
+                archived = self._outside == "archive" and use == Use.PAGE and not self._in_site(uri)
+                return version_of(uri, page) if archived and page is not None else None
             if use not in (Use.PAGE, Use.FORM):
                 self.neutral.setdefault(uri, source)
             if use in (Use.PAGE, Use.FORM, Use.REFRESH) or (use == Use.FRAME and self._in_site(uri)):
@@ -121,13 +138,30 @@ class Links:
                 return f"{relative_link(source, self._layout.not_recovered)}#{quote(uri, safe='')}"
             return NEUTRAL[use]
 
-        return PageLinks(rewrite, stand_in)
+        def robust(uri: str) -> tuple[tuple[str, str], ...]:
+            """Robust Links (robustlinks.mementoweb.org): a way on when the other site is gone."""
+            if page is None or self._in_site(uri):
+                return ()
+            version = version_of(uri, page)
+            known = (("data-originalurl", uri), ("data-versiondate", f"{page.captured_at:%Y-%m-%d}"))
+            return (*known, ("data-versionurl", version)) if version is not None else known
+
+        return PageLinks(rewrite, stand_in, robust if self._outside == "robust" else None)
 
     def _target(self, uri: str) -> str | None:
         if uri not in self._known:
             found = self._store.resolve(uri)
             self._known[uri] = self._layout.names.get(found.uri) if found is not None else None
         return self._known[uri]
+
+
+_VERSION = re.compile(r"(https?://.+?/)(\d{14})(?:[a-z]{2}_)?/https?:/")
+
+
+def version_of(uri: str, page: Recovered) -> str | None:
+    """Where the archive of a page has another address near the page's date; None if its URI-Ms do not show that."""
+    match = _VERSION.match(page.uri_m)
+    return f"{match[1]}{match[2]}/{uri}" if match else None
 
 
 def site_test(store: Store) -> Callable[[str], bool]:
@@ -145,7 +179,9 @@ def content_of(store: Store, resource: Recovered, links: PageLinks, policy: str 
     kind = effective_type(resource.media_type, resource.uri, body[:1024])
     content_type = kind + (f"; charset={resource.charset}" if resource.charset else "")
     if kind in ("text/html", "application/xhtml+xml"):
-        return rewrite_html(body, resource.uri, content_type, links.rewriter, links.missing, policy)
+        return rewrite_html(
+            body, resource.uri, content_type, links.rewriter, links.missing, policy, outside=links.outside
+        )
     if kind == "text/css":
         return rewrite_css(body, resource.uri, content_type, links.rewriter, links.missing)
     if kind == "image/svg+xml":

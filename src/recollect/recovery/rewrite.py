@@ -40,6 +40,8 @@ class Use(StrEnum):
 
 # Answers what stands in for a reference that was not recovered, or None to leave it at its original URL.
 Missing = Callable[[str, Use], str | None]
+# More attributes of a link that leads out of the site, as (name, value), by the address it leads to.
+OutsideAttributes = Callable[[str], tuple[tuple[str, str], ...]]
 BLANK_IMAGE = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 # What a browser can load in place of what is missing, without a request.
 NEUTRAL: dict[Use, str] = {
@@ -117,7 +119,13 @@ class Tag:
 
 
 def rewrite_html(
-    body: bytes, uri: str, content_type: str, rewriter: Rewriter, missing: Missing | None = None, policy: str = ""
+    body: bytes,
+    uri: str,
+    content_type: str,
+    rewriter: Rewriter,
+    missing: Missing | None = None,
+    policy: str = "",
+    outside: OutsideAttributes | None = None,
 ) -> bytes:
     """The page with its links repointed, `base` taken out, its true charset and the Content-Security-Policy declared
     inside it."""
@@ -125,6 +133,7 @@ def rewrite_html(
     text, encode = _as_text(body, charset)
     xml = content_type.startswith("application/xhtml")
     page = _Page(text, uri, charset, rewriter, missing, decoded=encode is not None, own_policy=not policy, xml=xml)
+    page.outside = outside
     edits = list(page.edits())
     slash = " /" if xml else ""
     if encode is None:
@@ -194,6 +203,8 @@ class _Page:
         self.tags = list(tags(text, xml=xml))
         self.base = self._find_base(base or uri)
         self._lost: list[str] = []  # addresses of the current tag that were replaced
+        self._left: list[str] = []  # addresses of the current tag that a person can follow, and that stay
+        self.outside: OutsideAttributes | None = None
         self.meta_charset: tuple[int, int] | None = None
 
     def edits(self) -> Iterator[Edit]:
@@ -234,8 +245,13 @@ class _Page:
         return html.unescape(raw) if "&" in raw else raw
 
     def _tag_edits(self, tag: Tag) -> list[Edit]:
-        self._lost = []
+        self._lost, self._left = [], []
         edits = list(self._attribute_edits(tag))
+        if self.outside is not None and self._left and tag.name in ("a", "area"):
+            at, own = tag.attributes[0].at, {attribute.name for attribute in tag.attributes}
+            more = [(name, value) for name, value in self.outside(self._left[0]) if name not in own]
+            text = "".join(f'{name}="{html.escape(ascii_url(value))}" ' for name, value in more)
+            edits.insert(0, Edit(at, at, text))
         if self._lost:
             at = tag.attributes[0].at
             addresses = html.escape(" ".join(dict.fromkeys(self._lost)))
@@ -279,6 +295,8 @@ class _Page:
             found = self.missing(uri, use)
             if found is not None:
                 self._lost.append(ascii_url(uri))
+            elif use == Use.PAGE:
+                self._left.append(uri)
             return found
 
         return reference(value, self.base, self.uri, self.rewriter, stand_in, use)

@@ -43,12 +43,14 @@ Examples:
   recollect recover http://lost.example/ -o site/ --at 2009-06-01
   recollect recover http://lost.example/ -o site/ --from 2004 --to 2008 --use ia,arquivo
   recollect recover http://lost.example/ -o site/ --policy knowledgeable --quota ia=1000/day
+  recollect recover http://lost.example/ -o site/ --outputs site,kit,as-archived,markdown
   recollect recover --resume site/                            continue after an interruption or a used-up quota
 
 \b
-In the folder: the site by host (lost.example/index.html), recovered.warc.gz and recovered.wacz, rehost/ (a folder to
-upload, rules for web servers), report.html, report.json and summary.tsv. Files that are yours, or that you changed, are
-never replaced. Run it again later to fill gaps: what is there is not asked for again. Doubtful pages: recollect review.
+In the folder: START-HERE.html, the site by host (lost.example/index.html), recovered.warc.gz and recovered.wacz,
+rehost/ (a folder to upload, rules for web servers), report.html, report.json and summary.tsv. Files that are yours, or
+that you changed, are never replaced. Run it again later to fill gaps: what is there is not asked for again. Doubtful
+pages: recollect review.
 To look at the site: recollect preview. docs/warrick.md translates Warrick's options.
 
 \b
@@ -197,10 +199,20 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
     "What pages embed is never loaded from the live web.  [default: neutral]",
 )
 @click.option("--progress-json", is_flag=True, help="Print progress as lines of JSON for programs (docs/library.md).")
-@click.option("--no-tree", is_flag=True, help="No browsable files.")
-@click.option("--no-warc", is_flag=True, help="No recovered.warc.gz.")
-@click.option("--no-wacz", is_flag=True, help="No recovered.wacz.")
-@click.option("--no-kit", is_flag=True, help="No re-hosting kit.")
+@click.option(
+    "--outputs",
+    metavar="NAMES",
+    help="What to write, of: site, warc, wacz, kit, as-archived, markdown.  [default: site,warc,wacz,kit]",
+)
+@click.option(
+    "--outside-links",
+    type=click.Choice(["robust", "archive", "keep"]),
+    help="Links to other sites: with Robust Links attributes, to the archived page, or unchanged.  [default: robust]",
+)
+@click.option("--no-tree", is_flag=True, hidden=True)
+@click.option("--no-warc", is_flag=True, hidden=True)
+@click.option("--no-wacz", is_flag=True, hidden=True)
+@click.option("--no-kit", is_flag=True, hidden=True)
 @click.option("--windows-names", is_flag=True, help="Short file names without accents, for older Windows programs.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before a long run.")
 @click.option("--verbose", "-v", is_flag=True, help="Print the result of every resource.")
@@ -326,6 +338,12 @@ def _outputs(given: dict[str, Any], resumed: Path | None) -> Outputs:
     from recollect.recovery.recover import stored_outputs
 
     before = stored_outputs(resumed) if resumed is not None else Outputs()
+    if given.get("outputs"):
+        before = before.only(given["outputs"].split(","))
+    left_out = [name for name in ("tree", "warc", "wacz", "kit") if given[f"no_{name}"]]
+    if left_out:
+        kept = ",".join(sorted(before.chosen - {"site" if name == "tree" else name for name in left_out}))
+        talk(f"--no-{left_out[0]} is the older form of --outputs {kept or 'NAMES'}")
     return replace(
         before,
         tree=before.tree and not given["no_tree"],
@@ -335,6 +353,7 @@ def _outputs(given: dict[str, Any], resumed: Path | None) -> Outputs:
         windows_names=before.windows_names or bool(given.get("windows_names")),
         summary=Path(given["summary"]) if given["summary"] else before.summary,
         missing=given["missing"] or before.missing,
+        outside=given.get("outside_links") or before.outside,
     )
 
 

@@ -1,0 +1,75 @@
+"""START-HERE: the first page of a recovered folder, for a person who lost a site.
+
+Hides: layout. The figures and sentences are those of `figures` and `sentences`; everything else is fixed text and links
+to files that are there. Three ways online, and what to do when the domain has another owner.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from urllib.parse import quote
+
+from recollect.recovery.alsofound import NAME as ALSO_FOUND
+from recollect.recovery.report import Report
+from recollect.recovery.sentences import Sentence, details, headline, outage, share, text
+
+NAME = "START-HERE.html"
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>Start here: {site}</title><style>
+:root {{ color-scheme: light dark; font: 17px/1.6 system-ui, sans-serif }}
+body {{ max-width: 42rem; margin: 2rem auto; padding: 0 1rem }}
+li, p {{ overflow-wrap: anywhere }}
+</style></head><body>
+<h1>{headline}</h1>
+<p>{site}: {share}.</p>
+{details}
+<h2>Look at it</h2>
+<ul>
+{links}
+</ul>
+{online}
+</body></html>
+"""
+
+_ONLINE = """<h2>Put it online again</h2>
+<p>The folder <code>rehost/public</code> is the whole site. One of these is enough:</p>
+<ol>
+<li><b>A web host with a file manager:</b> open its file manager, go to the folder for web pages (often
+<code>public_html</code>), and upload everything inside <code>rehost/public</code>.</li>
+<li><b>A static host:</b> create a new site there and drop the folder <code>rehost/public</code> on it.</li>
+<li><b>Your own server:</b> copy <code>rehost/public</code> to it; <code>rehost/README.txt</code> says which of the
+files beside it Apache, nginx or Caddy needs, so that old addresses work again.</li>
+</ol>
+<p><b>If the domain has another owner now,</b> put the site under another name: all links inside are relative and work
+anywhere. Do not send visitors to the old domain; tell sites that link to you the new address. You may ask the registrar
+for the date the domain expires, or the new owner for a redirect.</p>"""
+
+
+def start_here_page(report: Report, folders: frozenset[str]) -> str:
+    """The page; `folders` are the outputs that were written (`site`, `kit`, `as-archived` ...)."""
+    figures = report.figures
+    lines = [*details(figures), *(outage(one) for one in figures.outages)]
+    listed = "".join(f"<li>{escape(text(line))}</li>\n" for line in lines)
+    return _PAGE.format(
+        site=escape(", ".join(report.start)),
+        headline=escape(text(Sentence(headline(figures)))),
+        share=escape(text(share(figures))),
+        details=f"<ul>\n{listed}</ul>" if lines else "",
+        links="\n".join(f'<li><a href="{quote(file)}">{words}</a></li>' for file, words in _links(report, folders)),
+        online=_ONLINE if "kit" in folders else "",
+    )
+
+
+def _links(report: Report, folders: frozenset[str]) -> list[tuple[str, str]]:
+    found = [(report.front, "The recovered site, for browsing on this computer")] if report.front else []
+    if report.figures.unlinked and "site" in folders:
+        found.append((ALSO_FOUND, "Older pages and files that no link leads to"))
+    if "as-archived" in folders:
+        found.append(("as-archived/", "The files exactly as they were archived, to edit and upload"))
+    if "markdown" in folders:
+        found.append(("markdown/", "The pages as Markdown, for a site generator"))
+    found.append(("report.html", "The report: where each file comes from, and what is missing"))
+    return found
