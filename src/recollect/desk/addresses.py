@@ -88,7 +88,7 @@ def understand(text: str) -> Reading:
 def _uri(text: str) -> str:
     """An address as `clean_uri` takes it; empty for what it refuses."""
     try:
-        return clean_uri(re.sub(r"[\s\"<>\\]", lambda found: quote(found.group()), text))
+        return clean_uri(re.sub(r"[\s\\]", lambda found: quote(found.group()), text))
     except Refused:
         return ""
 
