@@ -9,6 +9,8 @@ Absence is not failure: 404 and an empty answer are False; everything that is ne
 from __future__ import annotations
 
 import re
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -30,10 +32,25 @@ _TIMEGATE_BODY = 64 * 1024
 _ANY_TIME = {"Accept-Datetime": "Thu, 01 Jan 2015 00:00:00 GMT"}
 
 
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What an archive shows of a URI: whether it holds it, and captures by year as far as it lists them."""
+
+    held: bool
+    years: dict[str, int] = field(default_factory=dict)
+
+
+async def sighted(client: Sender, archive: Archive, uri: str) -> Sighting:
+    """Whether the archive holds a URI, and what its TimeMap lists; raises ArchiveError when it does not say."""
+    if archive.timemap:
+        return await _by_timemap(client, archive, uri)
+    return Sighting(await holds(client, archive, uri))
+
+
 async def holds(client: Sender, archive: Archive, uri: str) -> bool:
     """Whether the archive holds a URI; raises ArchiveError when it does not say."""
     if archive.timemap:
-        return await _by_timemap(client, archive, uri)
+        return (await _by_timemap(client, archive, uri)).held
     if archive.cdx:
         return await _by_listing(client, archive, uri)
     if archive.timegate:
@@ -41,19 +58,19 @@ async def holds(client: Sender, archive: Archive, uri: str) -> bool:
     raise ArchiveError("the archive has no address to ask", where=archive.id)
 
 
-async def _by_timemap(client: Sender, archive: Archive, uri: str) -> bool:
+async def _by_timemap(client: Sender, archive: Archive, uri: str) -> Sighting:
     accept = {"Accept": "application/link-format, application/json;q=0.8, */*;q=0.5"}
     request = Request(archive, archive.timemap_uri(uri), accept, max_bytes=_ENOUGH, partial=True)
     response = await client.send(request)
     if response.status in _ABSENT:
-        return False
+        return Sighting(False)
     _refuse_failure(archive, response)
     timemap = parse_timemap(response.body, response.headers.get("content-type"), response.url)
     if timemap.uris or timemap.pages:
-        return True
+        return Sighting(True, dict(Counter(str(memento.captured_at.year) for memento in timemap)))
     if timemap.kind == "other" or timemap.problems or response.truncated:
         raise BadAnswer("not a TimeMap", where=archive.id, why=response.truncated or "nothing in it can be read")
-    return False
+    return Sighting(False)
 
 
 async def _by_listing(client: Sender, archive: Archive, uri: str) -> bool:

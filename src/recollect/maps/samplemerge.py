@@ -161,6 +161,12 @@ def _observe(record: Record, block: Mapping[str, Any], observed: Observed) -> No
     if not key.endswith(b"*"):
         if "asked" in block:
             observed.probes[key] = observed.probes.get(key, False) or int(block["held"]) > 0
+            if isinstance(block.get("datetime"), dict):
+                years = {
+                    str(year): Frequency.parse(str(count)).uri_m.value or 0 for year, count in block["datetime"].items()
+                }
+                if sum(years.values()) > sum(observed.years.get(key, {}).values()):
+                    observed.years[key] = years
         if frequency.held and not int(block.get("held", 0)):
             observed.seen.add(key)
         return

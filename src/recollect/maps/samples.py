@@ -189,6 +189,8 @@ class Observed:
     """By wildcard."""
     estimates: dict[bytes, int] = field(default_factory=dict)
     """By wildcard: estimated URI-Rs below it."""
+    years: dict[bytes, dict[str, int]] = field(default_factory=dict)
+    """By key: captures by year that the archive's TimeMap listed."""
 
     def as_probes(self) -> list[Probe]:
         return [Probe(key, held) for key, held in self.probes.items()]
@@ -210,6 +212,10 @@ def records_of(observed: Observed) -> list[Record]:
         blocks.setdefault(key, {}).update(asked=1, held=int(held))
         if held or key not in frequencies:
             frequencies[key] = _AT_LEAST_ONE if held else _UNKNOWN
+        if held and (years := observed.years.get(key)):
+            # A TimeMap is of one URI, and the key may have others, with queries; and a TimeMap may have more pages.
+            frequencies[key] = Frequency.parse(f"{sum(years.values())}+/1+")
+            blocks[key]["datetime"] = {year: f"{count}+" for year, count in sorted(years.items())}
     for key, estimate in observed.estimates.items():
         frequencies[key] = Frequency.parse(f"{estimate}~/{estimate}~")
         blocks.setdefault(key, {})["estimate"] = estimate

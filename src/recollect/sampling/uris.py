@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from recollect.archives.probe import holds
+from recollect.archives.probe import sighted
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Sender
 from recollect.errors import ArchiveError, BadURI
@@ -104,8 +104,9 @@ async def sample_uris(
 
     async def ask(question: tuple[bytes, str]) -> None:
         key, uri = question
-        outcome = Outcome.HELD if await holds(client, archive, uri) else Outcome.ABSENT
-        journal.write(Kind.URI, outcome, uri=uri, key=key.decode())
+        found = await sighted(client, archive, uri)
+        listed = {"years": found.years} if found.years else {}
+        journal.write(Kind.URI, Outcome.HELD if found.held else Outcome.ABSENT, uri=uri, key=key.decode(), **listed)
 
     def failed(question: tuple[bytes, str], error: ArchiveError) -> None:
         journal.write(Kind.URI, Outcome.ERROR, uri=question[1], key=question[0].decode(), why=str(error))

@@ -124,6 +124,9 @@ def _observe_uris(entries: Iterable[Entry], observed: Observed) -> None:
         if entry.kind is Kind.URI and entry.outcome is not Outcome.ERROR:
             key = str(entry.data["key"]).encode()
             observed.probes[key] = observed.probes.get(key, False) or entry.outcome is Outcome.HELD
+            years = entry.data.get("years")
+            if isinstance(years, dict):
+                observed.years[key] = {str(year): int(count) for year, count in years.items()}
 
 
 def _observe_listings(entries: Iterable[Entry], observed: Observed) -> list[Listed]:
