@@ -212,10 +212,11 @@ def _state(decision: Decision, outcome: Outcome | None) -> tuple[str, str, str]:
 
 
 def _reason(decision: Decision) -> str:
-    """Why it was asked or not: the source, its deciding key and count, and what follows."""
+    """Why it was asked or not: the source and its answer, its deciding key and count, and what follows."""
+    answered = f"{decision.source} {decision.answer}" if decision.source and decision.answer else decision.source
     key = f"<code>{escape(decision.key)}</code>" if decision.key else ""
     said = " ".join(part for part in (key, escape(decision.frequency)) if part)
-    return ": ".join(part for part in (escape(decision.source), said, escape(reason_words(decision))) if part)
+    return ": ".join(part for part in (escape(answered), said, escape(reason_words(decision))) if part)
 
 
 def _trouble(outcome: Outcome | None) -> str:
