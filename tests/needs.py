@@ -22,6 +22,7 @@ _PROGRAMS = {
     "nginx": (("nginx",), "nginx"),
     "Apache": (("apache2", "httpd"), "apache2-bin"),
     "Caddy": (("caddy",), "caddy"),
+    "PHP-FPM": (("php-fpm", "php-fpm8.4", "php-fpm8.3", "php-fpm8.2"), "php-fpm"),
     "zstdcat": (("zstdcat",), "zstd"),
     "PHP": (("php",), "php-cli php-sqlite3"),
 }

@@ -32,7 +32,10 @@ def free_port() -> int:
 @contextlib.contextmanager
 def _running(command: list[str], port: int, log: Path, **environment: str) -> Iterator[int]:
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, **environment})
+        # A session of its own: Apache ends its whole process group.
+        process = subprocess.Popen(
+            command, stdout=out, stderr=out, env={**os.environ, **environment}, start_new_session=True
+        )
     try:
         end = time.monotonic() + 20
         while True:

@@ -9,7 +9,7 @@ The plain rule is Warrick's (host/path, a folder's page is `index.html`), with t
 after `@` (`page.php?id=2` is `page.php@id=2.html`); HTML, styles, scripts and whatever else a browser refuses under a
 wrong type get the ending of their type when they have another or none (`style.php` is `style.php.css`), so that a page
 opens by a double click and any web server names the right type. No name is that of a program or a setting of a web
-server (`image.php` is `image.php.png`, `.htaccess` is `_.htaccess`): archived bytes must not run on a new host. A
+server (`image.php` is `image_php.png`, `.htaccess` is `_.htaccess`): archived bytes must not run on a new host. A
 download such as `setup.exe` keeps its name below `_downloads/`, a folder in which no server runs anything. What
 the plain rule would give to two URIs, or what is too long, gets `~` and some hex digits of the URI's hash.
 """
@@ -56,10 +56,14 @@ _SETTINGS = frozenset(
         *("global.asax", "netlify.toml", "vercel.json", "_downloads"),
     ]
 )
-# Files that a web server may run.
-_PROGRAM = re.compile(
-    r"\.(?:ph(?:p\d?|ps|tml|t|ar)|as(?:p|px|hx|mx|a|ax)|cer|jspx?|jsf|f?cgi|p[lmy]|rb|cfm|cfc|lua|sh|exe|dll)$", re.I
+# Endings of files that a web server may run. Apache asks every ending of a name (`a.php.png`).
+PROGRAMS = (
+    r"php\w*|pht(?:ml?)?|phar|s(?:html?|tm)|asp\w?|as(?:hx|mx|a|ax|is)|axd|cer|cshtml|vbhtml|jspx?|jspf|jsf|f?cgi"
+    r"|p[lmy]|w?sgi|rb|erb|rhtml|cfml?|cfc|lua|sh|exe|dll|bat|cmd|var"
 )
+_PROGRAM = re.compile(rf"\.(?:{PROGRAMS})$", re.I)
+_PROGRAM_DOT = re.compile(rf"\.(?=(?:{PROGRAMS})(?:[./]|$))", re.I)
+_INCLUDES = re.compile(r"\.(?:shtml?|stm)$", re.I)  # pages with instructions for the server, which it has followed
 # Programs that people download, and that a web server runs only where it is told to: they keep their names, in a folder
 # whose settings forbid running anything. Programs of the server itself (PHP, ASP, JSP, CGI) never do.
 DOWNLOADS = "_downloads"
@@ -71,7 +75,7 @@ _DOWNLOAD_TYPE = re.compile(
 )
 _BY_TYPE = mimetypes.MimeTypes(filenames=())
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
-_HTML_ENDINGS = (".html", ".htm", ".xhtml", ".shtml")
+_HTML_ENDINGS = (".html", ".htm", ".xhtml")
 _HTML_TYPES = frozenset(["text/html", "application/xhtml+xml"])
 _SCRIPT_ENDINGS = (".js", ".mjs", ".cjs")
 # Types that browsers take strictly, and the endings that servers and file managers know them by, the first to be added.
@@ -151,16 +155,19 @@ def plain_path(uri: str, media_type: str, rules: NameRules = ANY_SYSTEM) -> str:
         extension = _EXTENSION.search(stem)
         if extension and not _is_html(media_type) and extension.group().lower() not in _HTML_ENDINGS:
             last += _harmless_ending(media_type) if _PROGRAM.search(stem) else extension.group()
+    if _is_html(media_type):
+        last = _INCLUDES.sub(".html", last)
     endings = _ENDINGS.get(media_type.partition(";")[0].strip().lower(), ())
     if endings and not last.lower().endswith(endings):
         last += endings[0]
     name = safe_part(last, rules)
     folders = [safe_part(segment, rules) for segment in path[:-1]]
     if _DOWNLOAD.search(name) and not split.query and _DOWNLOAD_TYPE.match(media_type):
-        return "/".join([DOWNLOADS, *folders, name])
+        stem, _, ending = name.rpartition(".")
+        return _PROGRAM_DOT.sub("_", "/".join([DOWNLOADS, *folders, stem])) + f".{ending}"
     if _PROGRAM.search(name):
         name = safe_part(last + _harmless_ending(media_type), rules)
-    return "/".join([*folders, name])
+    return _PROGRAM_DOT.sub("_", "/".join([*folders, name]))
 
 
 def _harmless_ending(media_type: str) -> str:

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from recollect.recovery.rehost import Rule
 
 # A site on a server: all of its files, and no files of other sites.
-POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
+POLICY = (
+    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; form-action 'self'; base-uri 'self'; webrtc 'block'"
+)
 _NOT_RECOVERED = "/_recollect/not-recovered.html"
 TYPES: dict[str, str] = {
     ".html": "text/html",
     ".htm": "text/html",
-    ".shtml": "text/html",
     ".xhtml": "application/xhtml+xml",
     ".css": "text/css",
     ".js": "text/javascript",
@@ -68,6 +69,15 @@ TYPES: dict[str, str] = {
     ".zip": "application/zip",
     ".gz": "application/gzip",
 }
+
+
+# Endings that servers map to programs and to includes.
+_RUN = frozenset(
+    [
+        *("asp", "cgi", "fcgi", "lua", "phar", "php", "php3", "php4", "php5", "php7", "php8", "phps", "pht", "phtml"),
+        *("pl", "py", "rb", "sh", "shtml", "shtm", "stm", "var", "asis"),
+    ]
+)
 
 
 def _types(endings: Iterable[str]) -> list[tuple[str, str]]:
@@ -200,6 +210,17 @@ def apache_rules(found: Sequence[Rule], endings: Iterable[str], folders: Collect
     """A .htaccess file for the root of the site. `folders` are those of the site, decoded, with `/` in front."""
     lines = ["# Old addresses, for Apache 2.4. In the root of the site, as .htaccess.", "AddDefaultCharset Off"]
     lines += [f"AddType {kind} .{ending}" for ending, kind in _types(endings)]
+    # Archived bytes never run, whatever the server's own configuration maps to programs and includes.
+    known = sorted({*_RUN, *(ending for ending, _ in _types(endings))})
+    lines += [
+        "<IfModule mod_mime.c>",
+        f"    RemoveHandler {' '.join(f'.{ending}' for ending in known)}",
+        f"    RemoveOutputFilter {' '.join(f'.{ending}' for ending in known)}",
+        "</IfModule>",
+        '<FilesMatch ".">',
+        "    SetHandler default-handler",
+        "</FilesMatch>",
+    ]
     lines += [
         f"ErrorDocument 404 {_NOT_RECOVERED}",
         "<IfModule mod_headers.c>",
