@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from recollect.errors import FormatError
+from recollect.recovery.attributes import refresh_span, srcset_candidates
 from recollect.recovery.canonical import resolve
 from recollect.recovery.collector import MAX_LINKS, Collector, Document, Link, LinkKind, encode_uri
 from recollect.recovery.decoding import decoded, guessed_charset
@@ -78,10 +79,9 @@ _BY_MEDIA_TYPE = {
 }
 _BY_ENDING = {"css": "css", "svg": "svg", "js": "script", "mjs": "script", "webmanifest": "manifest"}
 _JSON_TYPES = frozenset({"application/json", "text/json", "text/plain", "application/octet-stream", ""})
-_HTML_HEAD = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body|frameset|title|meta)\b", re.I | re.S
-)
-_XML_HEAD = re.compile(rb"\s*(?:<\?xml|<(?:rss|feed|urlset|sitemapindex|rdf:RDF|opml)\b)", re.I)
+_HTML_HEAD = re.compile(rb"<(?:!doctype\s++html|html|head|body|frameset|title|meta)\b", re.I)
+_XML_HEAD = re.compile(rb"\s*+(?:<\?xml|<(?:rss|feed|urlset|sitemapindex|rdf:RDF|opml)\b)", re.I)
+_DOCTYPE_OF_HTML = re.compile(rb"<!doctype\s++html|<html", re.I)
 # Types that servers send for what they do not know, and archives for what they do not know.
 _UNTRUSTED = frozenset(
     [
@@ -91,7 +91,35 @@ _UNTRUSTED = frozenset(
     ]
 )
 _TYPE_OF_FORM = {"html": "text/html", "css": "text/css", "svg": "image/svg+xml"}
-_SVG_HEAD = re.compile(rb"\s*(?:<\?[^>]*>\s*|<!--.*?-->\s*|<!doctype svg[^>]*>\s*)*<svg\b", re.I | re.S)
+_SVG_HEAD = re.compile(rb"<svg\b|<\w++:svg\b", re.I)
+_SVG_DOCTYPE = re.compile(rb"<!doctype\s++svg", re.I)
+_SPACES = re.compile(rb"(?:\xef\xbb\xbf)?+\s*+")
+_BEFORE = {b"<!--": b"-->", b"<?": b">"}
+
+
+def _is_html(head: bytes) -> bool:
+    return _HTML_HEAD.match(head, _root(head)) is not None
+
+
+def _is_svg(head: bytes) -> bool:
+    at = _root(head)
+    if _SVG_DOCTYPE.match(head, at):  # with entities of its own, perhaps: <!DOCTYPE svg [ ... ]>
+        at = head.find(b"<svg", at)
+        return True if at < 0 else _SVG_HEAD.match(head, at) is not None
+    return _SVG_HEAD.match(head, at) is not None
+
+
+def _root(head: bytes) -> int:
+    """Where markup begins, behind comments, processing instructions and white space."""
+    at = 0
+    while True:
+        spaces = _SPACES.match(head, at)
+        at = spaces.end() if spaces else at
+        mark = next((mark for mark in _BEFORE if head.startswith(mark, at)), None)
+        end = head.find(_BEFORE[mark], at + len(mark)) if mark is not None else -1
+        if mark is None or end < 0:
+            return at
+        at = end + len(_BEFORE[mark])
 
 
 def media_type_of(declared: str) -> str:
@@ -116,24 +144,24 @@ def document_form(media_type: str, uri: str, head: bytes) -> str | None:
     """What kind of document this is, by media type, then (where that says nothing) by its first bytes and its name."""
     kind = media_type_of(media_type)
     path = uri.partition("?")[0].partition("#")[0].lower()
-    if path.endswith("/robots.txt") and not _HTML_HEAD.match(head):
+    if path.endswith("/robots.txt") and not _is_html(head):
         return "robots"
-    if re.search(r"/sitemap[\w.-]*\.txt$", path) and not _HTML_HEAD.match(head):
+    if _is_named(path, "/sitemap", ".txt") and not _is_html(head):
         return "urls"
-    if kind in _JSON_TYPES and re.search(r"manifest[\w.-]*\.json$|\.webmanifest$", path):
+    if kind in _JSON_TYPES and (path.endswith(".webmanifest") or _is_named(path, "manifest", ".json")):
         return "manifest"
     if kind in _BY_MEDIA_TYPE:
         return _BY_MEDIA_TYPE[kind]
     if "javascript" in kind or "ecmascript" in kind:
         return "script"
     if kind.endswith(("/xml", "+xml")):
-        if re.match(rb"\s*(?:<\?xml[^>]*>\s*)?<!doctype html|\s*<html", head, re.I):
+        if _DOCTYPE_OF_HTML.match(head, _root(head)):
             return "html"
-        return "svg" if _SVG_HEAD.match(head) else "xml"
+        return "svg" if _is_svg(head) else "xml"
     if kind in _UNTRUSTED:
-        if _HTML_HEAD.match(head):
+        if _is_html(head):
             return "html"
-        if _SVG_HEAD.match(head):
+        if _is_svg(head):
             return "svg"
         if _XML_HEAD.match(head):
             return "xml"
@@ -141,6 +169,15 @@ def document_form(media_type: str, uri: str, head: bytes) -> str | None:
             path.rpartition(".")[2]
         )
     return None
+
+
+_NAME = re.compile(r"[\w.-]*+")
+
+
+def _is_named(path: str, word: str, ending: str) -> bool:
+    """Whether the last name of a path has this word (with `/`: begins with it) and this ending."""
+    at = path.rfind(word, 0, len(path) - len(ending))
+    return path.endswith(ending) and at >= 0 and _NAME.fullmatch(path, at + len(word)) is not None
 
 
 # HTML ----------------------------------------------------------------------------------------------------------------
@@ -193,8 +230,8 @@ _NO_FETCH_RELS = frozenset({"dns-prefetch", "preconnect", "pingback", "edituri",
 _META_IMAGES = re.compile(
     r"(?:og:|twitter:)(?:image|video|audio)(?::src|:url|:secure_url)?$|msapplication-\w*logo|thumbnail", re.I
 )
-_REFRESH = re.compile(r"""\s*[\d.]*\s*[;,]?\s*(?:url\s*=\s*)?["']?\s*([^"'\s][^"']*)""", re.I)
-_CONDITIONAL = re.compile(r"^\[if\b[^\]]*\]>(.*)<!\[endif\]$", re.S)
+_CONDITIONAL = re.compile(r"\[if\b[^\]]*+\]>")
+_CONDITIONAL_END = "<![endif]"
 _INVISIBLE = frozenset({"script", "style", "noscript", "template", "head", "option"})
 
 
@@ -279,8 +316,9 @@ class _Page:
         """A comment may be Internet Explorer's conditional one, with real links inside."""
         if element.tail and not element.tail.isspace():
             self._text.append(element.tail)
-        inner = _CONDITIONAL.match((element.text or "").strip()) if "[if" in (element.text or "")[:20] else None
-        if inner and (fragment := parse_html(inner[1])) is not None:
+        text = (element.text or "").strip()
+        begin = _CONDITIONAL.match(text) if text.endswith(_CONDITIONAL_END) else None
+        if begin and (fragment := parse_html(text[begin.end() : -len(_CONDITIONAL_END)])) is not None:
             _Page(self.collector).walk(fragment)
 
     def _attributes(self, element: Any, tag: str) -> None:
@@ -361,29 +399,13 @@ _SPECIAL_TAGS: dict[str, Callable[[_Page, Any], None]] = {
 
 def refresh_target(content: str) -> str | None:
     """The URL of a meta refresh (`5; url='next.html'`), None for one that only reloads."""
-    match = _REFRESH.match(content.strip())
-    if match is None or re.fullmatch(r"[\d.]+", match[1].strip()):
-        return None
-    return match[1].strip()
+    span = refresh_span(content)
+    return None if span is None else content[span[0] : span[1]].strip() or None
 
 
 def srcset_uris(value: str) -> Iterator[str]:
-    """The URLs of a srcset: a comma inside a URL is part of it, one at its end is not (HTML standard, 4.8.4.2.1)."""
-    position = 0
-    while position < len(value):
-        match = re.compile(r"[\s,]*([^\s]+)").match(value, position)
-        if match is None:
-            return
-        uri, position = match[1], match.end()
-        if uri.endswith(","):
-            yield uri.rstrip(",")
-            continue
-        yield uri
-        # Skip the descriptors: up to a comma outside parentheses.
-        depth = 0
-        while position < len(value) and (depth or value[position] != ","):
-            depth += {"(": 1, ")": -1}.get(value[position], 0)
-            position += 1
+    """The URLs of a srcset."""
+    return (candidate.url for candidate in srcset_candidates(value))
 
 
 # The other kinds -----------------------------------------------------------------------------------------------------
@@ -428,13 +450,12 @@ def _read_css(text: str, uri: str, charset: str) -> Document:
     return Document("css", collector.links())
 
 
-_SITEMAP = re.compile(r"^\s*sitemap\s*:\s*(\S+)", re.I | re.M)
-
-
 def _read_robots(text: str, uri: str, charset: str) -> Document:
     collector = Collector(uri, charset)
-    for match in _SITEMAP.finditer(text):
-        collector.add(match[1], "page")
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip().lower() == "sitemap" and value.strip():
+            collector.add(value.split(maxsplit=1)[0], "page")
     return Document("robots", collector.links())
 
 

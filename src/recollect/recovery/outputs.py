@@ -44,6 +44,7 @@ class Outputs:
     outside: OutsideLinks = "robust"  # links to other sites: with Robust Links attributes, to an archive, as they were
     summary: Path | None = None  # where the summary goes, if not into the folder
     windows_names: bool = False  # short names of ASCII letters
+    scripts: bool = True  # False: nothing in the copies runs, so that nothing in them can leave
     missing: MissingLinks = "neutral"  # links to pages that did not come back: to a local page, or as they were
 
     @property
@@ -77,6 +78,7 @@ class Outputs:
             "markdown": self.markdown,
             "outside": self.outside,
             "summary": str(self.summary.resolve()) if self.summary else None,
+            "scripts": self.scripts,
             "missing": self.missing,
             "windows_names": self.windows_names,
         }
@@ -92,6 +94,7 @@ class Outputs:
             outside=value.get("outside", "robust"),
             summary=Path(summary) if summary else None,
             windows_names=bool(value.get("windows_names", False)),
+            scripts=bool(value.get("scripts", True)),
             missing=value.get("missing", "neutral"),
         )
 
@@ -117,7 +120,14 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
     rules = WINDOWS if outputs.windows_names else ANY_SYSTEM
     if outputs.tree:
         done = restore(
-            store, folder, files=files, missing=outputs.missing, outside=outputs.outside, names=rules, progress=progress
+            store,
+            folder,
+            files=files,
+            missing=outputs.missing,
+            outside=outputs.outside,
+            names=rules,
+            scripts=outputs.scripts,
+            progress=progress,
         )
         names, neutral = done.names, done.neutral
     if outputs.warc:
@@ -127,7 +137,14 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
         with files.open(f"{NAME}.wacz") as out:
             stream_wacz(store, out, title=", ".join(store.start))
     if outputs.kit:
-        write_kit(store, files, missing=outputs.missing, outside=outputs.outside, name_rules=rules)
+        write_kit(
+            store,
+            files,
+            missing=outputs.missing,
+            outside=outputs.outside,
+            name_rules=rules,
+            scripts=outputs.scripts,
+        )
     if outputs.as_archived:
         write_as_archived(store, files, name_rules=rules)
     if outputs.markdown:

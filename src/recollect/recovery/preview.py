@@ -21,7 +21,9 @@ from recollect.recovery.rewrite import NEUTRAL, Use
 from recollect.recovery.store import Recovered, Store
 
 _HOSTS = "/_recollect/hosts/"
-POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; base-uri 'self'"
+POLICY = (
+    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; base-uri 'self'; form-action 'self'; webrtc 'block'"
+)
 
 
 @dataclass(frozen=True, slots=True)

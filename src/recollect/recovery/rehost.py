@@ -83,6 +83,7 @@ def write_kit(
     missing: MissingLinks = "neutral",
     outside: OutsideLinks = "robust",
     name_rules: NameRules = ANY_SYSTEM,
+    scripts: bool = True,
 ) -> dict[str, str]:
     """Write the kit; returns URI -> file below `rehost/`."""
     resources = list(store.recovered(redirects=False))
@@ -96,7 +97,7 @@ def write_kit(
         return {}
     placed = {uri: f"{FOLDER}/{name}" for uri, name in names.items()}
     layout = Layout(placed, f"{FOLDER}/{_NOT_RECOVERED}")
-    restore(store, store.out_dir, files=files, layout=layout, missing=missing, outside=outside)
+    restore(store, store.out_dir, files=files, layout=layout, missing=missing, outside=outside, scripts=scripts)
     write_also_found(store, files, placed, f"{FOLDER}/{_ALSO_FOUND}")
     found, as_they_are = rules(store, names)
     host = urlsplit(store.start[0]).hostname or "site" if store.start else "site"

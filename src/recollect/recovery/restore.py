@@ -20,6 +20,7 @@ from typing import Literal
 from urllib.parse import quote, urlsplit
 
 from recollect.model import Progress, ProgressCallback
+from recollect.recovery.active import clean_xml, quiet_pdf
 from recollect.recovery.filenames import ANY_SYSTEM, NameRules, file_names, relative_link
 from recollect.recovery.links import effective_type
 from recollect.recovery.options import Options
@@ -32,7 +33,6 @@ from recollect.recovery.rewrite import (
     Use,
     rewrite_css,
     rewrite_html,
-    rewrite_svg,
 )
 from recollect.recovery.store import REASONS, Recovered, Store
 from recollect.ui.pages import INLINED, render
@@ -42,7 +42,28 @@ OutsideLinks = Literal["robust", "archive", "keep"]
 NOT_RECOVERED = "not-recovered.html"
 # Everything may come from beside the page, from the page itself, and from nowhere else. A page opened from the disk has
 # no origin that 'self' could name, hence file:.
-POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob: file:; base-uri 'self' file:"
+# A worker that is a file of its own would not be bound by this policy on a server without headers.
+POLICY = (
+    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob: file:; base-uri 'self' file:; "
+    "form-action 'self' file:; worker-src blob: data:; webrtc 'block'"
+)
+# No policy forbids a script to leave the page. So the first script of a page refuses navigations that nobody clicked
+# for (Navigation API) and windows that open by themselves, and takes away connections that older browsers leave out of
+# the policy. Names of hosts in links are not looked up ahead.
+_QUIET = '<meta http-equiv="x-dns-prefetch-control" content="off" />'
+GUARD = (
+    "<script>(function(w){function out(u){try{var t=new URL(u,location.href),p=t.protocol;return p!='about:'&&"
+    "p!='blob:'&&p!='data:'&&p!='javascript:'&&(p!=location.protocol||t.host!=location.host)}catch(e){return true}}"
+    "function idle(){var a=navigator.userActivation;return !a||!a.isActive}var o=w.open;"
+    "w.navigation&&w.navigation.addEventListener('navigate',function(e){if(e.cancelable&&!e.userInitiated"
+    "&&out(e.destination.url)){e.preventDefault()}},true);w.open=function(u){return u&&out(u)&&idle()?null:"
+    "o.apply(w,arguments)};try{delete w.RTCPeerConnection;delete w.webkitRTCPeerConnection}catch(e){}})(window)"
+    "</script>"
+)
+WITHOUT_SCRIPTS = (
+    "default-src 'self' 'unsafe-inline' data: file:; script-src 'none'; worker-src 'none'; connect-src 'none'; "
+    "base-uri 'self' file:; form-action 'self' file:; webrtc 'block'"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +94,11 @@ def restore(
     missing: MissingLinks = "neutral",
     outside: OutsideLinks = "keep",
     names: NameRules = ANY_SYSTEM,
+    scripts: bool = True,
     progress: ProgressCallback = lambda _p: None,
 ) -> Restored:
-    """Write the site. Without `files` this is all that is written: what else an earlier run wrote is taken away."""
+    """Write the site; without `scripts` nothing of it runs in a browser. Without `files` this is all that is written:
+    what else an earlier run wrote is taken away."""
     own = files or OwnFiles(store, out_dir)
     resources = list(store.recovered(redirects=False))
     if layout is None:
@@ -83,9 +106,8 @@ def restore(
     links = Links(store, layout, missing, outside)
     for done, resource in enumerate(resources):
         progress(Progress("restoring files", done, len(resources), "files"))
-        own.write(
-            layout.names[resource.uri], content_of(store, resource, links.of(layout.names[resource.uri], resource))
-        )
+        name = layout.names[resource.uri]
+        own.write(name, content_of(store, resource, links.of(name, resource), name=name, scripts=scripts))
     if links.not_recovered:
         own.write(layout.not_recovered, not_recovered_page(store, links.not_recovered).encode())
     progress(Progress("restoring files", len(resources), len(resources), "files"))
@@ -173,20 +195,120 @@ def site_test(store: Store) -> Callable[[str], bool]:
     return lambda uri: urlsplit(uri).netloc.removeprefix("www.") in hosts
 
 
-def content_of(store: Store, resource: Recovered, links: PageLinks, policy: str = POLICY) -> bytes:
-    """The content of a resource with its links repointed."""
+def content_of(
+    store: Store, resource: Recovered, links: PageLinks, policy: str = POLICY, *, name: str = "", scripts: bool = True
+) -> bytes:
+    """The content of a resource with its links repointed, as the file `name` will be read: by its ending, which is all
+    that a disk and a plain server know; without `name`, by its media type."""
     body = store.content(resource)
     kind = effective_type(resource.media_type, resource.uri, body[:1024])
+    if name:
+        kind = type_of_file(name, kind, body[:1024])
     content_type = kind + (f"; charset={resource.charset}" if resource.charset else "")
-    if kind in ("text/html", "application/xhtml+xml"):
+    uri, rewriter, missing = resource.uri, links.rewriter, links.missing
+    is_xml_file = name.lower().endswith((".xhtml", ".xht", ".xhtm"))
+    if kind in ("text/html", "application/xhtml+xml") and not is_xml_file:
+        policy = policy if scripts or not policy else WITHOUT_SCRIPTS
+        head = _QUIET + (GUARD if scripts else "")
         return rewrite_html(
-            body, resource.uri, content_type, links.rewriter, links.missing, policy, outside=links.outside
+            body, uri, content_type, rewriter, missing, policy, links.outside, head=head, scripts=scripts
         )
     if kind == "text/css":
-        return rewrite_css(body, resource.uri, content_type, links.rewriter, links.missing)
-    if kind == "image/svg+xml":
-        return rewrite_svg(body, resource.uri, content_type, links.rewriter, links.missing)
+        return rewrite_css(body, uri, content_type, rewriter, missing)
+    if kind == "application/pdf":
+        return quiet_pdf(body)
+    if kind.endswith(("/xml", "+xml")):
+        return clean_xml(body, uri, content_type, rewriter, missing, packed=name.lower().endswith(".svgz"))
     return body
+
+
+# How browsers and plain servers read a file, by the end of its name.
+_BY_ENDING = {
+    **dict.fromkeys(("html", "htm", "shtml", "shtm", "ehtml"), "text/html"),
+    **dict.fromkeys(("xhtml", "xht", "xhtm"), "application/xhtml+xml"),
+    **dict.fromkeys(("svg", "svgz"), "image/svg+xml"),
+    **dict.fromkeys(
+        ("xml", "xsl", "xslt", "rss", "atom", "rdf", "mml", "mathml", "xbl", "wsdl", "xsd", "opml"), "text/xml"
+    ),
+    **dict.fromkeys(("kml", "gpx", "xul", "dtd", "ent", "smil", "smi", "xspf", "vml", "dae", "x3d"), "text/xml"),
+    "css": "text/css",
+    "pdf": "application/pdf",
+}
+_OTHER_ENDINGS = frozenset(
+    [
+        "js",
+        "mjs",
+        "cjs",
+        "json",
+        "map",
+        "webmanifest",
+        "txt",
+        "png",
+        "gif",
+        "jpg",
+        "jpeg",
+        "jpe",
+        "webp",
+        "avif",
+        "bmp",
+        "ico",
+        "woff",
+        "woff2",
+        "ttf",
+        "otf",
+        "eot",
+        "wasm",
+        "swf",
+        "mp3",
+        "m4a",
+        "ogg",
+        "oga",
+        "ogv",
+        "wav",
+        "mid",
+        "mp4",
+        "m4v",
+        "webm",
+        "mov",
+        "avi",
+        "zip",
+        "gz",
+        "tgz",
+        "bz2",
+        "xz",
+        "7z",
+        "rar",
+        "doc",
+        "docx",
+        "xls",
+        "xlsx",
+        "ppt",
+        "pptx",
+        "csv",
+        "md",
+    ]
+)
+_LOOKS_LIKE_HTML = re.compile(
+    rb"(?:\xef\xbb\xbf)?+[\t\n\f\r ]*+<(?:!--|(?:!doctype|html|head|script|iframe|h1|div|font|table|a|style|title|b"
+    rb"|body|br|p|meta|link)(?=[\s>/]|$))",
+    re.IGNORECASE,
+)
+_LOOKS_LIKE_XML = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?+[\s\0]*+<\0?\?\0?x", re.IGNORECASE)
+
+
+def type_of_file(name: str, kind: str, head: bytes) -> str:
+    """The media type that a browser gives a file: by its ending; where that says nothing, by its first bytes."""
+    ending = name.rpartition("/")[2].rpartition(".")[2].lower() if "." in name.rpartition("/")[2] else ""
+    if ending in _BY_ENDING:
+        return _BY_ENDING[ending]
+    if ending in _OTHER_ENDINGS:
+        return "" if kind in _ACTIVE_TYPES or kind.endswith("xml") else kind
+    if _LOOKS_LIKE_XML.match(head):
+        return "text/xml"
+    return "text/html" if _LOOKS_LIKE_HTML.match(head) else kind
+
+
+_ACTIVE_TYPES = frozenset(["text/html", "application/xhtml+xml", "text/css", "application/pdf"])
 
 
 def not_recovered_page(store: Store, uris: set[str]) -> str:

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote, urldefrag, urljoin
 
+from recollect.recovery import css
+from recollect.recovery.attributes import refresh_span, srcset_candidates
 from recollect.recovery.decoding import guessed_charset, header_charset
 
 # Answers the local reference for an absolute URI without fragment, or None to leave it at its original URL.
@@ -60,7 +62,7 @@ SRCSET_ATTRIBUTES = frozenset(["srcset", "imagesrcset", "data-srcset"])
 # (tag, attribute) pairs that hold a URL only there.
 _URL_PAIRS = frozenset([("object", "data"), ("html", "manifest"), ("applet", "archive")])
 _PARAM_NAMES = frozenset(["movie", "src", "filename", "url"])
-_RAW_TEXT = frozenset(["script", "style", "textarea", "title", "xmp", "plaintext"])
+_RAW_TEXT = frozenset(["script", "style", "textarea", "title", "xmp", "plaintext", "noembed", "noframes", "iframe"])
 # On a local file these would forbid loading what lies beside it: a hash of bytes that changed, a cross-origin demand.
 _DROPPED = frozenset(["integrity", "crossorigin", "nonce"])
 
@@ -73,20 +75,11 @@ _ATTRIBUTE = re.compile(
 _SKIPPED = re.compile(
     r"#|(?:javascript|mailto|data|about|tel|blob|file|sms|callto|ftp|news|irc|magnet):", re.IGNORECASE
 )
-# A candidate that ends in a comma has no descriptor; otherwise the descriptor runs to the next comma (HTML standard).
-_SRCSET = re.compile(r"[\s,]*+(?:(\S*[^\s,]),++(?=\s|$)|(\S++)((?:\s++[^,]*+)?))")
-_REFRESH = re.compile(r"(\s*[\d.]*\s*[;,]?\s*url\s*=\s*)(.*)", re.IGNORECASE | re.DOTALL)
-_META_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:+-]+)", re.IGNORECASE)
-_CSS = re.compile(
-    r"""/\*(?:[^*]|\*(?!/))*+(?:\*/)?"""
-    r"""|(?P<import>@import\s++)(?:"(?P<idq>(?:[^"\\\n]|\\.)*+)"|'(?P<isq>(?:[^'\\\n]|\\.)*+)')"""
-    r"""|\burl\(\s*+(?:"(?P<udq>(?:[^"\\\n]|\\.)*+)"|'(?P<usq>(?:[^'\\\n]|\\.)*+)'|(?P<raw>(?:[^\s"'()\\]|\\.)*+))\s*+\)"""
-    r"""|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'""",
-    re.IGNORECASE | re.DOTALL,
-)
+_META_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?+\s*+([\w.:+-]++)", re.IGNORECASE)
+_ACTS = re.compile(r"<(?:meta|link|script)(?=[\s/>])", re.IGNORECASE)
+_CONTROLS = re.compile(r"[\x00-\x20]")
 _PROLOGUE = re.compile(r"\ufeff?(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!doctype[^>]*>)?", re.IGNORECASE)
 _BEFORE_HEAD = re.compile(r"(?>\s+|<!--(?>.*?-->))*+<(?:html|head)(?=[\s/>])", re.IGNORECASE | re.DOTALL)
-_CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +109,7 @@ class Tag:
     attributes: tuple[Attribute, ...]
     end: int
     raw_end: int
+    start: int = 0
 
 
 def rewrite_html(
@@ -126,22 +120,29 @@ def rewrite_html(
     missing: Missing | None = None,
     policy: str = "",
     outside: OutsideAttributes | None = None,
+    *,
+    head: str = "",
+    scripts: bool = True,
 ) -> bytes:
     """The page with its links repointed, `base` taken out, its true charset and the Content-Security-Policy declared
-    inside it."""
+    inside it, `head` behind that. Without `scripts` nothing of it runs."""
     charset = guessed_charset(body, header_charset(content_type))
     text, encode = _as_text(body, charset)
     xml = content_type.startswith("application/xhtml")
     page = _Page(text, uri, charset, rewriter, missing, decoded=encode is not None, own_policy=not policy, xml=xml)
     page.outside = outside
     edits = list(page.edits())
+    if missing is not None:
+        edits.extend(page.disarmed())
+    if not scripts:
+        edits.extend(page.without_scripts())
     slash = " /" if xml else ""
     if encode is None:
         edits.extend(_declare(page, charset, header_charset(content_type)))
     if policy:
         at = page.beginning
         edits.append(
-            Edit(at, at, f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}"{slash}>')
+            Edit(at, at, f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}"{slash}>{head}')
         )
     changed = _apply(text, edits)
     return changed.encode("latin-1") if encode is None else encode(changed)
@@ -258,6 +259,29 @@ class _Page:
             edits.insert(0, Edit(at, at, f'data-missing="{addresses}" '))
         return edits
 
+    def disarmed(self) -> Iterator[Edit]:
+        """Tags that act by themselves where this reading sees a comment or text, but another one may see a tag: behind
+        `<noscript>`, or in SVG that HTML breaks off. They become elements that mean nothing."""
+        known = {tag.start for tag in self.tags}
+        for match in _ACTS.finditer(self.text):
+            if match.start() in known:
+                continue
+            attributes, _ = _attributes(self.text, match.end())
+            values = {item.name: self.value(item).strip().lower() for item in reversed(attributes)}
+            rels = frozenset(values.get("rel", "").split())
+            if values.get("http-equiv") == "refresh" or rels & _HINTS or values.get("type") == "speculationrules":
+                yield Edit(match.start() + 1, match.start() + 1, "x-")
+
+    def without_scripts(self) -> Iterator[Edit]:
+        """Scripts emptied, handlers and addresses that are programs renamed."""
+        for tag in self.tags:
+            if tag.name == "script" and tag.raw_end > tag.end:
+                yield Edit(tag.end, tag.raw_end, "")
+            for item in tag.attributes:
+                bare = _CONTROLS.sub("", self.value(item)).lower() if item.start >= 0 else ""
+                if item.name[:2] == "on" or bare.startswith(("javascript:", "vbscript:")):
+                    yield Edit(item.at, item.at, "data-was-")
+
     def _attribute_edits(self, tag: Tag) -> Iterator[Edit]:
         values = {attribute.name: attribute for attribute in reversed(tag.attributes)}
         localized = False
@@ -283,7 +307,13 @@ class _Page:
         """Attributes that would call out, or forbid the copy to work."""
         if tag == "meta" and attribute.name == "http-equiv" and not self.own_policy:
             return self.value(attribute).strip().lower().startswith("content-security-policy")
-        return attribute.name == "ping" and self.missing is not None
+        if self.missing is None:
+            return False
+        if tag == "script" and attribute.name == "type":
+            return self.value(attribute).strip().lower() == "speculationrules"
+        if tag == "link" and attribute.name == "imagesrcset":
+            return True
+        return attribute.name in ("ping", "attributionsrc")
 
     def _refer(self, value: str, use: Use) -> str | None:
         """What a reference becomes; one that is replaced because it is missing is remembered."""
@@ -312,7 +342,8 @@ class _Page:
         name = attribute.name
         if tag == "iframe" and name == "srcdoc":
             return self._srcdoc(self.value(attribute))
-        if tag == "link" and name == "href" and "canonical" in self.value(values.get("rel")).lower().split():
+        rels = frozenset(self.value(values.get("rel")).lower().split()) if tag == "link" else frozenset()
+        if name == "href" and "canonical" in rels and not rels & _HINTS:
             return reference(self.value(attribute), self.base, self.uri, lambda _: None)
         if name in URL_ATTRIBUTES or (tag, name) in _URL_PAIRS or self._is_param(tag, name, values):
             rel = self.value(values.get("rel")) if tag == "link" else ""
@@ -340,10 +371,13 @@ class _Page:
     def _meta(self, attribute: Attribute, values: dict[str, Attribute]) -> str | None:
         kind = self.value(values.get("http-equiv")).strip().lower()
         if kind == "refresh":
-            match = _REFRESH.fullmatch(self.value(attribute))
-            if match and match.group(2):
-                target = self._refer(match.group(2).strip("\"' "), Use.REFRESH)
-                return None if target is None else match.group(1) + target
+            value = self.value(attribute)
+            span = refresh_span(value)
+            if span is not None:
+                target = self._refer(value[span[0] : span[1]], Use.REFRESH)
+                before = value[: span[0]].rstrip("\"' ")
+                word = "" if before.endswith("=") else " url="
+                return None if target is None else before + word + target
         elif kind == "content-type":
             found = _META_CHARSET.search(self.text, attribute.start, attribute.end)
             if found:
@@ -352,12 +386,11 @@ class _Page:
 
     def _srcset(self, value: str) -> str | None:
         pieces = []
-        for match in _SRCSET.finditer(value):
-            url = match.group(1) or match.group(2)
+        for url, descriptor in srcset_candidates(value):
             lost = len(self._lost)
             new = self._refer(url, Use.IMAGE)
             if len(self._lost) == lost:  # a candidate that is missing is left out
-                pieces.append((url if new is None else new.replace(",", "%2C")) + (match.group(3) or "").rstrip())
+                pieces.append((url if new is None else new.replace(",", "%2C")) + descriptor)
         return ", ".join(pieces) or (BLANK_IMAGE.replace(",", "%2C") if self._lost else None)
 
 
@@ -381,6 +414,15 @@ _PAGE_RELS = frozenset(
 _PAGE_RELS |= frozenset(["prev", "previous", "search", "section", "start", "tag", "top", "up", "via"])
 
 
+# What a browser acts on without being asked to.
+_HINTS = frozenset(["dns-prefetch", "preconnect", "prefetch", "prerender", "preload", "modulepreload", "stylesheet"])
+_HINTS |= frozenset(["icon", "manifest", "search", "serviceworker", "import", "subresource", "pingback"])
+_BLANK = "".join(map(chr, range(0x21)))  # what browsers drop around an address
+_ELSEWHERE = re.compile(
+    r"(?:file|ftp|smb|ws|wss|filesystem|view-source):|data:(?!image/(?:png|gif|jpe?g|webp)|[;,])", re.I
+)
+
+
 def use_of(tag: str, name: str, rel: str = "") -> Use:
     """What a browser does with the URL in this attribute of this tag."""
     if name in ("cite", "longdesc", "data-href") or (tag in ("a", "area") and name in ("href", "xlink:href")):
@@ -395,7 +437,7 @@ def use_of(tag: str, name: str, rel: str = "") -> Use:
         return Use.STYLE
     if tag == "link":
         rels = frozenset(rel.lower().split())
-        return Use.STYLE if "stylesheet" in rels else Use.PAGE if rels & _PAGE_RELS else Use.OTHER
+        return Use.STYLE if "stylesheet" in rels else Use.PAGE if rels & _PAGE_RELS and not rels & _HINTS else Use.OTHER
     if tag in ("img", "input", "image") or name in ("background", "poster", "lowsrc", *_LATE):
         return Use.IMAGE
     return Use.OTHER
@@ -406,7 +448,9 @@ def reference(
 ) -> str | None:
     """What a reference on a page becomes: local, the absolute original, a stand-in, or None for what is not a web
     reference."""
-    stripped = re.sub(r"[\t\r\n]", "", value).strip()
+    stripped = re.sub(r"[\t\r\n]", "", value).strip(_BLANK)
+    if missing is not None and _ELSEWHERE.match(stripped) and (use is Use.FRAME or stripped[:5].lower() != "data:"):
+        return missing(stripped, use)  # another computer's share, or a page inside an address
     if not stripped or (_SKIPPED.match(stripped) and not (stripped[0] == "#" and base != page)):
         return None
     absolute = _join(base, stripped)
@@ -461,7 +505,7 @@ def tags(text: str, *, xml: bool = False) -> Iterator[Tag]:
         if not match.group(1):
             is_raw = name in _RAW_TEXT and not (closed and (xml or foreign))
             raw_end = _raw_end(text, name, end) if is_raw else end
-            yield Tag(name, attributes, end, raw_end)
+            yield Tag(name, attributes, end, raw_end, at)
             end = raw_end
         at = text.find("<", end)
 
@@ -487,46 +531,39 @@ def _attributes(text: str, at: int) -> tuple[tuple[Attribute, ...], int]:
 
 
 def _css_edits(
-    text: str, offset: int, base: str, charset: str, rewriter: Rewriter, missing: Missing | None = None
+    text: str,
+    offset: int,
+    base: str,
+    charset: str,
+    rewriter: Rewriter,
+    missing: Missing | None = None,
+    *,
+    strings: bool = False,
 ) -> Iterator[Edit]:
     def stand_in(uri: str, use: Use) -> str | None:
         assert missing is not None
         found = missing(uri, use)
         return None if found is None else f"{found}#{ascii_url(uri)}"  # a style has no attribute to keep the address in
 
-    for match in _CSS.finditer(text):
-        group = next((g for g in ("idq", "isq", "udq", "usq", "raw") if match.group(g) is not None), None)
-        if group is None:
-            continue
-        raw = match.group(group)
-        if not raw.isascii() and max(raw) <= "\xff":
-            raw = raw.encode("latin-1").decode(charset, "replace")
-        use = Use.STYLE if match.group("import") else Use.OTHER
-        new = reference(_css_unescape(raw), base, base, rewriter, stand_in if missing is not None else None, use)
+    for found in css.references(text, strings=strings):
+        url = found.url
+        if not url.isascii() and max(url) <= "\xff":
+            url = url.encode("latin-1").decode(charset, "replace")
+        use = Use.STYLE if found.is_import else Use.OTHER
+        new = reference(url, base, base, rewriter, stand_in if missing is not None else None, use)
         if new is not None:
-            written = f"{match.group('import') or ''}url({_css_escape(new)})"
-            yield Edit(offset + match.start(), offset + match.end(), written)
+            safe = css.escape(new)
+            yield Edit(offset + found.start, offset + found.end, f'"{safe}"' if found.is_string else f"url({safe})")
+
+
+def rewritten_css(text: str, base: str, rewriter: Rewriter, missing: Missing, *, strings: bool = False) -> str:
+    """A style with its references repointed; with `strings` also those that a variable could hold."""
+    return _apply(text, list(_css_edits(text, 0, base, "latin-1", rewriter, missing, strings=strings)))
 
 
 def _css_text(text: str, base: str, rewriter: Rewriter, missing: Missing | None = None) -> str | None:
     edits = list(_css_edits(text, 0, base, "latin-1", rewriter, missing))
     return _apply(text, edits) if edits else None
-
-
-def _css_unescape(value: str) -> str:
-    def one(match: re.Match[str]) -> str:
-        if match.group(1):
-            code = int(match.group(1), 16)
-            return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
-        return "" if match.group(2) == "\n" else match.group(2)
-
-    return _CSS_ESCAPE.sub(one, value) if "\\" in value else value
-
-
-def _css_escape(url: str) -> str:
-    for char in "()'\" ":
-        url = url.replace(char, f"%{ord(char):02X}")
-    return url
 
 
 def _declare(page: _Page, charset: str, header: str | None) -> Iterator[Edit]:
