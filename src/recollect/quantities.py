@@ -14,7 +14,7 @@ from recollect.errors import UsageError
 YEAR = 365.25 * 86400
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgtp]?)(i?)b?|bytes?)", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_DURATION_PART = r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|[smhdwy]|sec|min|(?:second|minute|hour|day|week|year)s?|)\s*"
+_DURATION_PART = r"(\d++(?:\.\d++)?+|\.\d++)\s*+(ms|[smhdwy]|sec|min|(?:second|minute|hour|day|week|year)s?|)\s*+"
 _DURATION = re.compile(rf"(?:{_DURATION_PART})+", re.IGNORECASE | re.ASCII)
 _PART = re.compile(_DURATION_PART, re.IGNORECASE | re.ASCII)
 _SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": YEAR}

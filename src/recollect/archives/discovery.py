@@ -46,7 +46,7 @@ _MAX_LINE = 1 << 20
 _MAX_HOME = 1 << 20
 _MAX_LISTED = 10_000
 _LINK_TAG = re.compile(r"<link\b([^>]{1,2000})>", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"""([a-z-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""(?<![a-z-])([a-z-]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++))""", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

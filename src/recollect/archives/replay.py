@@ -36,7 +36,7 @@ _ADDED = frozenset(
     | {"x-archive-guessed-content-type", "x-ts", "x-tr", "x-location", "x-cache-key", "x-rl", "x-na", "x-page-cache"}
     | {"x-app-server", "server-timing", "x-nid", "x-nginx-request-id", "transfer-encoding", "connection", "keep-alive"}
 )
-_MEMENTO = re.compile(r"/(\d{4,14})(?:[a-z]{2}_)?/((?:https?:/{1,2}|[^/]+\.[^/]+/?).*)$", re.IGNORECASE)
+_MEMENTO = re.compile(r"/(\d{4,14})(?:[a-z]{2}_)?/((?:https?:/{1,2}|[^/][^/.]*+\.[^/]).*)", re.IGNORECASE | re.DOTALL)
 
 _STAMP = re.compile(r"/(\d{14})(?:[a-z]{2}_)?/")
 
@@ -213,7 +213,7 @@ def original_location(location: str, uri: str) -> str | None:
     """The target of an archived redirect, freed of the archive's own prefix where it was rewritten."""
     if not location:
         return None
-    match = re.search(r"/\d{4,14}(?:[a-z]{2}_)?/(https?:/{1,2}.+)$", location, re.IGNORECASE)
+    match = re.search(r"/\d{4,14}(?:[a-z]{2}_)?/(https?:/{1,2}.+)", location, re.IGNORECASE | re.DOTALL)
     if match:
         location = re.sub(r"^(https?):/(?!/)", r"\1://", match[1], flags=re.IGNORECASE)
     return resolve(uri, location)
@@ -289,22 +289,68 @@ def _record(data: bytes, wanted: Wanted, uri_m: str, sink: Callable[[bytes], Non
 
 # Rewritten pages -----------------------------------------------------------------------------------------------------
 
-_INSERTS = [
-    rb"<!-- BEGIN WAYBACK TOOLBAR INSERT -->.*?<!-- END WAYBACK TOOLBAR INSERT -->",
-    rb"<script[^>]*(?:archive\.org|/_static/)[^>]*>\s*</script>",
-    rb"<script[^>]*>\s*(?:__wm\.|window\.RufflePlayer|var __wm).*?</script>",
-    rb"<link[^>]*/_static/css/(?:banner-styles|iconochive)\.css[^>]*>",
-    rb"<!-- End Wayback Rewrite JS Include -->",
-    rb"<!--\s*FILE ARCHIVED ON .*?-->",
-    rb"<!--\s*playback timings.*?-->",
-    rb"<!-- WB Insert -->.*?<!-- End WB Insert -->",
-]
-_INSERTED = re.compile(b"|".join(rb"(?:" + part + rb")\s*" for part in _INSERTS), re.IGNORECASE | re.DOTALL)
+# Comments that begin what an archive inserts, and what ends each: its own end, or another comment.
+_INSERTED = {
+    b"<!-- begin wayback toolbar insert -->": b"<!-- end wayback toolbar insert -->",
+    b"<!-- wb insert -->": b"<!-- end wb insert -->",
+    b"<!-- end wayback rewrite js include -->": b"",
+}
+_NOTE = re.compile(rb"<!--\s*+(?:file archived on |playback timings)")
+_INSERT_BEGINS = re.compile(rb"<!--|<script|<link")
+_OF_ARCHIVE = re.compile(rb"archive\.org|/_static/")
+_OF_STYLES = re.compile(rb"/_static/css/(?:banner-styles|iconochive)\.css")
+_PROGRAM = re.compile(rb"\s*+(?:__wm\.|window\.ruffleplayer|var __wm)")
+_EMPTY_SCRIPT = re.compile(rb"\s*+</script>")
+_SPACE = re.compile(rb"\s*+")
+_LONGEST_TAG = 4096
+
+
+def _without_inserts(content: bytes) -> bytes:
+    """The page without an archive's banner and scripts. Linear: each kind of end is looked for once from any place."""
+    text = content.lower()
+    known: dict[bytes, int] = {}
+
+    def end_of(mark: bytes, start: int) -> int:
+        """Where the next `mark` ends, -1 if there is none; asked with rising starts."""
+        if 0 <= known.get(mark, 0) < start + len(mark):
+            place = text.find(mark, start)
+            known[mark] = place + len(mark) if place >= 0 else -1
+        return known[mark]
+
+    pieces, at = [], 0
+    for begin in _INSERT_BEGINS.finditer(text):
+        start = begin.start()
+        if start < at:
+            continue
+        end = _insert_end(text, begin[0], start, end_of)
+        if end >= 0:
+            pieces.append(content[at:start])
+            space = _SPACE.match(text, end)
+            at = space.end() if space else end
+    return b"".join([*pieces, content[at:]])
+
+
+def _insert_end(text: bytes, begin: bytes, start: int, end_of: Callable[[bytes, int], int]) -> int:
+    """Where the insert that may begin here ends; -1 where none does."""
+    if begin == b"<!--":
+        for mark, end in _INSERTED.items():
+            if text.startswith(mark, start):
+                return end_of(end, start) if end else start + len(mark)
+        return end_of(b"-->", start) if _NOTE.match(text, start) else -1
+    close = end_of(b">", start)
+    if close < 0 or close - start > _LONGEST_TAG:
+        return -1
+    if begin == b"<link":
+        return close if _OF_STYLES.search(text, start, close) else -1
+    empty = _EMPTY_SCRIPT.match(text, close)
+    if empty is not None and _OF_ARCHIVE.search(text, start, close):
+        return empty.end()
+    return end_of(b"</script>", close) if _PROGRAM.match(text, close) else -1
 
 
 def unwrap(archive: Archive, content: bytes) -> bytes:
     """A rewritten page with the archive's banner, scripts and link prefixes removed, if they are known."""
-    content = _INSERTED.sub(b"", content)
+    content = _without_inserts(content)
     hosts = b"|".join(re.escape(host.encode()) for host in sorted(_hosts(archive)))
     prefix = rb"(?:(?:https?:)?//(?:" + hosts + rb"))?/[\w./-]{0,60}?\b\d{14}(?:[a-z]{2}_)?/(?=https?:/)"
     return re.sub(prefix, b"", content)

@@ -17,7 +17,7 @@ AGENT = "recollect"
 MOST_BYTES = 512 * 1024
 MOST_RULES = 5000
 MOST_SITEMAPS = 50
-_LINE = re.compile(r"\s*([A-Za-z-]+)\s*:\s*([^#]*)")
+MOST_CHARACTERS = 1 << 20  # of all rules; percent-encoding triples a pattern
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _WAIT = frozenset((401, 403, 429))
 
@@ -70,28 +70,54 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def parse_robots(content: bytes, agent: str = AGENT) -> Robots:
-    """The rules of a robots.txt for an agent: those of its own groups, or else those for all agents (`*`)."""
-    groups: dict[str, list[Rule]] = {}
-    agents: list[str] = []
+    """The rules of a robots.txt for an agent: those of its own groups, or else those for all agents (`*`).
+
+    Only these two lists are kept, each of at most MOST_RULES rules of at most MOST_CHARACTERS, whatever the file says.
+    """
+    own, anyone = _Group(agent.lower()), _Group("*")
     in_rules = False
-    sitemaps: list[str] = []
+    sitemaps: dict[str, None] = {}
     for line in content[:MOST_BYTES].decode("utf-8-sig", "replace").splitlines():
-        found = _LINE.match(line)
-        if found is None:
+        name, colon, value = line.partition("#")[0].partition(":")
+        name, value = name.strip().lower(), value.strip()
+        if not colon:
             continue
-        name, value = found[1].lower(), found[2].strip()
         if name == "sitemap":
-            sitemaps.append(line.partition(":")[2].strip())  # an address may have a `#`
+            if value and len(sitemaps) < MOST_SITEMAPS:
+                sitemaps[line.partition(":")[2].strip()] = None  # an address may have a `#`
         elif name == "user-agent":
-            agents = [value.lower()] if in_rules else [*agents, value.lower()]
+            for group in (own, anyone):
+                group.begin(value.lower(), fresh=in_rules)
             in_rules = False
-            groups.setdefault(value.lower(), [])
         elif name in ("allow", "disallow"):
             in_rules = True
-            for one in agents if value else ():
-                groups[one].append(Rule(_normal(value), name == "allow"))
-    rules = groups.get(agent.lower(), groups.get("*", []))
-    return Robots(tuple(rules[:MOST_RULES]), tuple(dict.fromkeys(sitemaps))[:MOST_SITEMAPS])
+            if value and (own.is_open or anyone.is_open):
+                rule = Rule(_normal(value), name == "allow")
+                own.add(rule)
+                anyone.add(rule)
+    chosen = own if own.is_named else anyone
+    return Robots(tuple(chosen.rules), tuple(sitemaps))
+
+
+class _Group:
+    """The rules for one agent, while a file is read."""
+
+    def __init__(self, agent: str) -> None:
+        self.rules: list[Rule] = []
+        self.is_named = False
+        self.is_open = False  # do the lines that come now belong to it?
+        self._agent = agent
+        self._left = MOST_CHARACTERS
+
+    def begin(self, agent: str, *, fresh: bool) -> None:
+        """A line `User-agent`: several in a row share what follows."""
+        self.is_open = agent == self._agent or (self.is_open and not fresh)
+        self.is_named = self.is_named or agent == self._agent
+
+    def add(self, rule: Rule) -> None:
+        if self.is_open and len(self.rules) < MOST_RULES and self._left >= len(rule.pattern):
+            self.rules.append(rule)
+            self._left -= len(rule.pattern)
 
 
 def robots_of(answer: LiveAnswer) -> Robots:

@@ -209,6 +209,8 @@ def _json(text: str) -> dict[str, Any]:
     try:
         # Control characters inside strings are wrong but harmless.
         pairs = json.loads(text, strict=False, object_pairs_hook=list)
+    except RecursionError as error:
+        raise FormatError("broken JSON", why="nested too deeply") from error
     except ValueError as error:
         pairs = _first_three(text)
         if pairs is None:

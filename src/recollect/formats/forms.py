@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recollect.errors import UsageError
+from recollect.formats.accesslines import access_line
 from recollect.formats.cells import are_counts, are_identifiers, are_numbers_of_lines, are_years, is_time, is_word
 from recollect.formats.lists import uri_of_line
 from recollect.uris import is_surt
@@ -52,7 +53,6 @@ _FILE_ENDINGS = re.compile(
     r"arc|avro|bz2|cdxj?|cfg|conf|csv|db|gif|gz|html?|idx|ini|jar|jpe?g|js|jsonl?|loc|log|lst|md5|orc|parquet|pdf|php|"
     r"pickle|png|rst|sha1|sha256|sha512|sum|tar|tgz|tmp|toml|tsv|txt|ukvs|wacz|warc|xml|xz|ya?ml|zst"
 )
-_CLF = re.compile(r'(?:\S+ )?\S+ \S+ .+? \[[^\]]+\] "(?:[^"\\]|\\.)*" (?:\d{3}|-)(?: |$)', re.DOTALL)
 _JSON_URL = re.compile(rf'"(?:{"|".join(_NAMES["url"])})"\s*:')
 _MEMGATOR = re.compile(r"(?:INFO|ERROR|FATAL|BENCHMARK|WARNING): \d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)? ")
 _STATUS = re.compile(r"[1-5]\d\d|-", re.ASCII)
@@ -203,7 +203,7 @@ def describes_itself(line: str) -> bool:
     """Whether a line is of a log with an unmistakable format."""
     if line.startswith("{"):
         return bool(_JSON_URL.search(line))
-    return bool(_MEMGATOR.match(line)) or bool(_CLF.match(line))
+    return bool(_MEMGATOR.match(line)) or access_line(line) is not None
 
 
 def looks_like_uri(word: str) -> bool:
@@ -257,10 +257,12 @@ def names_columns(line: str, separator: str) -> tuple[str, ...] | None:
         return None
     best = next((name for name in _BEST_URL if name in urls), urls[0])
     columns: list[str] = []
+    known: set[str] = set()
     for cell in cells:
         column = COLUMN_OF.get(cell, "")
-        taken = column in columns or (column == "url" and cell != best)
+        taken = column in known or (column == "url" and cell != best)
         columns.append("" if taken else column)
+        known.add(columns[-1])
     return tuple(columns)
 
 
@@ -307,17 +309,19 @@ def _typed(columns: Sequence[Sequence[str]], enough: Enough, names: Sequence[str
     urls = [at for at, cells in enumerate(columns) if enough([looks_like_uri(cell) for cell in cells])]
     whole = [at for at in urls if enough([bool(_SCHEME.match(cell) or is_surt(cell)) for cell in columns[at]])]
     kinds: list[str] = []
+    known: set[str] = set()  # kinds that a column has already: a line may have a hundred thousand cells
     for at, cells in enumerate(columns):
         if at == next(iter(whole or urls), -1):
             kinds.append("url")
-        elif "time" not in kinds and (enough([is_time(cell) for cell in cells]) or are_years(cells)):
+        elif "time" not in known and (enough([is_time(cell) for cell in cells]) or are_years(cells)):
             kinds.append("time")
-        elif "status" not in kinds and _are_statuses(cells, len(columns), enough):
+        elif "status" not in known and _are_statuses(cells, len(columns), enough):
             kinds.append("status")
-        elif "count" not in kinds and are_counts(cells):
+        elif "count" not in known and are_counts(cells):
             kinds.append(_NUMBER if _NOT_COUNTS.fullmatch(names[at]) or are_identifiers(cells) else "count")
         else:
             kinds.append("")
+        known.add(kinds[-1])
     if "" in kinds:  # a number among columns that are not understood may be anything
         kinds = [
             "" if kind in ("count", _NUMBER) or (kind == "status" and not _are_statuses(cells, 2, enough)) else kind

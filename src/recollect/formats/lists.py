@@ -11,9 +11,9 @@ import re
 from recollect.uris import is_surt
 
 # What begins a URI with a path or query, in which alone a space can be; a sentence begins with no such word.
-_BEGINS = re.compile(r"[a-z][a-z0-9+.-]*://[^/]|[^/?#]*[.:][^/?#]*[/?]|localhost[/?]", re.IGNORECASE)
+_BEGINS = re.compile(r"[a-z][a-z0-9+.-]*://[^/]|[^/?#.:]*+[.:][^/?#]*+[/?]|localhost[/?]", re.IGNORECASE)
 # A time, a JSON object, a frequency or count that ends the line, another URI.
-_OTHER_FORMAT = re.compile(r"\d{8,20}(?!\S)|\{|[\d/+~-]*\d[\d/+~-]*$|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_OTHER_FORMAT = re.compile(r"\d{8,20}(?!\S)|\{|[/+~-]*+\d[\d/+~-]*+$|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 def uri_of_line(line: str) -> str | None:

@@ -32,6 +32,7 @@ from urllib.parse import parse_qsl, unquote
 
 from recollect.datetimes import parse_any
 from recollect.errors import FormatError
+from recollect.formats.accesslines import AccessLine, access_line
 from recollect.formats.cells import count_of, moment_of
 from recollect.formats.containers import BOM, InputStream, open_input
 from recollect.formats.forms import COLUMN_OF, Asked, Form, Style, decide, looks_like_uri
@@ -53,9 +54,6 @@ class NoLookup(FormatError):
     """A line that is readable but asks for no URI."""
 
 
-_CLF = re.compile(
-    r'(?:\S+ )?\S+ \S+ .+? \[(?P<at>[^\]]+)\] "(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}|-)(?: |$)', re.DOTALL
-)
 _CLF_TIME = re.compile(r"(\d{1,2})/([A-Za-z]{3})/(\d{4}):(\d\d):(\d\d):(\d\d)(?: ([+-]\d{4}))?")
 _MONTHS = {
     name: 1 + at // 3 for at in range(0, 36, 3) for name in ["janfebmaraprmayjunjulaugsepoctnovdec"[at : at + 3]]
@@ -68,12 +66,13 @@ _MEMGATOR_LOOKUP = re.compile(r"Aggregating Mementos for (\S.*)")
 # type it so); elsewhere one must be seen, or every page of the service would look like a lookup.
 _IN_PATH = (
     re.compile(
-        r"/(?:[^?]*?/)??(?:timemap|timebundle|map)/(?:\*/)?(?:link|json|cdxj|html|spring|rdf)/(?:\d+/)?(?P<uri>[^/].*)"
+        r"\A/(?:[^?]*?/)??(?:timemap|timebundle|map)/(?:\*/)?(?:link|json|cdxj|html|spring|rdf)/(?:\d+/)?(?P<uri>[^/].*)",
+        re.DOTALL,
     ),
-    re.compile(r"/(?:[^?]*?/)??timegate/(?P<uri>[^/].*)"),
-    re.compile(r"/(?:[^?]*?/)??(?:memento|api)/(?:(?:link|json|cdxj|proxy)/)?\d{4,14}/(?P<uri>[^/].*)"),
-    re.compile(r"/(?:[^?]*?/)??(?:\d{4,14}(?:[a-z]{2}_(?:\d+)?)?|\d{0,13}\*)/(?P<uri>[^/].*)"),
-    re.compile(r"/(?:[^?]*?/)??(?P<uri>(?:https?|ftp)(?::|%3[aA])(?:/|%2[fF])+[^/].*)"),
+    re.compile(r"\A/(?:[^?]*?/)??timegate/(?P<uri>[^/].*)", re.DOTALL),
+    re.compile(r"\A/(?:[^?]*?/)??(?:memento|api)/(?:(?:link|json|cdxj|proxy)/)?\d{4,14}/(?P<uri>[^/].*)", re.DOTALL),
+    re.compile(r"\A/(?:[^?]*?/)??(?:\d{4,14}(?:[a-z]{2}_(?:\d+)?)?|\d{0,13}\*)/(?P<uri>[^/].*)", re.DOTALL),
+    re.compile(r"\A/(?:[^?]*?/)??(?P<uri>(?:https?|ftp)(?::|%3[aA])(?:/|%2[fF])+[^/].*)", re.DOTALL),
 )
 _SCHEME = re.compile(r"(?:https?|ftp):/+", re.IGNORECASE)
 # Without a scheme, the host before a port would be read as a scheme.
@@ -223,8 +222,8 @@ def parse_entry(line: str, form: Form | None = None) -> LogEntry:
     memgator = _MEMGATOR.fullmatch(line)
     if memgator:
         return _from_memgator(memgator)
-    access = _CLF.match(line)
-    if access:
+    access = access_line(line)
+    if access is not None:
         return _from_access(access)
     alone = uri_of_line(line)
     if alone is not None and looks_like_uri(alone):
@@ -317,14 +316,14 @@ def _from_memgator(match: re.Match[str]) -> LogEntry:
     return LogEntry(_with_slashes(lookup[1]), _moment(*(int(part) for part in match.groups()[:6])))
 
 
-def _from_access(match: re.Match[str]) -> LogEntry:
-    parts = match["request"].split(" ")
+def _from_access(line: AccessLine) -> LogEntry:
+    parts = line.request.split(" ")
     if len(parts) < 2:
         raise NoLookup("an empty request")
     target = " ".join(parts[1:-1]) if parts[-1].startswith("HTTP/") and len(parts) > 2 else " ".join(parts[1:])
     uri = uri_of_request(target)
-    status = None if match["status"] == "-" else int(match["status"])
-    return LogEntry(uri, _access_time(match["at"]), status)
+    status = None if line.status == "-" else int(line.status)
+    return LogEntry(uri, _access_time(line.time), status)
 
 
 def _access_time(text: str) -> datetime:

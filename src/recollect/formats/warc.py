@@ -44,11 +44,10 @@ OnOther = Callable[[str], None]
 _CAPTURES = ("response", "resource", "revisit")
 _LONGEST_LINE = 1 << 16
 # Version 1 has five fields, version 2 ten; URLs and media types with spaces in them are found in real files.
-_ARC_HEADER = re.compile(
-    r"(?P<url>[a-z][a-z0-9+.-]*:.*?) (?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:]*:[0-9a-f:.]*|-|unknown|0) "
-    r"(?P<time>\d{8,14})(?: (?P<type>\S*).*)? (?P<length>\d{1,15})",
-    re.IGNORECASE | re.ASCII,
-)
+_ARC_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*+:", re.IGNORECASE)
+_ARC_HOST = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f]*+:[0-9a-f:.]*+|-|unknown|0", re.IGNORECASE | re.ASCII)
+_ARC_TIME = re.compile(r"\d{8,14}", re.ASCII)
+_ARC_LENGTH = re.compile(r"\d{1,15}", re.ASCII)
 _HTTP_HEAD = 1 << 16
 
 
@@ -218,24 +217,37 @@ def _walk_arc(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[
         yield from _arc_records(stream, label, on_problem)
 
 
+def _arc_header(line: str) -> dict[str, str] | None:
+    """The fields of a record's first line: the URL ends before the first address that a time follows."""
+    words = line.split(" ")
+    if not _ARC_SCHEME.match(line) or not _ARC_LENGTH.fullmatch(words[-1]):
+        return None
+    for at in range(1, len(words) - 2):
+        if _ARC_TIME.fullmatch(words[at + 1]) and _ARC_HOST.fullmatch(words[at]):
+            kind = words[at + 2].split(maxsplit=1)[:1] if at + 3 < len(words) else []
+            url = " ".join(words[:at])
+            return {"url": url, "time": words[at + 1], "type": "".join(kind), "length": words[-1]}
+    return None
+
+
 def _arc_records(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[tuple[dict[str, str], bytes]]:
     offset = 0
     lost = False
     while line := stream.readline(_LONGEST_LINE):
         start = offset
         offset += len(line)
-        match = _ARC_HEADER.fullmatch(line.decode("utf-8", "surrogateescape").rstrip("\r\n"))
-        if match is None:
+        header = _arc_header(line.decode("utf-8", "surrogateescape").rstrip("\r\n"))
+        if header is None:
             if line.strip() and not lost:
                 lost = True
                 on_problem(Problem(label, None, f"no record where one should begin, at byte {start}", _shown(line)))
             continue
         lost = False
-        length = int(match["length"])
+        length = int(header["length"])
         head = stream.read(min(length, _HTTP_HEAD))
         skipped = _skip(stream, length - len(head))
         offset += len(head) + skipped
-        yield match.groupdict(), head
+        yield header, head
         if len(head) + skipped < length and not _is_damaged(stream):
             on_problem(Problem(label, None, f"the last record, at byte {start}, is cut off"))
 

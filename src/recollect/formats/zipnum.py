@@ -22,7 +22,20 @@ _READ = 1 << 18
 _LARGEST_BLOCK = 1 << 23
 # The type stubs of the library do not declare its error as a class.
 _ISAL_ERRORS = (cast(type[Exception], igzip_lib.IsalError), EOFError)
-_WHOLE_LINE = re.compile(rb"\S+[ \t]\d{4,20}(?:[ \t]\S+|[ \t]\{.*\})+\s*")
+_LINE_BEGINS = re.compile(rb"\S++[ \t]\d{4,20}[ \t](?=\S)")
+_JSON_BEGINS = re.compile(rb"(?:\A|[ \t])\{")
+_GAP = re.compile(rb"\s\s")
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a line has a key, a time, and fields with one blank between them; JSON is closed."""
+    begin = _LINE_BEGINS.match(line)
+    if begin is None:
+        return False
+    rest = line[begin.end() :].rstrip()
+    json = _JSON_BEGINS.search(rest)
+    fields = rest[: json.start()] if json else rest
+    return not _GAP.search(fields) and (json is None or rest.endswith(b"}"))
 
 
 def lacks_newlines(path: str) -> bool:
@@ -35,7 +48,7 @@ def lacks_newlines(path: str) -> bool:
     if not first or not second or first.endswith(b"\n"):
         return False
     last, following = first.rsplit(b"\n", 1)[-1], second.split(b"\n", 1)[0]
-    return bool(_WHOLE_LINE.fullmatch(last) and _WHOLE_LINE.fullmatch(following))
+    return _is_whole(last) and _is_whole(following)
 
 
 def read_blocks(path: str, on_problem: Callable[[Problem], None]) -> Iterator[bytes]:

@@ -44,7 +44,7 @@ _DOUBLE_BYTES = re.compile(rb"\x1b\$[@B(].*?(?=\x1b\(|\Z)", re.DOTALL)
 _CARRIERS = re.compile(
     rb"<script\s+type=[\"']?application/vnd\.recollect[\"']?\s*>[^<]*</script\s*>"
     rb"|<!--\s*BEGIN_FILE_RECOVERY\s+recollect-block/[^<>]*?END_FILE_RECOVERY\s*-->"
-    rb"|<a data-recollect-vault=[^>]*></a>",
+    rb"|<a data-recollect-vault=[^<>]*+></a>",
     re.IGNORECASE,
 )
 

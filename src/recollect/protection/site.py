@@ -40,11 +40,11 @@ from recollect.protection.sealing import (
     spread,
     with_needs,
 )
+from recollect.recovery.rewrite import tags
 
 _HEAD = 4096
 _NEAR = 20  # pages that carry the manifest beside the root
 _ROOTS = ("index.html", "index.htm", "index.xhtml", "index.shtml", "default.html", "default.htm", "home.html")
-_HREF = re.compile(rb"<a\s[^>]*?href\s*=\s*[\"']?([^\"'\s>#?]+)", re.IGNORECASE)
 
 
 def page_names(site: Path, exclude: Sequence[str] = ()) -> list[str]:
@@ -223,6 +223,14 @@ def root_page(names: Sequence[str]) -> str | None:
     return min(names, key=lambda name: (name.count("/"), len(name), name), default=None)
 
 
+def _hrefs(text: str) -> Iterator[str]:
+    for tag in tags(text):
+        if tag.name == "a":
+            yield from (
+                text[item.start : item.end] for item in tag.attributes if item.name == "href" and item.start >= 0
+            )
+
+
 def _with_manifest(site: Path, names: Sequence[str], root: str | None, vault_names: Sequence[str]) -> list[str]:
     """The pages that carry the manifest: the root, pages it links to, and the vault's index."""
     chosen = list(vault_names[:1])
@@ -230,8 +238,8 @@ def _with_manifest(site: Path, names: Sequence[str], root: str | None, vault_nam
         return chosen
     known = set(names)
     near: list[str] = []
-    for href in _HREF.findall((site / root).read_bytes()):
-        target = unquote(href.decode("utf-8", "replace"))
+    for href in _hrefs((site / root).read_bytes().decode("utf-8", "replace")):
+        target = unquote(href.partition("#")[0].partition("?")[0].strip())
         path = posixpath.normpath(posixpath.join("/", posixpath.dirname(root), target)).lstrip("/")
         for name in (path, posixpath.join(path, "index.html"), f"{path}.html"):
             if name in known and name != root and name not in near:

@@ -143,10 +143,10 @@ def _unzstd(data: bytes, limit: int) -> bytes:
 
 _DECODERS = {"gzip": _gunzip, "deflate": _inflate, "br": _unbrotli, "zstd": _unzstd}
 
-_META_CHARSET = re.compile(rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([a-zA-Z0-9_.:-]{2,40})""", re.I)
+_META_CHARSET = re.compile(rb"""<meta[^>]{0,300}?charset\s*+=\s*+["']?+\s*+([a-zA-Z0-9_.:-]{2,40})""", re.I)
 _XML_ENCODING = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([a-zA-Z0-9_.:-]{2,40})""")
 _CSS_CHARSET = re.compile(rb'^@charset "([a-zA-Z0-9_.:-]{2,40})";')
-_HEADER_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([a-zA-Z0-9_.:-]{2,40})""", re.I)
+_HEADER_CHARSET = re.compile(r"""charset\s*+=\s*+["']?+\s*+([a-zA-Z0-9_.:-]{2,40})""", re.I)
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 

@@ -122,11 +122,11 @@ _THING = (
     r"(?:page|file|document|object|resource|url|address|site|seite|datei|página|pagina|sidan|siden|strona|страница)"
 )
 _TITLE_404 = _phrases(
-    r"^\W*(?:http )?(?:error|fehler|erreur|status)?\W*404\b", rf"\b404\b.*(?:{_NOT_FOUND}|error)", _NOT_FOUND
+    r"^\W*+(?:http )?(?:error|fehler|erreur|status)?\W*+404\b", rf"\b404\b.{{0,120}}(?:{_NOT_FOUND}|error)", _NOT_FOUND
 )
 _BODY_404 = _phrases(
     r"\bhttp (?:error )?404\b",
-    r"^\W*(?:error\W*)?404\b",
+    r"^\W*+(?:error\W*+)?404\b",
     r"\berror 404\b",
     rf"{_THING}\b[^.!?]{{0,80}}?(?:{_NOT_FOUND})",
     rf"(?:{_NOT_FOUND})[^.!?]{{0,40}}?{_THING}",
@@ -136,7 +136,7 @@ _SORRY = _phrases(r"sorry|oops|error|unfortunately|leider|désolé|lo sentimos|s
 
 _PARKED = _phrases(
     r"domain (?:name )?(?:is|may be|might be) (?:for sale|available|parked)|domain for sale|buy this domain",
-    r"\b[\w-]+\.[a-z]{2,10} (?:is|may be|might be) (?:for sale|parked|available for purchase)\b",
+    r"(?<![\w-])[\w-]++\.[a-z]{2,10} (?:is|may be|might be) (?:for sale|parked|available for purchase)\b",
     r"this (?:web ?page|domain|site) is parked|parked (?:free|by|domain)",
     r"domain has (?:expired|been registered)|domain expired",
     r"inquire about this domain|make an offer on this domain|future home of something quite cool",
@@ -189,12 +189,14 @@ _LOGIN = _phrases(
 )
 # A title that only states an error, apart from the name of the site.
 _ERROR_TITLE = _phrases(
-    r"(?:http )?(?:error|fehler|erreur|status)?\W*404\W*(?:error|fehler)?\W*"
-    r"(?:(?:page|file|document) )?(?:not found)?\W*",
-    rf"(?:sorry|oops|error)?\W*(?:the |this |diese |la |cette )?(?:requested )?{_THING}?\W*"
-    rf"(?:you \w+ )?(?:was |is |has |could )?(?:{_NOT_FOUND})\W*",
+    r"(?:http )?(?:error|fehler|erreur|status)?\W*+404\W*+(?:error|fehler)?\W*+"
+    r"(?:(?:page|file|document) )?(?:not found)?\W*+",
+    rf"(?:sorry|oops|error)?\W*+(?:the |this |diese |la |cette )?(?:requested )?{_THING}?\W*+"
+    rf"(?:you \w++ )?(?:was |is |has |could )?(?:{_NOT_FOUND})\W*+",
 )
-_TITLE_PARTS = re.compile(r"\s+[|\u2013\u2014\u00bb\u00b7-]\s+|\s*[|\u00bb\u00b7]\s*|:\s+")
+_TITLE_PARTS = re.compile(
+    r"(?<!\s)\s++[|\u2013\u2014\u00bb\u00b7-]\s++|(?<!\s)\s*+[|\u00bb\u00b7]\s*+|(?<=\s)[|\u00bb\u00b7]\s*+|:\s++"
+)
 _COOKIES = _phrases(
     r"(?:accept|agree to|consent to|allow|enable) (?:the use of |our |all )?cookies "
     r"(?:to|before|in order to) (?:continue|proceed|enter|view|access)",

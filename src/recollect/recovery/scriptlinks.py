@@ -69,7 +69,7 @@ def _is_address(text: str) -> bool:
 
 # Lists of what a service worker is to keep: an array of strings, or of objects with `url`.
 _WORKER = re.compile(r"\.addAll\s*\(|precache|__WB_MANIFEST|workbox|caches\.open", re.I)
-_STRINGS = re.compile(r"""\[\s*((?:["'`][^"'`\n\\]{0,500}["'`]\s*,?\s*)+)\]""")
+_STRINGS = re.compile(r"""\[\s*+((?:["'`][^"'`\n\\]{0,500}+["'`]\s*+,?+\s*+)++)\]""")
 _QUOTED = re.compile(r"""["'`]([^"'`\n\\]{1,500})["'`]""")
 _REVISION = re.compile(r"""["']?\burl["']?\s*:\s*["'`]([^"'`\n\\]{1,500})["'`]""")
 _ASSET_NAME = re.compile(r"\.(?:" + _ASSET_ENDINGS + r")(?:\?|$)", re.I)

@@ -29,7 +29,7 @@ from recollect.sampling.journal import Journal, Kind, Outcome
 
 RESULTS = 50
 _WORD = re.compile(r"[^\W\d_]{4,24}")
-_TAGS = re.compile(r"<[^>]*>")
+_TAGS = re.compile(r"<[^<>]*+>")
 _MOST_WORDS = 60  # kept of one answer: a journal of 200 queries stays below a megabyte
 
 

@@ -41,7 +41,7 @@ from recollect.profiles.indexes.scan import LINE_KINDS, Piece, ScanOptions, scan
 HEAD = 1 << 18
 # Files that workers are asked about; if they see these, they see their folders.
 _ASKED_ABOUT = 1000
-_PART = re.compile(r"part-\d+.*\.ukvs")
+_PART = re.compile(r"part-\d.*\.ukvs")
 Work = Callable[[Any], Any]
 # The number of a source, and where in it a split begins.
 Place = tuple[int, int]

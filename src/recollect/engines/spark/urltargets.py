@@ -18,9 +18,9 @@ from recollect.formats.parts import MANIFEST
 
 # What an earlier run, or Spark's own writers, left in a folder of parts.
 OF_PARTS = re.compile(
-    r"part-\d+.*|manifest\.json|_SUCCESS|_temporary|_unfinished-[0-9a-f]+|\..+\.crc|\.manifest\.json-.*"
+    r"part-\d.*|manifest\.json|_SUCCESS|_temporary|_unfinished-[0-9a-f]+|\..+\.crc|\.manifest\.json-.*"
 )
-_RUN = re.compile(r"part-(\d+)-([0-9a-f-]{36})-c\d+.*")
+_RUN = re.compile(r"part-(\d+)-([0-9a-f-]{36})-c\d.*")
 
 
 class FileByUrl(Staging):

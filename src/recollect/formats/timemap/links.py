@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 _TARGET = re.compile(r"<([^\n]*?)>(?=\s*(?:[;,<]|\Z)|\s+[\w*-]+\s*=)")
 # Parameters as they should be, or with single quotes: read in one go, the rest one by one.
 _PLAIN = re.compile(r"""(?:\s*;\s*[\w*-]+\s*=\s*(?:"[^"\\\n]*"|'[^'\n]*')(?=\s*(?:[;,<]|\Z)))+""")
-_PAIR = re.compile(r"""([\w*-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_PAIR = re.compile(r"""(?<![\w*-])([\w*-]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 _NAME = re.compile(r"([\w!#$&+\-.^`|~*]+)\s*=\s*")
 _FLAG = re.compile(r"[\w!#$&+\-.^`|~*]+(?=\s*(?:[;,<]|\Z))")
 _QUOTED = re.compile(r'"((?:[^"\\\n]|\\.)*)"')

@@ -13,14 +13,15 @@ from typing import Any
 from recollect.errors import FormatError
 
 _TOKEN = re.compile(
-    r"""(?P<space>\s+)
-    |(?P<string>"(?:[^"\\]|\\.)*")
-    |(?P<single>'(?:[^'\\]|\\.)*')
+    r"""(?P<space>\s++)
+    |(?P<string>"(?:[^"\\]|\\.)*+")
+    |(?P<single>'(?:[^'\\]|\\.)*+')
     |(?P<mark>[{}\[\],:])
     |(?P<word>[^\s{}\[\],:"']+)""",
     re.VERBOSE | re.DOTALL,
 )
 
+_COLON = re.compile(r"\s*+:")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -77,7 +78,7 @@ def _rewritten(text: str) -> list[str]:
         position = match.end()
         if match.lastgroup == "single":
             out.append(json.dumps(_unquoted(match[0][1:-1])))
-        elif match.lastgroup == "word" and text[position:].lstrip().startswith(":"):
+        elif match.lastgroup == "word" and _COLON.match(text, position):
             out.append(json.dumps(match[0]))
         elif match[0] in ("}", "]") and out[-1:] == [","] and out[-2:-1] not in (["{"], ["["], [","]):
             out[-1] = match[0]

@@ -38,7 +38,7 @@ _EXACT = b"###"
 _DENY = ("exclude", "block")
 _ALLOW = ("allow", "allow_ignore_embargo")
 _DATES = ("before", "after", "newer", "older")
-_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://\(?")
+_SCHEME = re.compile(rb"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*+://\(?")
 _COMMENT = re.compile(rb"\s#.*")
 _BOM = b"\xef\xbb\xbf"
 

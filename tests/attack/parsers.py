@@ -1,0 +1,451 @@
+"""Every parser of foreign bytes, as a function of bytes: for tests of time and memory, and for `make fuzz`.
+
+A parser may refuse with an error of the package (`RecollectError`), and with nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.errors import RecollectError
+
+
+@dataclass(frozen=True)
+class Parser:
+    """A parser, the length of the small input that its time is measured with, and texts that it knows."""
+
+    read: Callable[[bytes], object]
+    size: int = 16_000
+    seeds: tuple[bytes, ...] = (b"",)
+
+    def run(self, data: bytes) -> None:
+        with contextlib.suppress(RecollectError):
+            self.read(data)
+
+
+def _document(uri: str, media_type: str) -> Callable[[bytes], object]:
+    from recollect.recovery.links import read_document
+
+    return lambda data: read_document(data, uri, media_type, "utf-8")
+
+
+def _judged(data: bytes) -> object:
+    from recollect.recovery.judge import judge
+    from recollect.recovery.links import read_document
+
+    return judge(read_document(data, "http://x.com/", "text/html", "utf-8"), "http://x.com/", "text/html")
+
+
+def _rewritten(kind: str) -> Callable[[bytes], object]:
+    from recollect.recovery.rewrite import NEUTRAL, rewrite_css, rewrite_html, rewrite_svg
+
+    change = {"text/html": rewrite_html, "text/css": rewrite_css, "image/svg+xml": rewrite_svg}[kind]
+    return lambda data: change(data, "http://x.com/a/b", kind, lambda _uri: None, lambda _uri, use: NEUTRAL.get(use))
+
+
+def _robots(data: bytes) -> object:
+    from recollect.archives.robots import parse_robots
+
+    return parse_robots(data).allow("http://x.com/" + "a" * 2000)
+
+
+def _timemap(data: bytes) -> object:
+    from recollect.formats.timemap import parse_timemap
+
+    return parse_timemap(data, "application/link-format", "http://archive.example/timemap/link/http://x.com/")
+
+
+def _listing(data: bytes) -> object:
+    from recollect.archives.listing import parse_listing
+
+    return parse_listing(data)
+
+
+def _headers(data: bytes) -> object:
+    from recollect.archives.http1 import Headers
+
+    headers = Headers(b"HTTP/1.1 200 OK\r\n" + data)
+    return [headers.get_all("link"), list(headers.items())]
+
+
+def _link_header(data: bytes) -> object:
+    from recollect.formats.timemap.links import Problems, _Reader
+
+    return list(_Reader(data.decode("latin-1"), Problems()).links())
+
+
+def _unwrapped(data: bytes) -> object:
+    from recollect.archives.registry import Archive
+    from recollect.archives.replay import unwrap
+
+    archive = Archive(id="a", name="a", timemap="http://archive.example/timemap/link/")
+    return unwrap(archive, data)
+
+
+def _html_links(data: bytes) -> object:
+    from recollect.archives.discovery import _html_links as links
+
+    return list(links(data.decode("utf-8", "replace"), "http://x.com/"))
+
+
+def _warc(data: bytes) -> object:
+    from recollect.formats.warc import read_warc
+
+    return sum(1 for _ in read_warc(io.BytesIO(data), "warc", lambda _p: None, lambda _o: None))
+
+
+def _arc(data: bytes) -> object:
+    from recollect.formats.warc import _arc_records
+
+    return sum(1 for _ in _arc_records(io.BytesIO(data), "arc", lambda _p: None))
+
+
+def _detected(data: bytes) -> object:
+    from recollect.formats.detect import kind_of_text
+
+    return kind_of_text(data)
+
+
+def _map(data: bytes) -> object:
+    from recollect.formats.ukvs.reader import open_map
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.ukvs"
+        path.write_bytes(data)
+        with open_map(path, lambda _p: None) as map_file:
+            return sum(len(piece) for piece in map_file.pieces())
+
+
+def _faults(data: bytes) -> object:
+    from recollect.formats.ukvs.faults import validate
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.ukvs"
+        path.write_bytes(data)
+        return sum(1 for _ in validate(path))
+
+
+def _log(data: bytes) -> object:
+    from recollect.formats.logs import parse_entry
+
+    for line in data.decode("utf-8", "surrogateescape").splitlines():
+        with contextlib.suppress(RecollectError):
+            parse_entry(line)
+    return None
+
+
+def _cdx(data: bytes) -> object:
+    from recollect.formats.cdx import NotACapture, parse_cdx, parse_cdxj, parse_surt, usual_layout
+
+    layout = usual_layout(11)
+    for line in data.decode("utf-8", "surrogateescape").splitlines():
+        for read in (parse_cdxj, parse_surt, lambda text: parse_cdx(text, layout)):
+            with contextlib.suppress(RecollectError, NotACapture):
+                read(line)
+    return None
+
+
+def _lenient(data: bytes) -> object:
+    from recollect.formats.ukvs.lenient import loads
+
+    with contextlib.suppress(ValueError):
+        return loads(data)
+    return None
+
+
+def _blocks(data: bytes) -> object:
+    from recollect.protection.block import mentions, read
+
+    return [mentions(data), sum(1 for _ in read(data))]
+
+
+def _carried(data: bytes) -> object:
+    from recollect.protection.markup import carry
+
+    return carry(data, "recollect-block/1 x recollect-end")
+
+
+def _streamed(data: bytes) -> object:
+    from recollect.protection.markup import Scanner
+
+    scanner = Scanner()
+    for at in range(0, len(data), 1 << 12):
+        scanner.feed(data[at : at + (1 << 12)])
+    return scanner.feed(b"", final=True)
+
+
+def _secrets(data: bytes) -> object:
+    from recollect.protection.secrets import scan
+
+    return list(scan([("a.txt", data)]))
+
+
+def _page_text(data: bytes) -> object:
+    from recollect.formats.languages import page_text
+
+    return page_text(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + data)
+
+
+def _zipnum_line(data: bytes) -> object:
+    from recollect.formats.zipnum import _is_whole
+
+    return _is_whole(data)
+
+
+def _registry(data: bytes) -> object:
+    from recollect.archives.registry import _archives
+
+    return _archives("archives.json", data, Path("/nowhere"))
+
+
+def _key(data: bytes) -> object:
+    from recollect.uris import surt, uri_key
+
+    for line in data.decode("utf-8", "surrogateescape").splitlines()[:50]:
+        with contextlib.suppress(RecollectError):
+            surt(line)
+        with contextlib.suppress(RecollectError):
+            uri_key(line.encode("utf-8", "surrogateescape"))
+    return None
+
+
+def _visit_key(data: bytes) -> object:
+    from recollect.recovery.canonical import resolve, visit_key
+
+    text = f"http://x.com/{next(_NUMBERS)}/" + data.decode("utf-8", "replace")  # answers are remembered
+    resolve("http://x.com/a/", data.decode("utf-8", "replace"))
+    return visit_key(text)
+
+
+_NUMBERS = itertools.count()
+_PAGE = b"""<!DOCTYPE html><html><head><meta http-equiv=refresh content="0;url=/x"><link rel=preconnect href=//e>
+<style>@import "a.css"; a{b:url(c)}</style><base href=/b/></head><body onload=x><img srcset="a 1x, b 2x"><svg><a
+xlink:href=q /></svg><script>location='/p'</script><noscript><!-- x --></noscript>
+<iframe srcdoc="&lt;p&gt;"></iframe>"""
+_SVG = b"""<?xml version="1.0"?><!DOCTYPE svg [<!ENTITY n "http://www.w3.org/2000/svg">]><svg xmlns="&n;"><image
+href="/i.png"/><style>a{fill:url(#x)}</style><set attributeName="href" to="/y"/><script>1</script></svg>"""
+_FEED = b"""<?xml version="1.0"?><?xml-stylesheet href="/s.xsl"?><rss><channel><item><link>http://x.com/1</link>
+<description>&lt;a href="/2"&gt;</description></item></channel></rss>"""
+
+PARSERS: dict[str, Parser] = {
+    "html links": Parser(_document("http://x.com/", "text/html"), 8_000, (_PAGE,)),
+    "html judged": Parser(_judged, 8_000, (_PAGE,)),
+    "css links": Parser(_document("http://x.com/a.css", "text/css"), 8_000, (b"@import 'a'; b{c:url(d)}",)),
+    "script links": Parser(_document("http://x.com/a.js", "text/javascript"), 8_000, (b"caches.addAll(['/a.js'])",)),
+    "manifest links": Parser(
+        _document("http://x.com/m.webmanifest", "application/manifest+json"),
+        8_000,
+        (b'{"start_url": "/", "icons": [{"src": "a.png"}]}',),
+    ),
+    "feed links": Parser(_document("http://x.com/feed", "application/rss+xml"), 8_000, (_FEED,)),
+    "sitemap links": Parser(
+        _document("http://x.com/sitemap.xml", "text/xml"),
+        8_000,
+        (b"<urlset><url><loc>http://x.com/1</loc></url></urlset>",),
+    ),
+    "sitemap of lines": Parser(_document("http://x.com/sitemap.txt", "text/plain"), seeds=(b"http://x.com/1\n",)),
+    "svg links": Parser(_document("http://x.com/a.svg", "image/svg+xml"), 8_000, (_SVG,)),
+    "robots links": Parser(_document("http://x.com/robots.txt", "text/plain"), seeds=(b"Sitemap: /s.xml\n",)),
+    "html restored": Parser(_rewritten("text/html"), 8_000, (_PAGE,)),
+    "css restored": Parser(_rewritten("text/css"), seeds=(b"@import 'a'; b{c:url(d)}",)),
+    "svg restored": Parser(_rewritten("image/svg+xml"), 8_000, (_SVG,)),
+    "robots rules": Parser(_robots, seeds=(b"User-agent: *\nDisallow: /a*b$\nAllow: /\n",)),
+    "timemap": Parser(
+        _timemap,
+        seeds=(
+            b'<http://x.com/>; rel="original",\n<http://a/web/20200101000000/http://x.com/>'
+            b"; "
+            b'rel="memento"; datetime="Wed, 01 Jan 2020 00:00:00 GMT"',
+            b'{"mementos": {"list": [{"datetime": "2020-01-01T00:00:00Z", "uri": "http://a/"}]}}',
+        ),
+    ),
+    "listing": Parser(
+        _listing,
+        seeds=(
+            b'[["urlkey","timestamp","original"],["com,x)/","20200101000000","http://x.com/"]]',
+            b'com,x)/ 20200101000000 {"url": "http://x.com/"}\n',
+        ),
+    ),
+    "answer headers": Parser(_headers, 8_000, (b"Link: <http://a/>; rel=memento\r\nX: y\r\n z\r\n",)),
+    "link header": Parser(_link_header, seeds=(b'<http://a/>; rel="memento first"; datetime="x"',)),
+    "rewritten page": Parser(
+        _unwrapped, seeds=(b"<!-- BEGIN WAYBACK TOOLBAR INSERT -->x<!-- END WAYBACK TOOLBAR INSERT -->",)
+    ),
+    "links of an archive's page": Parser(_html_links, 8_000, (b'<link rel="mementomap" href="/m">',)),
+    "warc": Parser(_warc, seeds=(b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 2\r\n\r\nab\r\n\r\n",)),
+    "arc": Parser(_arc, seeds=(b"http://x.com/ 1.2.3.4 20200101000000 text/html 2\nab\n",)),
+    "detection": Parser(_detected, seeds=(b"com,x)/ 20200101000000 {}\n", b"http://x.com/\n", b"a,b\n1,2\n")),
+    "map": Parser(_map, seeds=(b'!context ["x"]\n!keys ["surt"]\ncom,x)/ 1/1\n',)),
+    "map faults": Parser(_faults, seeds=(b'!context ["x"]\n!keys ["surt"]\ncom,x)/ 1/1\n',)),
+    "log": Parser(
+        _log, 8_000, seeds=(b'h - - [01/Jan/2020:00:00:00 +0000] "GET /web/2020/http://x.com/ HTTP/1.1" 200 1\n',)
+    ),
+    "index lines": Parser(_cdx, 8_000, seeds=(b'com,x)/ 20200101000000 {"url": "http://x.com/", "status": "200"}\n',)),
+    "lenient JSON": Parser(_lenient, seeds=(b"{\"a\": [1, 'b']}",)),
+    "blocks": Parser(_blocks, seeds=(b"recollect-block/1\nclass=a version=1 \nrecollect-end",)),
+    "pages that carry blocks": Parser(_carried, seeds=(_PAGE,)),
+    "pages in pieces": Parser(_streamed, seeds=(_PAGE,)),
+    "secrets": Parser(_secrets, seeds=(b"password = 'abcdefgh' a@b.com",)),
+    "text of a page": Parser(_page_text, seeds=(_PAGE,)),
+    "line of ZipNum": Parser(_zipnum_line, seeds=(b"com,x)/ 20200101000000 a 1 2 3",)),
+    "list of archives": Parser(_registry, seeds=(b'[{"id": "a", "timemap": "http://a/"}]',)),
+    "keys": Parser(_key, seeds=(b"http://x.com/a?b=c#d\n",)),
+    "addresses": Parser(_visit_key, seeds=(b"a/../b?c=d",)),
+}
+
+# (text before, text that is repeated): pieces of all these formats that begin something and do not end it.
+UNITS: list[tuple[bytes, bytes]] = [
+    (b"", b"<!-- -->"),
+    (b"", b"<!--"),
+    (b"<?xml version='1.0'?>", b"<!-- -->\n"),
+    (b"", b"<a "),
+    (b"", b"<a href='"),
+    (b"", b'<a href="'),
+    (b"", b"<"),
+    (b"", b"<a"),
+    (b"", b"</"),
+    (b"", b"<script"),
+    (b"", b"<script>"),
+    (b"", b"<style>"),
+    (b"", b"<svg><style>"),
+    (b"", b"<title>"),
+    (b"", b"<div>"),
+    (b"", b"<b><p>"),
+    (b"", b"<![CDATA["),
+    (b"", b"<?"),
+    (b"", b"<!doctype "),
+    (b"<a ", b"a=b "),
+    (b"<a ", b"a "),
+    (b"<a ", b"="),
+    (b"<p a='", b'"'),
+    (b"", b"<base href=a>"),
+    (b"<img srcset='", b"a,"),
+    (b"<img srcset='", b" ,"),
+    (b"<img srcset='", b"a ("),
+    (b"<meta http-equiv=refresh content='", b" "),
+    (b"<p style='", b"url("),
+    (b"<iframe srcdoc='", b"&lt;iframe srcdoc="),
+    (b"", b"<noscript><!--"),
+    (b"", b"<form>"),
+    (b"", b"&"),
+    (b"", b"&#x41;"),
+    (b"", b"&a"),
+    (b"<rss>", b"<description>&lt;a"),
+    (b"<svg xmlns='http://www.w3.org/2000/svg'>", b"<g>"),
+    (b"<svg xmlns='http://www.w3.org/2000/svg'>", b"<a xlink:href='x'/>"),
+    (b"<x ", b"xmlns:a='b' "),
+    (b"<urlset>", b"<url><loc>http://a/"),
+    (b"<!DOCTYPE x [", b"<!ENTITY a 'b'>"),
+    (b"<!DOCTYPE svg [<!ENTITY a 'aaaaaaaaaa'>]><svg>", b"&a;"),
+    (b"", b"@import "),
+    (b"", b'@import "'),
+    (b"", b"url("),
+    (b"", b'url("'),
+    (b"", b"u\\72l("),
+    (b"", b"\\"),
+    (b"", b"\\'"),
+    (b'@import "', b"\\'"),
+    (b"", b"/*"),
+    (b"", b"image-set("),
+    (b"", b"{"),
+    (b"", b"["),
+    (b"", b"("),
+    (b"", b"}"),
+    (b"", b'"'),
+    (b"", b"'"),
+    (b"", b"`"),
+    (b"", b'[ " '),
+    (b"caches.open ", b"['a',"),
+    (b"", b"location="),
+    (b"", b"//"),
+    (b"", b"/"),
+    (b"", b"../"),
+    (b"", b"/.."),
+    (b"", b" "),
+    (b"", b"\t"),
+    (b"", b"\n"),
+    (b"", b"\r\n"),
+    (b"", b"a\t"),
+    (b"", b"a "),
+    (b"", b"a\n"),
+    (b"", b"0"),
+    (b"", b"a"),
+    (b"", b"."),
+    (b"", b"a.b"),
+    (b"", b"a@a."),
+    (b"", b"password='"),
+    (b"", b"ey-"),
+    (b"", b"%"),
+    (b"", b"%41"),
+    (b"", b"\xff"),
+    (b"", b"\xc3\xa9"),
+    (b"", b"\0"),
+    (b"\xff\xfe", b"<\0"),
+    (b"", b"User-agent: a\n"),
+    (b"", b"User-agent: *\nDisallow: /a\n"),
+    (b"User-agent: *\n", b"Disallow: /*a*a*a*a*b$\n"),
+    (b"", b"Sitemap:"),
+    (b"", b"sitemap: http://x.com/a\n"),
+    (b"", b"<http://a/>;"),
+    (b"", b"<http://a/>, "),
+    (b"", b'<http://a/>; rel="'),
+    (b"<http://a/>", b"; a=b"),
+    (b"<http://a/>", b'; a="b"'),
+    (b"<http://a/>", b" a"),
+    (b"<", b"> "),
+    (b"", b'; datetime="a'),
+    (b'{"mementos": [', b'{"uri": "http://a/"},'),
+    (b"", b'{"a":'),
+    (b"[", b'["a",'),
+    (b"[[", b'"a",'),
+    (b"{", b'"a": 1, '),
+    (b"", b"{}"),
+    (b"", b"{}\n"),
+    (b"", b'com,x)/ 20200101000000 {"url": "http://x.com/"}\n'),
+    (b"com,x)/ 20200101000000 ", b'{"a": '),
+    (b"", b"com,x)/ 20200101000000 a b c\n"),
+    (b"a 0000\t", b"{0}\t"),
+    (b"a 20200101 ", b"a "),
+    (b"", b'h - - [a] "b'),
+    (b"a b ", b" [a"),
+    (b"a b c ", b'[a] "'),
+    (b"a b c ", b'[a] "\\'),
+    (b"", b"WARC/1.0\r\n"),
+    (b"", b"WARC/1.0\r\nContent-Length: 0\r\n\r\n"),
+    (b"", b"a: b\r\n"),
+    (b"", b"a: 1 20200101 "),
+    (b"", b"http://a 1.2.3.4 20200101000000 a 0\n"),
+    (b"a:", b"- 20200101 "),
+    (b"", b"!meta {}\n"),
+    (b'!context ["x"]\n!keys ["surt"]\n', b"com,x)/ 1/1\n"),
+    (b"", b'com,a)/ "x'),
+    (b"", b"recollect-block/1 "),
+    (b"", b"recollect-block/1 class=a\n"),
+    (b"", b"recollect-block/1 recollect-end "),
+    (b"", b"<script type=application/vnd.recollect>"),
+    (b"", b"<!-- BEGIN_FILE_RECOVERY recollect-block/1 "),
+    (b"recollect-block/1", b"<a data-recollect-vault="),
+    (b"", b"<!-- BEGIN WAYBACK TOOLBAR INSERT -->"),
+    (b"", b"<script src=/_static/"),
+    (b"", b"<script>__wm."),
+    (b"", b"<link rel=stylesheet href=a"),
+    (b"", b"/20200101000000/http:/"),
+    (b"", b"http://"),
+    (b"http://", b"a."),
+    (b"http://", b"a:"),
+    (b"http://x.com/?", b"a=b&"),
+    (b"http://x.com/", b";a"),
+    (b"http://[", b":"),
+    (b"%PDF-1.4 ", b"/OpenAction "),
+    (b"%PDF-1.4 ", b"<</AA "),
+    (b"%PDF-1.4 ", b"/#4fpen"),
+    (b"", b"HTTP/1.1 200\r\n"),
+    (b"", b"a:\r\n "),
+    (b"", b"1\r\na\r\n"),
+]

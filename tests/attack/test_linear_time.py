@@ -1,0 +1,130 @@
+"""No parser of foreign bytes takes more than linear time: every regular expression of the package, and every reader.
+
+Time is CPU time of this process, so that a busy machine changes nothing; what counts is the ratio between an input and
+one four times as long: linear is 4, quadratic 16. A suspicion is measured again, and the best of three counts.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from attack.parsers import PARSERS, UNITS
+from attack.patterns import Found, hard_inputs, package_patterns
+
+SMALL, LARGE = 3_000, 12_000  # characters for an expression: quadratic time is 70 million steps
+ENOUGH = 0.02  # seconds of CPU: less is not worth a second look
+MOST = 2.0  # an expression that takes longer is stopped, and counts as this long
+MOST_RATIO = 9.0
+
+
+class _Slow(Exception):
+    pass
+
+
+@contextmanager
+def _limit(seconds: float) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise _Slow
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _seconds(work: Callable[[], object], most: float = MOST) -> float:
+    start = time.process_time()
+    try:
+        with _limit(most):
+            work()
+    except _Slow:
+        return most
+    return time.process_time() - start
+
+
+def _grows(small: Callable[[], object], large: Callable[[], object], most: float = MOST) -> float | None:
+    """The ratio of the two times where it is more than linear; None where it is not."""
+    longer = _seconds(large, most)
+    if longer < ENOUGH:
+        return None
+    for _ in range(3):
+        shorter = _seconds(small, most)
+        if shorter >= most:
+            return float("inf")
+        ratio = longer / max(shorter, 1e-6)
+        if ratio < MOST_RATIO:
+            return None
+        longer = min(longer, _seconds(large, most))
+    return ratio
+
+
+def _uses(found: Found) -> Iterator[tuple[str, Callable[[Any], object]]]:
+    if found.searched:
+        yield "finditer", lambda text: sum(1 for _ in found.pattern.finditer(text))
+    else:
+        yield "match", found.pattern.match
+        yield "fullmatch", found.pattern.fullmatch
+
+
+FOUND, MADE = package_patterns()
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_expression_backtracks_more_than_linearly(part: int) -> None:
+    slow: list[str] = []
+    for found in FOUND[part::4]:
+        for small, large in zip(hard_inputs(found.pattern, SMALL), hard_inputs(found.pattern, LARGE), strict=False):
+            for name, use in _uses(found):
+                ratio = _grows(lambda use=use, text=small: use(text), lambda use=use, text=large: use(text))  # type: ignore[misc]
+                if ratio is not None:
+                    slow.append(f"{found.where} {name} {ratio:.0f} {large[:60]!r} {found.pattern.pattern!r:.100}")
+                    break
+            else:
+                continue
+            break
+    assert slow == []
+
+
+# Expressions that are made while the package runs, each with the reason why nobody else's bytes make it slow.
+_MADE = {
+    "aggregator/http/published.py": "a name of a content coding between two word boundaries",
+    "archives/replay.py": "names of hosts from the registry, and bounded repetitions",
+    "desk/outbox.py": "an escaped address",
+    "profiles/indexes/select.py": "what the operator of the command typed",
+    "profiles/indexes/where.py": "what the operator of the command typed",
+    "protection/block.py": "two lengths, fixed",
+    "protection/markup.py": "the name of an element of a fixed set",
+    "recovery/judge.py": "phrases of the module, found as its values",
+    "recovery/rewrite.py": "the name of an element of a fixed set",
+    "recovery/scope.py": "what the operator of the command typed",
+    "uris/sessions.py": "patterns of the module, found as its values",
+}
+
+
+def test_expressions_made_at_run_time_are_known() -> None:
+    assert {place.partition(":")[0] for place in MADE} <= set(_MADE)
+
+
+@pytest.mark.parametrize("name", sorted(PARSERS))
+def test_no_parser_takes_more_than_linear_time(name: str) -> None:
+    parser = PARSERS[name]
+    slow: list[str] = []
+    for before, unit in UNITS:
+
+        def text(size: int, before: bytes = before, unit: bytes = unit) -> bytes:
+            return before + unit * max(1, size // len(unit))
+
+        small, large = text(parser.size), text(4 * parser.size)
+        ratio = _grows(lambda data=small: parser.run(data), lambda data=large: parser.run(data), most=6.0)  # type: ignore[misc]
+        if ratio is not None:
+            slow.append(f"{ratio:.0f} {before[:40]!r} {unit[:60]!r}")
+    assert slow == []
