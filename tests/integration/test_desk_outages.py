@@ -93,7 +93,7 @@ def test_an_outage_of_all_archives_is_not_nothing_and_is_asked_again(tmp_path: P
         with contextlib.closing(sqlite3.connect(desk.folder / "desk.sqlite", timeout=30)) as db, db:
             db.execute("UPDATE listing SET created = created - 400")
         status, page = survey(desk)
-        assert status == 200 and "did not answer" not in page, "an outage is no answer for the next who asks"
+        assert status == 200 and "did not answer" not in page, "an outage is not an answer for the next who asks"
         sooner(desk, "resume_at", 3600)
         assert desk.wait(job, "ready")["summary"]["pages"] == 3
         assert desk.mail("op@mail.example", "lost.example")

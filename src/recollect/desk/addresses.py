@@ -68,7 +68,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was understood: an address, or a question with choices; neither when it is no address at all."""
+    """What was understood: an address, or a question with choices; neither when it is not an address."""
 
     uri: str = ""
     question: Question | None = None
@@ -132,7 +132,7 @@ def _archived(typed: str) -> Reading | None:
 
 
 def _day(stamp: str) -> str:
-    """A date from the first digits of a timestamp, as precise as they are; empty for what is no date."""
+    """A date from the first digits of a timestamp, as precise as they are; empty for what is not a date."""
     month, day = int(stamp[4:6] or 1), int(stamp[6:8] or 1)
     if not (stamp and "1990" <= stamp[:4] <= "2100" and 1 <= month <= 12 and 1 <= day <= 28 + 3 * (month != 2)):
         return ""

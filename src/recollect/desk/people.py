@@ -182,7 +182,7 @@ def _before(c: Connection, old: Row | None) -> Job | None:
 
 def _trusted(c: Connection, job: Job, asked: Submission) -> str:
     """The confirmed recipient of a job with the same address, for who may speak for it: the operator, or the page of
-    the person. One that is not confirmed may be anybody's."""
+    the person. One that is not confirmed may be a stranger's."""
     row = one(
         c.rows(
             "SELECT id FROM recipient WHERE job = ? AND email = ? AND left_at IS NULL AND confirmed_at IS NOT NULL",
@@ -378,7 +378,7 @@ def counts_by_job(c: Connection) -> dict[str, int]:
 def leave(c: Connection, person: Recipient, now: float) -> Job:
     """The recipient does not want it any more; the last one to leave cancels the job."""
     job = queue.get(c, person.job, to_change=True)
-    if person.confirmed_at is not None:  # requests in the same name that nobody confirmed
+    if person.confirmed_at is not None:  # unconfirmed requests in the same name
         c.change("DELETE FROM recipient WHERE job = ? AND email = ? AND confirmed_at IS NULL", person.job, person.email)
     c.change("UPDATE recipient SET left_at = ?, email = NULL, name = NULL WHERE id = ?", now, person.id)
     if not recipients(c, job.id) and job.state in (ACTIVE | {State.PENDING}):
@@ -387,7 +387,7 @@ def leave(c: Connection, person: Recipient, now: float) -> Job:
 
 
 def forget(c: Connection, person: Recipient, now: float) -> Job:
-    """Delete what is stored of a recipient, at once; a result that nobody else wants expires."""
+    """Delete what is stored of a recipient, at once; a result without other recipients expires."""
     job = leave(c, person, now)
     c.change("UPDATE recipient SET network = NULL, tell_more = 0 WHERE id = ?", person.id)
     c.change("UPDATE outbox SET state = 'dropped' WHERE recipient = ? AND state = 'waiting'", person.id)

@@ -32,5 +32,5 @@ def private_folder(path: Path) -> None:
 
 
 def private_process() -> None:
-    """Let nobody else read what this process and those that it starts write."""
+    """Make what this process and those that it starts write readable by their user only."""
     os.umask(0o077)

@@ -94,7 +94,7 @@ def statistics(events: Iterable[Row]) -> Statistics:
             life.picked_up = True
         elif event["after"] == State.EXPIRED and event["before"] != State.PENDING:
             life.expired = True
-    # A job that only completes the result of another was submitted by nobody.
+    # A job that only completes the result of another has no submission.
     lives = {name: life for name, life in lives.items() if not life.continues}
     done = [life for life in lives.values() if life.finished is not None and life.facts is not None]
     return Statistics(

@@ -81,7 +81,7 @@ def known(c: Connection, key: str, now: float, lifetime: float) -> Listed | None
 
 
 def _holds(listed: Listed, now: float) -> bool:
-    """A survey is kept for its lifetime, an outage for some minutes (it is no answer), a failure for one."""
+    """A survey is kept for its lifetime, an outage for some minutes (it is not an answer), a failure for one."""
     return listed.state == "done" or listed.created > now - (60 if listed.state == "failed" else RETRY)
 
 

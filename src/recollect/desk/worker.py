@@ -210,7 +210,7 @@ class Worker:
 
 
 async def _report_failure(desk: DeskClient, job: Mapping[str, Any], error: Exception) -> None:
-    """Give back a job that failed in a way nobody foresaw; without an answer, its lease runs out."""
+    """Give back a job that failed in an unforeseen way; without an answer, its lease runs out."""
     with contextlib.suppress(RecollectError, LookupError, *_TROUBLE):
         reason = f"{type(error).__name__}: {error}"[:500]
         await desk.post(f"/jobs/{job['id']}/fail", fence=job["fence"], reason=reason)

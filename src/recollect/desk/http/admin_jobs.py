@@ -214,7 +214,9 @@ async def ask_to_delete(request: web.Request) -> web.Response:
     csrf = await session(request)
     found = await desk.run(queue.get, request.match_info["job"])
     wanted = len(await desk.run(people.recipients, found.id))
-    words = f"{found.uri}: its files, and the requests of {counted(wanted, 'person', 'people')}. They are told so."
+    words = (
+        f"{found.uri}: its files, and the requests of {counted(wanted, 'person', 'people')}. Their links then say so."
+    )
     return page(
         "Delete this job?",
         "",

@@ -199,7 +199,7 @@ async def forget(request: web.Request) -> web.Response:
 
 
 async def delete_data(desk: Desk, job: Job, person: people.Recipient) -> None:
-    """Delete what is stored of a recipient; the files, too, when nobody else wants them."""
+    """Delete what is stored of a recipient; the files, too, without other recipients."""
     now = desk.now()
     after = await desk.run(people.forget, person, now)
     if after.state not in ACTIVE:

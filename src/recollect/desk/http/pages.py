@@ -286,7 +286,7 @@ async def cancel(request: web.Request) -> web.Response:
 
 
 async def forget(request: web.Request) -> web.Response:
-    """Delete everything that is stored of a person; the files, too, when nobody else asked for them."""
+    """Delete everything that is stored of a person; the files, too, without other recipients."""
     desk = desk_of(request)
     await posted(request)
     job, person = await authorized(request)

@@ -126,7 +126,7 @@ def assignment(desk: Desk, job: Job) -> dict[str, Any]:
         "lease": desk.settings.lease,
         "heartbeat": desk.settings.heartbeat,
         "states": states,
-        "source": source if job.continues is None else None,  # the same dates: nothing is chosen anew
+        "source": source if job.continues is None else None,  # the same dates: nothing is chosen again
         "stuck_after": desk.settings.stuck_after,
         "contact": desk.settings.contact,
         "decisions": dict(job.review),
@@ -209,7 +209,7 @@ async def permit(request: web.Request) -> web.Response:
 
 
 def _permit_id(lease: Lease, given: object) -> str:
-    """The id of a permit: as its worker numbers it, and of nobody else."""
+    """The id of a permit: as its worker numbers it, and only of that worker."""
     if isinstance(given, bool) or not isinstance(given, int | str) or not _NAME.fullmatch(str(given)):
         raise BadRequest("`permit` is a number or a name")
     return f"{lease.worker} {lease.fence} {given}"
