@@ -64,8 +64,8 @@ PROGRAMS = (
 _PROGRAM = re.compile(rf"\.(?:{PROGRAMS})$", re.I)
 _PROGRAM_DOT = re.compile(rf"\.(?=(?:{PROGRAMS})(?:[./]|$))", re.I)
 _INCLUDES = re.compile(r"\.(?:shtml?|stm)$", re.I)  # pages with instructions for the server, which it has followed
-# Programs that people download, and that a web server runs only where it is told to: they keep their names, in a folder
-# whose settings forbid running anything. Programs of the server itself (PHP, ASP, JSP, CGI) never do.
+# Programs that people download, and that a web server runs only where its settings say so: they keep their names, in a
+# folder whose settings forbid running anything. Programs of the server itself (PHP, ASP, JSP, CGI) never do.
 DOWNLOADS = "_downloads"
 _DOWNLOAD = re.compile(r"\.(?:exe|dll|sh|py|pl|pm|rb|lua)$", re.I)
 _DOWNLOAD_TYPE = re.compile(

@@ -201,6 +201,7 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 @click.option("--progress-json", is_flag=True, help="Print progress as lines of JSON for programs (docs/library.md).")
 @click.option(
     "--outputs",
+    multiple=True,
     metavar="NAMES",
     help="What to write, of: site, warc, wacz, kit, as-archived, markdown.  [default: site,warc,wacz,kit]",
 )
@@ -209,10 +210,10 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
     type=click.Choice(["robust", "archive", "keep"]),
     help="Links to other sites: with Robust Links attributes, to the archived page, or unchanged.  [default: robust]",
 )
-@click.option("--no-tree", is_flag=True, hidden=True)
-@click.option("--no-warc", is_flag=True, hidden=True)
-@click.option("--no-wacz", is_flag=True, hidden=True)
-@click.option("--no-kit", is_flag=True, hidden=True)
+@click.option("--no-tree", is_flag=True, hidden=True, help="Older form of --outputs without site.")
+@click.option("--no-warc", is_flag=True, hidden=True, help="Older form of --outputs without warc.")
+@click.option("--no-wacz", is_flag=True, hidden=True, help="Older form of --outputs without wacz.")
+@click.option("--no-kit", is_flag=True, hidden=True, help="Older form of --outputs without kit.")
 @click.option("--windows-names", is_flag=True, help="Short file names without accents, for older Windows programs.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before a long run.")
 @click.option("--verbose", "-v", is_flag=True, help="Print the result of every resource.")
@@ -339,7 +340,7 @@ def _outputs(given: dict[str, Any], resumed: Path | None) -> Outputs:
 
     before = stored_outputs(resumed) if resumed is not None else Outputs()
     if given.get("outputs"):
-        before = before.only(given["outputs"].split(","))
+        before = before.only(name for names in given["outputs"] for name in names.split(","))
     left_out = [name for name in ("tree", "warc", "wacz", "kit") if given[f"no_{name}"]]
     if left_out:
         kept = ",".join(sorted(before.chosen - {"site" if name == "tree" else name for name in left_out}))
