@@ -239,7 +239,7 @@ def _page(capture: Capture) -> Page:
 
 def fit(pairs: list[tuple[float, bool]]) -> tuple[float, float]:
     """Slope and offset of the logistic curve through (evidence, own), by Newton's method, with a ridge: generated sites
-    are told apart without a mistake, and real ones will not be."""
+    separate without a mistake, and real ones will not."""
     x = np.array([[evidence, 1.0] for evidence, _ in pairs])
     y = np.array([float(own) for _, own in pairs])
     weights = np.zeros(2)

@@ -42,7 +42,7 @@ TRUSTED_WORDS = 60
 ALIEN_SHARE = 0.65
 USUAL_TEXT = 0.42
 COPIED = 0.3
-# Platt scaling of the evidence. Generated sites are told apart without a mistake (experiments/judge.py --calibrate fits
+# Platt scaling of the evidence. Generated sites separate without a mistake (experiments/judge.py --calibrate fits
 # a slope of 3.3 with a ridge); real ones are not that different, hence a flatter curve.
 SLOPE, OFFSET = 1.0, 0.0
 FEWEST_TITLES = 3

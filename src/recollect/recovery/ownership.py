@@ -2,10 +2,10 @@
 
 Hides: how looks are brought together. Pure. An `Observation` is one capture of a page that shows the whole site, mostly
 the front page. Observations that are alike (`SiteFingerprint`) are of one owner, however far apart: a site that was
-sold and came back is one owner's with a gap. Pages of domain sellers are nobody's; walls and error pages say nothing.
+sold and came back is one owner's with a gap. Pages of domain sellers have no owner; walls and error pages say nothing.
 
-The owner is the first of them with a site: those who take a domain come later. An owner of whom archives list next to
-nothing, beside another with a site of many pages, does not count (a page of the registrar, a page under construction).
+The owner is the first of them with a site: those who take a domain come later. An owner with next to nothing in the
+listings, beside another with a site of many pages, does not count (a page of the registrar, a page under construction).
 
 A moment has one of three standings: OWN near a look at the owner's site, FOREIGN between two looks at others' and
 after the last one, OPEN in between, where each capture is judged by itself.
@@ -107,7 +107,7 @@ class Ownership:
 
     @property
     def ended_at(self) -> datetime | None:
-        """Since when the site is another's or nobody's; None while the last look shows the owner's."""
+        """Since when the site is another's or parked; None while the last look shows the owner's."""
         own = [place for place, period in enumerate(self.periods) if period.owner is Owner.OWN]
         rest = self.periods[own[-1] + 1 :] if own else ()
         return rest[0].start if rest else None
@@ -134,7 +134,7 @@ class Ownership:
         return Standing.OPEN
 
     def prior_evidence(self, at: datetime) -> float:
-        """For a page of an open moment being the owner's, before it is read: much where nobody else was ever seen,
+        """For a page of an open moment being the owner's, before it is read: much where no other owner was ever seen,
         some between two looks at the owner's site, nothing between the owner and another."""
         if not self.foreign:
             return _NEVER_ANOTHER
