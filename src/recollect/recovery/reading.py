@@ -9,6 +9,7 @@ replaces, the crawl has asked for.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from recollect.recovery.collector import Collector, Document, encode_uri
@@ -40,6 +41,21 @@ def read_links(content: bytes, uri: str, media_type: str, charset: str | None = 
     rewrite = rewrite_html if document.form == "html" else rewrite_svg
     content_type = f"{media_type}; charset={charset}" if charset else media_type
     rewrite(content, uri, content_type, lambda _uri: None, see)
+    for inner in _noframes(content) if document.form == "html" else ():
+        plain = read_document(inner, uri, "text/html", charset)
+        for link in plain.links if plain is not None else ():
+            collector.add(link.uri, link.kind, embedded=link.embedded, guess=link.guess)
     for match in _XML_STYLESHEET.finditer(content[:_PROLOGUE].decode("latin-1")):
         collector.add(match[1], "asset", embedded=True)
     return replace(document, links=collector.links())
+
+
+def _noframes(content: bytes) -> Iterator[bytes]:
+    """The markup inside `<noframes>`, which browsers with frames take for text: archived crawlers and people without
+    frames followed its links."""
+    lower = content.lower()
+    at = lower.find(b"<noframes")
+    while at >= 0:
+        end = lower.find(b"</noframes", at)
+        yield content[at + len(b"<noframes>") : end if end >= 0 else len(content)]
+        at = lower.find(b"<noframes", end) if end >= 0 else -1
