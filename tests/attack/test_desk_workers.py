@@ -158,7 +158,7 @@ def test_permits_and_their_ends_can_be_repeated(desk: RunningDesk) -> None:
         assert one.post("finished", permits={"one": ["1"]}).status == 200
     assert in_use(desk) == 1, "a report that is repeated ends no other request"
     assert two.post("finished", permits={"one": ["2", 2]}).status == 200
-    assert in_use(desk) == 1, "nobody ends the requests of others"
+    assert in_use(desk) == 1, "no worker ends the requests of others"
     one.post("release")
     two.post("release")
 

@@ -94,7 +94,7 @@ def test_no_expression_backtracks_more_than_linearly(part: int) -> None:
     assert slow == []
 
 
-# Expressions that are made while the package runs, each with the reason why nobody else's bytes make it slow.
+# Expressions that are made while the package runs, each with the reason why foreign bytes do not make it slow.
 _MADE = {
     "aggregator/http/published.py": "a name of a content coding between two word boundaries",
     "archives/replay.py": "names of hosts from the registry, and bounded repetitions",

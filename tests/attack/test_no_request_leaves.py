@@ -1,4 +1,4 @@
-"""Restored copies call nobody: a zoo of active content in a real Chromium, whose every request is counted.
+"""Restored copies send no requests: a zoo of active content in a real Chromium, whose every request is counted.
 
 All names lead to a proxy on loopback that writes down what reaches it: the browser has no other way out. Pages are
 opened from the disk and from a plain web server, from the tree, the tree without scripts and the re-hosting kit.

@@ -63,7 +63,7 @@ uris = some_hosts.flatmap(lambda names: st.builds(_uri, st.sampled_from(names), 
 def _is_web(uri: str) -> bool:
     try:
         policy_key((uri if is_surt(uri) else surt(uri)).encode(), "HxPx")
-    except Exception:  # what the canonicaliser refuses is no URI of an archive
+    except Exception:  # what the canonicaliser refuses is not a URI of an archive
         return False
     return True
 

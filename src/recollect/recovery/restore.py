@@ -47,7 +47,7 @@ POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob: file:; base-uri 'self' file:; "
     "form-action 'self' file:; worker-src blob: data:; webrtc 'block'"
 )
-# No policy forbids a script to leave the page. So the first script of a page refuses navigations that nobody clicked
+# No policy forbids a script to leave the page. So the first script of a page refuses navigations that no person clicked
 # for (Navigation API) and windows that open by themselves, and takes away connections that older browsers leave out of
 # the policy. Names of hosts in links are not looked up ahead.
 _QUIET = '<meta http-equiv="x-dns-prefetch-control" content="off" />'

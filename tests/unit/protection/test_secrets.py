@@ -13,7 +13,7 @@ import pytest
 
 from recollect.protection.secrets import Secret, scan
 
-# Files that are secrets by their name; shapes as their makers document them, with made-up values.
+# Files that are secrets by their name; shapes as their makers document them, with invented values.
 NAMES = [
     *(".env", "app/.env.local", ".envrc", "prod.env", "tls/server.key", "server.pem", "store.jks"),
     *("login.kdbx", "a.p12", "putty.ppk", ".netrc", "_netrc", ".pgpass", ".htpasswd", ".my.cnf", ".npmrc"),

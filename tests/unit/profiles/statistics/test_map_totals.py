@@ -34,7 +34,7 @@ def total(path: Path) -> Frequency:
         (["com,a)/x 5/2", "com,a,* 1000/400", "com,a,b)/ 10/10"], "1000/400"),  # lines below are included
         (["com,a)/x 500/2", "com,a,* 100/400"], "500+/400"),  # and prove a total too small
         (["com,a,* 7+/3", "com,b)/ 2/1"], "9+/4"),
-        (["com,a,* 7", "com,b)/ 2/1"], "9/1+"),  # URI-Rs that nobody states
+        (["com,a,* 7", "com,b)/ 2/1"], "9/1+"),  # URI-Rs that no line states
         (["com,a,* 7~/3", "com,b)/ 2/1"], "9~/4"),
         (["com,a,* 0", "com,a,b)/ 2/1"], "2/1"),  # a void covers nothing
         (["* 54321/20000", "com,* 10000+", "org,arxiv)/ 100"], "54321/20000"),
