@@ -24,7 +24,9 @@ def test_few_false_alarms_and_quick_detection(capsys: pytest.CaptureFixture[str]
     assert report["takeover_false_alarms"] <= 0.04
     by_story = {one["story"]: one for one in report["lives"]}
     assert all(one["detected"] >= 0.99 for name, one in by_story.items() if name not in ("steady", "redesign"))
-    assert by_story["server"]["days_median"] <= 8, "a server that dies with all its sites is not a failure of the network"
+    assert by_story["server"]["days_median"] <= 8, (
+        "a server that dies with all its sites is not a failure of the network"
+    )
     soon = {"pages": 2.1, "expired": 1.1, "suspended": 1.1, "default": 1.2, "stuck": 2.3}
     assert all(by_story[name]["days_p95"] <= days for name, days in soon.items())
     assert by_story["steady"]["detected"] is None
