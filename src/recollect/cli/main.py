@@ -31,8 +31,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "compact": ("recollect.cli.compact", "compact", "make a map smaller without false negatives"),
     "completion": ("recollect.cli.completion", "completion", "print a completion script for your shell"),
     "config": ("recollect.aggregator.cli.serve", "config", "show the server's settings and the source of each value"),
-    "desk": ("recollect.desk.cli.commands", "desk", "run a recovery service: a form, a queue, mails, workers"),
     "convert": ("recollect.cli.convert", "convert", "convert a map to another policy of keys"),
+    "desk": ("recollect.desk.cli.commands", "desk", "run a recovery service: a form, a queue, mails, workers"),
     "diff": ("recollect.cli.maps", "diff", "show what changed between two maps"),
     "discover": ("recollect.cli.discover", "discover", "find and install the maps that archives publish"),
     "doctor": (

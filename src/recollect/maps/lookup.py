@@ -182,13 +182,13 @@ class MementoMap:
         found = find_below(self.text, self.header, wildcard, query.at, query.conditions)
         if found is None:
             return Lookup(uri, None, None, Answer.NO)
-        held = None if self._is_total(found[0]) and wildcard != ALL else found[1].held
+        held = None if self._is_total(*found) and wildcard != ALL else found[1].held
         return Lookup(uri, *found, Answer.UNKNOWN if held is None else Answer.YES if held else Answer.NO)
 
-    def _is_total(self, key: bytes) -> bool:
+    def _is_total(self, key: bytes, frequency: Frequency) -> bool:
         """Whether a line is the total of the archive (Alam et al. 2019, Figure 2): that something is held somewhere
-        is neither a yes nor a no."""
-        return key == ALL and not self._covers_all
+        is neither a yes nor a no. A total of zero is a no."""
+        return key == ALL and not self._covers_all and frequency.held is not False
 
     def lookup_many(self, uris: Iterable[str], query: Query = ANY, *, at: Period | None = None) -> Iterator[Lookup]:
         """Look up a stream of URIs or SURTs, in their order; a batch is sorted and searched in one sweep.
@@ -237,7 +237,7 @@ class MementoMap:
         else:
             records = [parse_line(line, self.header) for line in lines]
             frequency = held_of(records, self.header, query.at, query.conditions) if parts else whole_of(records)
-        held = None if self._is_total(key) else frequency.held
+        held = None if self._is_total(key, frequency) else frequency.held
         if held is False and self._sampled and key.endswith(b",*") and _port_of(asked) != _port_of(key):
             held = None  # the domain listings of archives, which such a void comes from, do not show other ports
         by_set, set_bits = False, 0

@@ -41,7 +41,8 @@ def _values(option: click.Option, folder: Path) -> tuple[str, str]:
         return str(kind.choices[0]), str(kind.choices[-1])
     if isinstance(kind, click.Path):
         return str(folder / "a"), str(folder / "b")
-    return {"integer": ("1", "2"), "integer range": ("1", "2"), "date": ("2014", "2015")}.get(kind.name, ("aa", "bb"))
+    usual = {"integer": ("1", "2"), "integer range": ("1", "2"), "date": ("2014", "2015"), "size": ("1kB", "2kB")}
+    return usual.get(kind.name, ("aa", "bb"))
 
 
 @pytest.mark.parametrize(("command", "option"), OPTIONS)
