@@ -194,3 +194,40 @@ def test_an_archive_without_a_listing_is_asked_in_other_spellings(tmp_path: Path
     assert "All that is linked came back; no archive gave a list" in done.stderr  # more may be held, and is not known
     home = (tmp_path / "site/gone.example/index.html").read_text()
     assert "not-recovered" not in home
+
+
+def test_a_rendering_is_offered_for_review_and_a_thumbnail_never_beats_the_original(tmp_path: Path) -> None:
+    names = ["paper.pdf", "notes.doc", "gone.ps", "logo.png", "only.png"]
+    front = Capture(START, "20090101000000", page("Home", *names))
+    rendering = page("Notes of the choir").replace(b"<h1>", b"<h1>Version of the file: ")
+    error = b"<title>Page not found</title><p>Sorry, the page was not found. " + b"Menu of the site. " * 20
+    original = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 47
+    canonical = [
+        front,
+        Capture(f"{START}paper.pdf", "20080101000000", b"%PDF-1.4 the paper", "application/pdf"),
+        Capture(f"{START}logo.png", "20080101000000", original, "image/png"),
+    ]
+    cache = [
+        front,
+        Capture(f"{START}paper.pdf", "20090301000000", rendering),
+        Capture(f"{START}notes.doc", "20090301000000", rendering.replace(b"Notes", b"Other notes")),
+        Capture(f"{START}gone.ps", "20090301000000", error),
+        Capture(f"{START}logo.png", "20090301000000", b"\x89PNG\r\n\x1a\n.." + b"x", "image/png"),
+        Capture(f"{START}only.png", "20090301000000", b"\x89PNG\r\n\x1a\n" + b"y" * 90, "image/png"),
+    ]
+    with pywb_archives([(tmp_path / "a", canonical, ()), (tmp_path / "b", cache, ())]) as (one, two):
+        other = entry(two, "two") | {"altered": ["image/*", "application/pdf"]}
+        no_listing = {"id": "two", "name": "Two", "timemap": two.timemap, "raw": two.raw}
+        reports = []
+        for n, second in enumerate((entry(two, "two"), other, no_listing)):
+            listed = registry(tmp_path, [entry(one), second])
+            recover(START, "-o", str(tmp_path / f"site{n}"), "--archives", listed)
+            reports.append(json.loads((tmp_path / f"site{n}/report.json").read_text()))
+    for report in reports:
+        back = {r["uri"].removeprefix(START): r for r in report["resources"]}
+        assert back["paper.pdf"]["media_type"] == "application/pdf" and not back["paper.pdf"]["altered"]
+        assert back["logo.png"]["length"] == len(original) and not back["logo.png"]["altered"]
+        assert back["notes.doc"]["suspect"] == "rendering" and back["notes.doc"]["altered"]
+        assert "gone.ps" not in back and "only.png" in back
+    altered = {r["uri"].removeprefix(START): r["altered"] for r in reports[1]["resources"]}
+    assert altered["only.png"] and not altered["paper.pdf"]

@@ -19,6 +19,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,8 @@ class Archive:
     allow_hosts: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
+    """Media types that it does not keep as they were: thumbnails of images, HTML renderings of documents."""
     note: str = ""
 
     @property
@@ -135,6 +138,10 @@ class Archive:
         if self.only and not any(covers(wild, key) for _, wild in self._keys["only"]):
             return f"only {', '.join(self.only)}"
         return None
+
+    def alters(self, media_type: str) -> bool:
+        """Does it keep resources of this type in another form only? Patterns as `image/*`."""
+        return any(fnmatchcase(media_type.lower(), pattern.lower()) for pattern in self.altered)
 
     @cached_property
     def _keys(self) -> dict[str, list[tuple[str, bytes]]]:
@@ -284,6 +291,7 @@ class _Entry:
             allow_hosts=self.strings("allow_hosts"),
             only=self.patterns("only"),
             never=self.patterns("never"),
+            altered=self.strings("altered"),
             note=self.take("note", str) or "",
         )
         for name in self.entry:

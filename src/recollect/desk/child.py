@@ -181,7 +181,7 @@ def archive_from_json(value: Mapping[str, Any]) -> Archive:
     for name in ("index_rate", "replay_rate"):
         if fields.get(name):
             fields[name] = Rate(**fields[name])
-    for name in ("allow_hosts", "only", "never"):
+    for name in ("allow_hosts", "only", "never", "altered"):
         fields[name] = tuple(fields.get(name, ()))
     fields["headers"] = tuple((name, text) for name, text in fields.get("headers", ()))
     return Archive(**fields)

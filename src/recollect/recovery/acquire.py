@@ -29,7 +29,7 @@ from recollect.archives.robots import MOST_BYTES, NOTHING, Robots, robots_of_res
 from recollect.archives.transport import Request, RequestKind
 from recollect.errors import AnswerTooBig, ArchiveError, FormatError
 from recollect.recovery.canonical import split, tidy, visit_key
-from recollect.recovery.choose import Candidate, in_order, is_content, resolve_revisits
+from recollect.recovery.choose import Candidate, in_order, is_content, is_reduced, resolve_revisits
 from recollect.recovery.decoding import content_coding, decoded, effective_encoding, header_charset
 from recollect.recovery.examine import examine_content, examine_redirect
 from recollect.recovery.fingerprint import page_of
@@ -60,6 +60,7 @@ _WALLS = frozenset({Verdict.ANTI_BOT, Verdict.COOKIE_WALL, Verdict.LOGIN})
 _FOR_YEARS = timedelta(days=365)
 # Of several doubtful captures the one with the mildest verdict is kept, then the first in order.
 _MILDEST = (
+    Verdict.RENDERING,
     *(Verdict.LEADS_NOWHERE, Verdict.SOFT_404, Verdict.ERROR_PAGE, Verdict.LOGIN, Verdict.FOREIGN, Verdict.HIJACKED),
     *(Verdict.COOKIE_WALL, Verdict.ANTI_BOT, Verdict.PARKED),
 )
@@ -335,7 +336,8 @@ class Acquirer:
         if replay.rewritten:
             incoming.replace(unwrap(self._archives[candidate.archive], incoming.peek()))
         resource = self._describe(item, candidate, replay, incoming, known)
-        resource = replace(resource, altered=agreement == "differs" or replay.rewritten)
+        resource = replace(resource, altered=agreement == "differs" or replay.rewritten or candidate.altered)
+        self._check_size(resource, candidate, known)
         try:
             return self._examine(resource, incoming, candidate, site)
         except _Refused as refusal:
@@ -362,6 +364,14 @@ class Acquirer:
         if balance <= -_TRUST_AFTER:
             return "differs"
         raise _Refused("failed", _DIFFERS, verdict=Verdict.DIGEST_DIFFERS)
+
+    def _check_size(self, resource: Recovered, candidate: Candidate, known: Sequence[Candidate]) -> None:
+        """A thumbnail gives way to every other archive's capture of the image; the newest is wanted as it is."""
+        if self._options.dates.most_recent or resource.redirect_to is not None:
+            return
+        if is_reduced(replace(candidate, media_type=resource.media_type), known, length=resource.length):
+            detail = f"{resource.length} bytes: a thumbnail beside another archive's capture"
+            raise _Refused("rejected", detail, candidate.digest, verdict=Verdict.REDUCED)
 
     def _describe(
         self,
@@ -491,7 +501,11 @@ class Acquirer:
         if marked:
             reason = suspect.rejection
             resource = replace(
-                resource, suspect=reason.verdict, doubt=reason.detail, confidence=round(reason.confidence, 3)
+                resource,
+                suspect=reason.verdict,
+                doubt=reason.detail,
+                confidence=round(reason.confidence, 3),
+                altered=resource.altered or reason.verdict is Verdict.RENDERING,
             )
         with self._store.incoming() as incoming:
             incoming.write(suspect.body)
@@ -517,6 +531,9 @@ class Acquirer:
             if live is not None:
                 return live
         if step.reason == Reason.REJECTED:
+            thumbnail = await self._thumbnail(item, attempts, candidates, site)
+            if thumbnail is not None:
+                return thumbnail
             best = await self._best_suspect(item, attempts, candidates, suspects, site)
             if best is not None:
                 return best
@@ -537,6 +554,20 @@ class Acquirer:
             return None
         with contextlib.suppress(OutOfQuota):
             acquired = await self._fetch(item, replace(again, digest=""), candidates, site)
+            if isinstance(acquired, Acquired):
+                return replace(acquired, resource=replace(acquired.resource, altered=True))
+        return None
+
+    async def _thumbnail(
+        self, item: Queued, attempts: Sequence[Attempt], candidates: Sequence[Candidate], site: SiteKnowledge
+    ) -> Acquired | None:
+        """A thumbnail is better than no image; it is marked as altered."""
+        reduced = [a for a in attempts if a.verdict == Verdict.REDUCED]
+        again = next((c for a in reduced for c in candidates if _is_of(a, c)), None)
+        if again is None:
+            return None
+        with contextlib.suppress(OutOfQuota):
+            acquired = await self._fetch(item, again, [again], site)  # beside no other capture
             if isinstance(acquired, Acquired):
                 return replace(acquired, resource=replace(acquired.resource, altered=True))
         return None

@@ -2,16 +2,24 @@
 
 Hides: what "best" means. By default the newest good capture; near a wanted date with `at`; for what a page embeds,
 near the page's own date, so that the page looks as it did. Canonical bytes go before bytes an archive has altered
-(unless only recency counts, Warrick's --most-recent). Pure and total: the same captures give the same order, whatever
+(unless only recency counts, Warrick's --most-recent): rewritten pages, HTML renderings of documents, thumbnails of
+images (McCown 2007, section III.3.3). Pure and total: the same captures give the same order, whatever
 order they come in.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+# Documents that repositories render as HTML; images, of which they keep thumbnails.
+_DOCUMENT = re.compile(r"\.(?:pdf|e?ps|docx?|dot|rtf|od[tsp]|xlsx?|pptx?|pps|dvi|tex|wpd)$", re.IGNORECASE)
+_IMAGE = re.compile(r"\.(?:gif|jpe?g|png|bmp|tiff?|webp|avif)$", re.IGNORECASE)
+_HTML = frozenset(("text/html", "application/xhtml+xml"))
+_THUMBNAIL = 10  # times smaller than another archive's capture
+_NO_IMAGE = 24  # bytes; no format of images can do with less
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 # A redirect seen shortly before or after content is how the server led there (http to https, a missing slash), not what
 # became of the page; only one that is newer by more than this is the page's last word.
@@ -56,6 +64,47 @@ def is_content(status: int | None) -> bool:
     return status is None or status in (200, 203, 226)
 
 
+def is_document_name(uri: str) -> bool:
+    """Is this, by its name, a document of which repositories show an HTML rendering?"""
+    return bool(_DOCUMENT.search(_path(uri)))
+
+
+def is_reduced(candidate: Candidate, known: Iterable[Candidate], *, length: int | None = None) -> bool:
+    """Is this capture of an image a thumbnail beside those of other archives? `length` is that of the received bytes.
+
+    Bytes that two archives hold are the site's own, whatever their size."""
+    own = length if length is not None else _listed_length(candidate)
+    if own is None or not _is_image(candidate):
+        return False
+    others = [c for c in known if c.archive != candidate.archive and is_content(c.status) and c.media_type not in _HTML]
+    empty = length is not None and length < _NO_IMAGE and bool(others)
+    small = any(own * _THUMBNAIL < (_listed_length(c) or 0) for c in others)
+    return (empty or small) and not (candidate.digest and any(c.digest == candidate.digest for c in others))
+
+
+def _is_image(candidate: Candidate) -> bool:
+    if candidate.media_type.startswith("image/"):
+        return candidate.media_type != "image/svg+xml"
+    return bool(_IMAGE.search(_path(candidate.uri)))
+
+
+def _listed_length(candidate: Candidate) -> int | None:
+    """The length of a record with content; that of a revisit says nothing of the image."""
+    return None if candidate.revisit or not is_content(candidate.status) else candidate.length
+
+
+def _altered(candidates: Sequence[Candidate]) -> set[Candidate]:
+    """What an archive or a server made of the resource, as far as listings say."""
+    several = len({c.archive for c in candidates}) > 1
+    renderings = {c for c in candidates if c.media_type in _HTML and is_document_name(c.uri)}
+    thumbnails = {c for c in candidates if several and is_reduced(c, candidates)}
+    return {c for c in candidates if c.altered} | renderings | thumbnails
+
+
+def _path(uri: str) -> str:
+    return uri.partition("#")[0].partition("?")[0]
+
+
 def in_order(
     candidates: Iterable[Candidate],
     dates: DatePreference,
@@ -68,11 +117,12 @@ def in_order(
     contents = {c.uri for c in wanted if not c.is_redirect}
     place = {name: index for index, name in enumerate(archives)}
     goal = near or dates.at
+    altered = set() if dates.most_recent else _altered(wanted)
 
     def key(c: Candidate) -> tuple[object, ...]:
         side = c.is_redirect and bool(contents - {c.uri})  # content under another spelling: the redirect only led there
         return (
-            c.altered and not dates.most_recent,
+            c in altered,
             side,
             _distance(c, goal) + (_REDIRECT_HANDICAP if c.is_redirect else timedelta()),
             c.is_redirect,

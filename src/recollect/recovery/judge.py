@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 
+from recollect.recovery.choose import is_document_name
 from recollect.recovery.links import Document, document_form
 from recollect.recovery.measure import extract_text, similarity
 from recollect.recovery.verdicts import Verdict
@@ -35,6 +36,7 @@ class Rule(StrEnum):
     """What a verdict rests on."""
 
     FILE_IS_HTML = "file-is-html"
+    DOCUMENT_IS_HTML = "document-is-html"
     TITLE_404 = "title-404"
     TITLE_404_LONG = "title-404-long"
     TEXT_404 = "text-404"
@@ -56,6 +58,7 @@ class Rule(StrEnum):
 # that is a page; several of one verdict are taken to be independent.
 CONFIDENCE: dict[Rule, float] = {
     Rule.FILE_IS_HTML: 0.99,
+    Rule.DOCUMENT_IS_HTML: 0.9,
     Rule.TITLE_404: 0.96,
     Rule.TITLE_404_LONG: 0.9,
     Rule.TEXT_404: 0.89,
@@ -220,6 +223,7 @@ _FILE = _phrases(
     r"\.(?:pdf|zip|gz|tgz|rar|7z|exe|docx?|xlsx?|pptx?|ps|eps|woff2?|ttf|eot|otf)$",
 )
 
+_SOME_TEXT = 200  # characters; a rendered document has more
 _SHORT = 1_500  # characters; a real page with so little text and such a phrase is rarer than an error page
 _LONG = 6_000
 _LITTLE = 600  # a form with its labels, a menu and a footer
@@ -233,9 +237,21 @@ def judge(
 ) -> Rejection | None:
     """None for a good capture. `repeats` is how many other URLs of the site the listings give the very same bytes."""
     if _is_html_instead(uri, media_type, content):
-        return replace(_by(Rule.FILE_IS_HTML, Verdict.SOFT_404, "an HTML page where a file was expected"), certain=True)
+        return _instead_of_a_file(document, uri, repeats)
     if document is None or document.form != "html":
         return None
+    return _of_page(document, uri, repeats)
+
+
+def _instead_of_a_file(document: Document | None, uri: str, repeats: int) -> Rejection:
+    """HTML at the address of a file: an error, or, at that of a document, its text as an archive rendered it."""
+    readable = document is not None and document.form == "html" and len(document.text) >= _SOME_TEXT
+    if document is not None and readable and is_document_name(uri) and not repeats and not _of_page(document, uri, 0):
+        return _by(Rule.DOCUMENT_IS_HTML, Verdict.RENDERING, "an HTML rendering of a document, not the document itself")
+    return replace(_by(Rule.FILE_IS_HTML, Verdict.SOFT_404, "an HTML page where a file was expected"), certain=True)
+
+
+def _of_page(document: Document, uri: str, repeats: int) -> Rejection | None:
     title = _plain(document.title)
     document = replace(document, title=title, text=_plain(document.text).removeprefix(title).lstrip())
     return combined(

@@ -9,6 +9,7 @@ empty.
 from __future__ import annotations
 
 import asyncio
+import mimetypes
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -241,6 +242,9 @@ def _other_host(query: Query) -> Query | None:
 def _candidate(archive: Archive, row: Row) -> Candidate:
     # Without a raw address, and without a date in its URI-M to make one of, only the rewritten page can be had.
     altered = not archive.raw and archive.raw_uri(row.locator, "", row.uri) == row.locator
+    # The listing has the type of what is held; the name tells that of the resource.
+    named = mimetypes.guess_type(row.uri.partition("?")[0].partition("#")[0])[0] or ""
+    altered = altered or any(archive.alters(kind) for kind in (row.media_type, named) if kind)
     return Candidate(
         archive.id,
         row.uri,

@@ -37,6 +37,7 @@ WORDS = {
     "login": "a login",
     "cookie-wall": "a demand to accept cookies",
     "anti-bot": "a check for robots",
+    "rendering": "a text version that an archive made of a document",
     "leads-nowhere": "a front page without links into the site",
 }
 

@@ -22,6 +22,8 @@ class Verdict(StrEnum):
     LEADS_NOWHERE = "leads-nowhere"  # a front page without a link to any page of the site
     FOREIGN = "foreign"  # links, title, text and structure are not those of the site
     ERROR_PAGE = "error-page"  # a server's or a program's error, sent as a page
+    RENDERING = "rendering"  # an HTML page that an archive or a server made of a document (McCown 2007, III.3.3)
+    REDUCED = "reduced"  # an image far smaller than another archive's capture of it: a thumbnail
     ERROR_STATUS = "error-status"
     OTHER_SPELLING = "other-spelling"  # a redirect to another spelling of the same URL
     AFTER_THE_END = "after-the-end"  # captured only when the site was no longer its owner's
@@ -33,7 +35,7 @@ class Verdict(StrEnum):
 SUSPECT = frozenset(
     {
         *(Verdict.SOFT_404, Verdict.PARKED, Verdict.HIJACKED, Verdict.LOGIN, Verdict.COOKIE_WALL, Verdict.ANTI_BOT),
-        *(Verdict.LEADS_NOWHERE, Verdict.FOREIGN, Verdict.ERROR_PAGE),
+        *(Verdict.LEADS_NOWHERE, Verdict.FOREIGN, Verdict.ERROR_PAGE, Verdict.RENDERING),
     }
 )
 # What these say is said of the owner of the page, not of the page.

@@ -89,6 +89,15 @@ def test_html_in_place_of_a_file_is_a_soft_404(name: str) -> None:
     assert verdict("<html><p>Welcome", f"http://a.example/{name}") == "soft-404"
 
 
+@pytest.mark.parametrize("name", ["paper.pdf", "Report.DOC", "table.xls", "talk.ppt", "thesis.ps"])
+def test_an_html_rendering_of_a_document_is_asked_about_and_errors_in_its_place_are_not(name: str) -> None:
+    uri = f"http://a.example/{name}"
+    assert verdict(f"<title>Harbour</title><p>{LONG}", uri) == "rendering"
+    assert verdict(f"<title>Page not found</title><p>Sorry, not found. {'Menu. ' * 60}", uri) == "soft-404"
+    assert verdict(f"<title>Harbour</title><p>{LONG}", uri, repeats=2) == "soft-404"  # the same page at other addresses
+    assert verdict(f"<title>Harbour</title><p>{LONG}", "http://a.example/logo.gif") == "soft-404"
+
+
 def test_scripts_that_write_html_under_a_file_s_name_with_a_query_are_kept() -> None:
     assert verdict("<html><p>Welcome", "http://a.example/view.pdf?page=2") == "good"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recollect.recovery.choose import Candidate, DatePreference, in_order, resolve_revisits
 from recollect.recovery.plan import Ask, Attempt, Fetch, GiveUp, Holder, decide
@@ -45,6 +47,43 @@ def test_canonical_goes_before_altered_unless_only_recency_counts() -> None:
     captures = [capture(2008), capture(2012, altered=True)]
     assert years(in_order(captures, DatePreference())) == [2008, 2012]
     assert years(in_order(captures, DatePreference(most_recent=True))) == [2012, 2008]
+
+
+def test_renderings_and_thumbnails_go_after_the_originals() -> None:
+    pdf = "http://a.example/paper.PDF"
+    original = capture(2008, uri=pdf, media_type="application/pdf")
+    rendering = capture(2012, archive="two", uri=pdf, media_type="text/html")
+    assert in_order([rendering, original], DatePreference()) == [original, rendering]
+    assert in_order([rendering, original], DatePreference(most_recent=True)) == [rendering, original]
+    large = capture(2008, media_type="image/jpeg", length=12_000)
+    small = capture(2012, archive="two", media_type="image/jpeg", length=400)
+    assert in_order([small, large], DatePreference()) == [large, small]
+    own = capture(2012, media_type="image/jpeg", length=400)  # the same archive: the site itself changed it
+    assert in_order([own, large], DatePreference()) == [own, large]
+    revisit = capture(2012, archive="two", media_type="image/jpeg", length=400, revisit=True)
+    assert in_order([revisit, large], DatePreference()) == [revisit, large]
+    confirmed = [
+        capture(year, archive=name, media_type="image/png", length=400, digest="SAME")
+        for year, name in ((2012, "two"), (2011, "one"))
+    ]
+    assert in_order([*confirmed, large], DatePreference()) == [*confirmed, large]
+
+
+@given(
+    captures=st.lists(
+        st.tuples(st.integers(2000, 2012), st.sampled_from("ab"), st.integers(1, 100_000), st.booleans()), max_size=8
+    )
+)
+def test_no_thumbnail_goes_before_the_largest_image_of_another_archive(
+    captures: list[tuple[int, str, int, bool]],
+) -> None:
+    images = [capture(y, archive=a, length=n, revisit=r, media_type="image/gif") for y, a, n, r in captures]
+    order = in_order(images, DatePreference())
+    known = [c for c in order if not c.revisit]
+    largest = max(known, key=lambda c: c.length or 0, default=None)
+    for c in known:
+        if largest is not None and c.archive != largest.archive and (c.length or 0) * 10 < (largest.length or 0):
+            assert order.index(largest) < order.index(c)
 
 
 def test_a_redirect_beside_content_led_there_and_a_much_newer_one_is_the_last_word() -> None:
