@@ -22,9 +22,7 @@ import errno
 import io
 import os
 import queue
-import stat
 import sys
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -37,6 +35,7 @@ import zstandard
 from recollect.errors import FormatError, RecollectError, ResourceError
 from recollect.formats.blockwriter import BGZF, ZSTD_SEEKABLE, BlockWriter
 from recollect.formats.gzips import PIECE, Damage, Flaw, Gap, gzip_text
+from recollect.formats.temporaries import create_beside
 from recollect.model import Problem
 
 OnProblem = Callable[[Problem], None]
@@ -494,10 +493,9 @@ def atomic_output(
                 if max_bytes is not None and size > max_bytes:
                     raise OutputTooLarge("the output is too large", where=name, why=f"{size:,} of {max_bytes:,} bytes")
                 os.fsync(file.fileno())
-            os.replace(temporary, target)  # noqa: PTH105 - the pair of mkstemp's string
+                temporary.replace(target)  # while its lock is held
         except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)  # noqa: PTH108
+            temporary.unlink(missing_ok=True)
             raise
 
 
@@ -508,7 +506,7 @@ def check_output(path: str | os.PathLike[str]) -> None:
     if name != "-" and not _is_special(target, name):
         handle, temporary = _beside(target, name)
         os.close(handle)
-        os.unlink(temporary)  # noqa: PTH108
+        temporary.unlink()
 
 
 def _is_special(target: Path, name: str) -> bool:
@@ -530,9 +528,9 @@ def _named(name: str, target: Path) -> Iterator[None]:
         raise ResourceError("cannot write", where=name, why=error.strerror or str(error), hint=hint) from error
 
 
-def _beside(target: Path, name: str, *, private: bool = False) -> tuple[int, str]:
+def _beside(target: Path, name: str, *, private: bool = False) -> tuple[int, Path]:
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".tmp")
+        return create_beside(target, private=private)
     except OSError as error:
         folder, reason = target.parent, error.strerror or str(error)
         if not folder.exists():
@@ -546,13 +544,6 @@ def _beside(target: Path, name: str, *, private: bool = False) -> tuple[int, str
         why = f"no file can be made in {folder}: {reason}"
         hint = f"write to another folder, or see who may write there: ls -ld {folder}"
         raise RecollectError("cannot write", where=name, why=why, hint=hint) from error
-    if private:  # as mkstemp made it
-        return handle, temporary
-    # Others get the mode that the file had or a new file would have.
-    mask = os.umask(0)
-    os.umask(mask)
-    os.fchmod(handle, stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~mask)
-    return handle, temporary
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from recollect.errors import NotSorted, RecollectError, UsageError
 from recollect.formats.containers import atomic_output
 from recollect.formats.outputs import refuse_inputs
 from recollect.formats.parts import is_parted, parted_size
+from recollect.formats.temporaries import name_beside, replacing
 from recollect.formats.ukvs.header import MEDIA_TYPE, Header
 from recollect.formats.ukvs.reader import MapFile
 from recollect.kernels.search import MapSearch
@@ -237,13 +238,16 @@ def begun(stack: ExitStack, path: Path, header: Header) -> BinaryIO:
 
 def _same(source: Path, target: Path) -> None:
     """The same file in another place, or a copy of it where the file system has no hard links."""
-    beside = target.with_name(f".{target.name}.new")
-    beside.unlink(missing_ok=True)
+    beside = name_beside(target)
     try:
         beside.hardlink_to(source)
+        beside.replace(target)
     except OSError:
-        shutil.copyfile(source, beside)
-    beside.replace(target)
+        beside.unlink(missing_ok=True)
+        with source.open("rb") as content, replacing(target) as out:
+            shutil.copyfileobj(content, out)
+    else:
+        beside.unlink(missing_ok=True)  # two names of one file: the rename did nothing
 
 
 def _page_header(header: Header, number: int, names: list[str]) -> Header:

@@ -7,15 +7,17 @@ get one by a hash of their path. The file is replaced atomically, so a running s
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NoReturn
 from xml.sax.saxutils import unescape
 
 from recollect.errors import UsageError
+from recollect.formats.temporaries import create_beside
 from recollect.model import ProgressCallback
 from recollect.protection.age import check_lock
 from recollect.protection.block import Version
@@ -96,10 +98,8 @@ def write(
     growth = max(len(text) for text in texts.values()) + 50
     root = min(pages, key=lambda name: (name != "/", name.count("/"), len(name), name))
     texts[root] += f"\n{listing}"
-    beside = path.with_name(f".{path.name}.part")
-    beside.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(beside)) as db, db:
+    with _new_database(path) as db:
         db.executescript(_SCHEMA)
         db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
         db.execute("INSERT INTO meta VALUES ('style', ?)", (options.style.value,))
@@ -107,11 +107,24 @@ def write(
         db.execute("INSERT INTO meta VALUES ('tag', ?)", (digest[:8],))
         db.executemany("INSERT INTO page VALUES (?, ?)", ((name, texts[name]) for name in pages))
         db.executemany("INSERT INTO spare VALUES (?, ?)", ((n, texts[name]) for n, name in enumerate(spares)))
-    beside.replace(path)
     kept = all(one.kept for one in sealed) and len(pages) == len(
         [name for name in had if not name.startswith("spare ")]
     )
     return Applied(tuple(sealed), plan, growth, 0 if kept else len(pages), ())
+
+
+@contextmanager
+def _new_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """An empty database that takes its place when the block ends well."""
+    handle, beside = create_beside(path)
+    try:
+        with closing(sqlite3.connect(beside)) as db, db:
+            db.execute("PRAGMA journal_mode = OFF")  # a file that fails is deleted
+            yield db
+        beside.replace(path)
+    finally:
+        os.close(handle)
+        beside.unlink(missing_ok=True)
 
 
 def _known(path: Path, options: Options) -> tuple[Collector, dict[str, dict[Version, int]]]:

@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from recollect.errors import FormatError, ResourceError, UsageError
+from recollect.formats.temporaries import replacing
 from recollect.protection.age import is_locked
 from recollect.protection.block import is_class_name
 from recollect.protection.changes import is_changes_class
@@ -436,12 +437,8 @@ def _same(path: Path, content: IO[bytes]) -> bool:
 
 
 def _write(path: Path, content: IO[bytes], *, executable: bool) -> None:
-    beside = path.with_name(f".{path.name[:48]}.part")
     try:
-        with beside.open("wb") as out:
+        with replacing(path, mode=0o755 if executable else 0o644) as out:
             shutil.copyfileobj(content, out)
-        beside.chmod(0o755 if executable else 0o644)
-        beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise ResourceError("cannot write", where=str(path), why=error.strerror or str(error)) from error

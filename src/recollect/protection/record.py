@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
+import stat
 from pathlib import Path
 
 from recollect.errors import UsageError
+from recollect.formats.temporaries import replacing
 from recollect.protection.selection import RECORD, RECORD_PART
 
 EARLIER = ".recollect/protect.json"  # the record of earlier versions, inside of the folder, where servers show it
@@ -92,14 +92,5 @@ def _unquoted(text: str) -> str:
 def replace_file(path: Path, content: bytes, like: Path) -> None:
     """Write a file beside and rename it into place, with the mode of another."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name[:48]}.recollect")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if like.exists():
-            shutil.copymode(like, beside)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path, mode=stat.S_IMODE(like.stat().st_mode) if like.exists() else None) as file:
+        file.write(content)

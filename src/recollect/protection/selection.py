@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import FormatError
+from recollect.formats.temporaries import is_temporary
 from recollect.protection import vault
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def walk(root: Path, selection: Selection) -> Iterator[Walked]:
         for name in sorted([*folders, *files]):
             path = base / name
             is_folder = path.is_dir() and not path.is_symlink()
-            if is_own_folder(path) if is_folder else is_record(name):
+            if is_own_folder(path) if is_folder else (is_record(name) or is_temporary(name)):
                 continue
             walked = _judged(path, is_folder, rules, selection)
             if walked is None:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from recollect.errors import RecollectError
+from recollect.formats.temporaries import create_beside
 from recollect.recovery.store import Store
 
 _MARK = ".recollect-new"
@@ -48,16 +48,16 @@ class OwnFiles:
         """A file to write, in its place when the block ends without an error."""
         path = self.folder / name
         self._make_folders(path.parent)
-        handle, temporary = tempfile.mkstemp(prefix=".recollect-", dir=path.parent)
+        handle, temporary = create_beside(path)
         try:
             with os.fdopen(handle, "w+b") as out:
                 yield out
                 out.flush()
                 out.seek(0)
                 digest = hashlib.file_digest(out, "sha256").hexdigest()
-            self._place(name, Path(temporary), digest)
+                self._place(name, temporary, digest)
         finally:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     def _place(self, name: str, temporary: Path, digest: str) -> None:
         target = name
@@ -66,7 +66,6 @@ class OwnFiles:
                 return  # a person has the very same file
             target = next(other for other in _beside(name) if self._is_ours(other))
             self.kept[name] = target
-        temporary.chmod(0o666 & ~_UMASK)
         temporary.replace(self.folder / target)
         self._now[target] = digest
 
@@ -133,12 +132,3 @@ def _digest(path: Path) -> str:
         return ""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
-_UMASK = _umask()

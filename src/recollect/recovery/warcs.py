@@ -16,8 +16,6 @@ import shutil
 import tempfile
 import uuid
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -25,6 +23,7 @@ from typing import IO, Any
 
 from recollect import __version__
 from recollect.datetimes import format_http_date, format_iso, format_timestamp
+from recollect.formats.temporaries import replacing
 from recollect.recovery.measure import extract_text
 from recollect.recovery.store import Recovered, Store
 from recollect.uris import surt
@@ -37,25 +36,14 @@ _REASONS = {200: "OK", 301: "Moved Permanently", 302: "Found", 303: "See Other",
 
 def write_warc(store: Store, path: Path) -> list[str]:
     """Write every recovered resource into a WARC; returns the sorted CDXJ lines of the file."""
-    with _beside(path) as out:
+    with replacing(path) as out:
         return stream_warc(store, out, path.name)
 
 
 def write_wacz(store: Store, path: Path, *, title: str = "") -> None:
     """Write the site as one WACZ that replayweb.page and pywb open."""
-    with _beside(path) as out:
+    with replacing(path) as out:
         stream_wacz(store, out, title=title)
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[IO[bytes]]:
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as out:
-            yield out
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def stream_warc(store: Store, out: IO[bytes], name: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -19,6 +20,7 @@ import click
 from recollect.cli.console import emit_json, emit_json_line, emit_table, json_option, talk
 from recollect.cli.types import Joined
 from recollect.errors import RecollectError, UsageError
+from recollect.formats.temporaries import replacing
 from recollect.quantities import format_duration, format_size
 
 _ABOUT_DESK = """\b
@@ -141,11 +143,8 @@ def remember(key: str, value: str, name: str = "jobs.json") -> None:
     path = _memory(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        new = path.with_suffix(".new")
-        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w") as file:
-            json.dump({**_remembered(name), key: value}, file, indent=1)
-        new.replace(path)
+        with replacing(path, mode=0o600) as file:
+            file.write(json.dumps({**_remembered(name), key: value}, indent=1).encode())
     except OSError as error:
         talk(f"not kept for later commands: {error}")
 
@@ -348,7 +347,7 @@ def fetch(
     if name is None:
         raise UsageError("the name must end in .zip, .tar.gz, .wacz or .html", where=output)
     target = Path(output)
-    part = target.with_name(target.name + ".part")
+    part = _part(target, f"{path}/{name}")
     digest = _download(client, f"{path}/{name}", part)
     if digest:
         part.unlink()
@@ -359,9 +358,13 @@ def fetch(
     return 0
 
 
-def _download(client: _Client, path: str, part: Path) -> str:
-    import hashlib
+def _part(target: Path, source: str) -> Path:
+    """Where a download waits for its end: the name says whose it is, so that no other file is continued or replaced."""
+    mark = hashlib.sha256(source.encode()).hexdigest()[:16]
+    return target.with_name(f".{target.name[:48]}.{mark}.recollect.part")
 
+
+def _download(client: _Client, path: str, part: Path) -> str:
     have = part.stat().st_size if part.exists() else 0
     headers = {"Range": f"bytes={have}-"} if have else {}
     with client.open("GET", path, timeout=300, **headers) as answer:

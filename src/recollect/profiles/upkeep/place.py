@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recollect.errors import UsageError
+from recollect.formats.temporaries import name_beside
 from recollect.maps.publish import FOLDER, WELL_KNOWN, Published, publish
 
 TREES = ".mementomap"
@@ -69,8 +70,7 @@ def _link(place: Path, target: str) -> None:
     with suppress(OSError):
         if os.readlink(place) == target:  # noqa: PTH115
             return
-    beside = place.with_name(f"{place.name}.new")
-    beside.unlink(missing_ok=True)
+    beside = name_beside(place)
     beside.symlink_to(target)
     beside.replace(place)
 
