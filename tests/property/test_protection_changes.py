@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import FormatError
-from recollect.protection.changes import base_of, make, merge
+from recollect.protection.changes import base_of, make, make_whole, merge
 
 NAMES = st.sampled_from(["a", "b.txt", "dir/c", "dir/d.bin", "é", "dir"])
 CONTENTS = st.binary(max_size=50) | st.integers(0, 5).map(lambda seed: Random(seed).randbytes(9000))
@@ -46,6 +46,8 @@ def test_changes_lead_from_any_files_to_any_others(
     changes = make(base, "f" * 64, newest)
     assert base_of(changes) == "f" * 64
     assert merge(base, changes) == newest
+    whole = make_whole("f" * 64, newest)  # made without the base
+    assert base_of(whole) == "f" * 64 and merge(base, whole) == newest
 
 
 def test_a_changed_line_of_a_large_file_is_a_small_patch() -> None:

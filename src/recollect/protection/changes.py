@@ -11,6 +11,7 @@ member `.recollect/changes.json` with
     removed   names that the version has and the newest files have not
     patched   names whose member is not the content but a patch: a zstd frame that has the version's content of the
               same name as its dictionary (as `zstd --patch-from` writes it)
+    whole     true if the object holds all files, because the version could not be opened to compare
 
 Pure. Invariant: `merge(base, make(base, ..., newest))` has the members of `newest`.
 """
@@ -94,6 +95,13 @@ def make(base: bytes, base_object: str, newest: bytes) -> bytes:
     return _written(iter([first, *changed]))
 
 
+def make_whole(base_object: str, newest: bytes) -> bytes:
+    """All files of an archive, in place of those of a version that cannot be opened here."""
+    notes = {"base": base_object, "removed": [], "patched": [], "whole": True}
+    first = (_NOTES, _Entry(json.dumps(notes, sort_keys=True).encode(), 0o644))
+    return _written(iter([first, *_entries(newest).items()]))
+
+
 def base_of(changes: bytes) -> str:
     """The SHA-256 of the sealed object that these changes belong to; empty if this is not such an archive."""
     try:
@@ -111,9 +119,9 @@ def changed_names(changes: bytes) -> frozenset[str]:
 def merge(base: bytes, changes: bytes) -> bytes:
     """The archive that the changes lead to."""
     try:
-        entries = _entries(base)
         with tarfile.open(fileobj=io.BytesIO(changes), mode="r:") as tar:
             notes = _notes(tar)
+        entries = {} if notes.get("whole") else _entries(base)
         for name in notes["removed"]:
             entries.pop(name, None)
         patched = set(notes["patched"])

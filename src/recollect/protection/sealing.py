@@ -18,7 +18,7 @@ from recollect.model import Progress, ProgressCallback
 from recollect.protection import manifest, odds
 from recollect.protection.age import Lock, Locked, Opener, lock_kinds, seal, unseal
 from recollect.protection.block import Block, Version, write
-from recollect.protection.changes import SUFFIX, changed_names, changes_class, is_changes_class
+from recollect.protection.changes import SUFFIX, changed_names, changes_class, is_changes_class, make_whole
 from recollect.protection.changes import make as make_changes
 from recollect.protection.code import MARGIN, Code, encode
 from recollect.protection.collect import Collector
@@ -51,7 +51,7 @@ class Options:
 @dataclass(frozen=True, slots=True)
 class Sealed:
     """One class, ready to be coded; `kept` when the version is one that pages carry already. It is `held` while it
-    lives, although files may have changed: changes are a class of their own, or in none if it cannot be opened."""
+    lives, although files may have changed: changes are a class of their own."""
 
     packing: Packing
     version: Version
@@ -128,8 +128,10 @@ def seal_class(packing: Packing, known: Collector, options: Options) -> list[Sea
         return [_sealed(packing, data, known, options)]
     held = Sealed(packing, base, sealed, True, not options.lock.is_open, held=True)
     old = _opened(sealed, options)
+    if old is None and options.lock.recipients:
+        return _beside_closed(held, data, known, options)
     if old is None:
-        return [held] if options.lock.recipients else [_sealed(packing, data, known, options)]
+        return [_sealed(packing, data, known, options)]
     if content_id(options.key, old, _how(options)) != base.content:  # other compression or passphrase
         return [_sealed(packing, data, known, options)]
     if old == data and not _has_changes(packing.name, known):
@@ -138,6 +140,15 @@ def seal_class(packing: Packing, known: Collector, options: Options) -> list[Sea
     names = changed_names(changes)
     changed = tuple(member for member in packing.members if member.name in names)
     return [held, _sealed(Packing(changes_class(packing.name), changed), changes, known, options)]
+
+
+def _beside_closed(held: Sealed, data: bytes, known: Collector, options: Options) -> list[Sealed]:
+    """A version that is encrypted for others, and beside it all files if they changed: nothing can be compared here."""
+    packing, base = held.packing, held.version
+    if content_id(options.key, data, _how(options)) == base.content and not _has_changes(packing.name, known):
+        return [replace(held, held=False)]
+    changes = Packing(changes_class(packing.name), packing.members)
+    return [held, _sealed(changes, make_whole(base.object, data), known, options)]
 
 
 def _living_version(name: str, known: Collector, options: Options) -> Version | None:

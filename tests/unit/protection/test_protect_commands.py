@@ -156,6 +156,31 @@ def test_encryption_from_the_shell(world: Path, capsys: pytest.CaptureFixture[st
     assert contents(world / "again") == contents(world / "app")
 
 
+def test_changes_of_files_encrypted_for_a_recipient_come_back(tmp_path: Path) -> None:
+    import pyrage
+
+    identity = pyrage.x25519.Identity.generate()
+    (tmp_path / "id.txt").write_text(str(identity))
+    site, app, back = tmp_path / "site", tmp_path / "app", tmp_path / "back"
+    site.mkdir()
+    app.mkdir()
+    for number in range(12):
+        (site / f"{number}.html").write_text(f"<html><body>{number}</body></html>")
+    (app / "old.txt").write_text("first")
+    assert run(["protect", "keygen", "-o", str(tmp_path / "site.key")]) == 0
+    command = ["protect", "apply", str(site), "--files", f"code={app}/", "--key", str(tmp_path / "site.key")]
+    command += ["--recipient", str(identity.to_public())]
+    assert run(command) == 0
+    (app / "old.txt").rename(app / "new.txt")
+    (app / "new.txt").write_text("second")
+    assert run(command) == 0
+    pages = {path.name: path.read_bytes() for path in site.iterdir()}
+    assert run(command) == 0
+    assert {path.name: path.read_bytes() for path in site.iterdir()} == pages
+    assert run(["reclaim", str(site), "-o", str(back), "--identity", str(tmp_path / "id.txt")]) == 0
+    assert [(path.name, path.read_text()) for path in back.iterdir()] == [("new.txt", "second")]
+
+
 def test_secrets_are_refused_unless_they_are_encrypted_or_included(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
