@@ -28,7 +28,7 @@ from recollect.protection.age import is_locked
 from recollect.protection.block import is_class_name
 from recollect.protection.changes import is_changes_class
 from recollect.protection.markup import is_page, strip
-from recollect.protection.selection import OWN_FOLDER, Selection, walk
+from recollect.protection.selection import OWN_FOLDER, Selection, is_version_control, walk
 
 DEFAULT_CLASS = "files"
 MAX_UNPACKED = 4 << 30
@@ -141,6 +141,9 @@ def _walk(source: str, own: _Gathered, selection: Selection) -> Iterable[Member]
     path = Path(source)
     if not path.exists():
         raise UsageError("no such file", where=source, hint="check the spelling of --files")
+    if is_version_control(path.resolve()) and not selection.version_control:
+        own.version_control.append(source)
+        return
     if path.is_file():
         why = selection.reason(path)
         if why:

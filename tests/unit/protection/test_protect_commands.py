@@ -236,6 +236,17 @@ def test_key_site_and_output_are_never_packed_and_version_control_is_refused(
     assert not any(name.startswith((".git", "site", "deploy", "drafts/secret")) for name in names - {"site.pub"})
 
 
+@pytest.mark.parametrize("source", ["repo.git/", "work/.git"])
+def test_version_control_as_a_source_is_refused(world: Path, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    repository = world / source
+    for folder in ("objects", "refs"):
+        (repository / folder).mkdir(parents=True)
+    (repository / "HEAD").write_text("ref: refs/heads/main")
+    command = ["protect", "apply", str(world / "site"), "--key", str(world / "site.key")]
+    assert run([*command, "--files", f"{world}/{source}"]) == 2
+    assert "version control" in capsys.readouterr().err
+
+
 def test_the_list_of_files_is_shown_before_the_first_write(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(world)
     (world / "deploy").mkdir()
