@@ -231,3 +231,29 @@ def test_a_rendering_is_offered_for_review_and_a_thumbnail_never_beats_the_origi
         assert "gone.ps" not in back and "only.png" in back
     altered = {r["uri"].removeprefix(START): r["altered"] for r in reports[1]["resources"]}
     assert altered["only.png"] and not altered["paper.pdf"]
+
+
+def test_a_site_as_of_a_day_says_how_far_each_resource_is_from_it(tmp_path: Path) -> None:
+    linked = page("Home", "a.html", "b.html").replace(b"<h1>", b'<img src="i.png"><h1>')
+    captures = [
+        Capture(START, "20120430120000", linked),
+        Capture(START, "20140101000000", linked.replace(b"Home", b"Later home")),
+        Capture(f"{START}i.png", "20120429000000", b"\x89PNG\r\n\x1a\n" + b"1" * 90, "image/png"),
+        Capture(f"{START}i.png", "20120502000000", b"\x89PNG\r\n\x1a\n" + b"2" * 90, "image/png"),
+        Capture(f"{START}a.html", "20120501220000", page("A")),
+        Capture(f"{START}a.html", "20140101000000", page("A, later")),
+        Capture(f"{START}b.html", "20130505000000", page("B")),
+    ]
+    with pywb_archive(tmp_path / "a", captures) as archive:
+        listed = registry(tmp_path, [entry(archive)])
+        done = recover(START, "-o", str(tmp_path / "site"), "--archives", listed, "--at", "2012-05-01")
+    report = json.loads((tmp_path / "site/report.json").read_text())
+    days = {r["uri"].removeprefix(START): r["days_from_at"] for r in report["resources"]}
+    # The image is that of its page, not the nearest to the day.
+    assert report["at"].startswith("2012-05-01") and days == {"": -1, "i.png": -2, "a.html": 0, "b.html": 369}
+    assert {name: n for name, n in report["distances"].items() if n} == {"same day": 1, "same week": 2, "further": 1}
+    assert "the site on 2012-05-01; captured in the: same day 1, same week 2, further 1" in done.stderr
+    rows = [line.split("\t") for line in (tmp_path / "site/summary.tsv").read_text().splitlines()]
+    assert {row[1].removeprefix(START): row[7] for row in rows}["b.html"] == "+369 days"
+    text = (tmp_path / "site/report.html").read_text()
+    assert "The site on 2012-05-01" in text and "Furthest from the day" in text

@@ -68,12 +68,28 @@ class Report:
     figures: Figures = field(default_factory=Figures)
     ownership: tuple[Period, ...] = ()  # whose site it was, and when; empty where nothing changed
     captures: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # archive -> year -> captures it lists
+    at: datetime | None = None  # the day that was asked for (--at)
     protected: Notice | None = None  # blocks of the server's own files in the recovered pages
 
     @property
     def suspects(self) -> tuple[Recovered, ...]:
         """Pages whose captures are all doubtful: the best one was kept, for a person to decide."""
         return tuple(resource for resource in self.resources if resource.suspect is not None)
+
+    def days_from_day(self, resource: Recovered) -> int | None:
+        """Days from the day that was asked for to the capture: negative before it; None where no day was asked for."""
+        return (resource.captured_at.date() - self.at.date()).days if self.at is not None else None
+
+    @property
+    def distances(self) -> dict[str, int]:
+        """How many resources were captured how far from the day that was asked for."""
+        if self.at is None:
+            return {}
+        spread = dict.fromkeys((name for name, _ in _SPREAD), 0)
+        for resource in self.resources:
+            apart = timedelta(days=abs(self.days_from_day(resource) or 0))
+            spread[next(name for name, limit in _SPREAD if apart < limit)] += 1
+        return spread
 
     @property
     def needed(self) -> int:
@@ -144,8 +160,14 @@ def make_report(
         figures=figures_of(store),
         ownership=Ownership.from_json(store.meta("ownership") or {}).periods,
         captures=_captures(journal, resources),
+        at=_day_asked_for(store),
         protected=_protected(store, [resource for resource in resources if resource.kind == "page"]),
     )
+
+
+def _day_asked_for(store: Store) -> datetime | None:
+    options = store.meta("options")
+    return Options.from_json(options).dates.at if options is not None else None
 
 
 def _captures(journal: Journal, resources: Sequence[Recovered]) -> dict[str, dict[int, int]]:
@@ -244,7 +266,12 @@ def to_json(report: Report) -> dict[str, Any]:
         "listings": dict(report.listings),
         "coherence": dict(report.coherence),
         "furthest": [{"uri": uri, "page": page, "days": days} for uri, page, days in report.furthest],
-        "resources": [_resource_json(resource, report.files) for resource in report.resources],
+        "at": format_iso(report.at) if report.at else None,
+        "distances": report.distances,
+        "resources": [
+            _resource_json(resource, report.files) | {"days_from_at": report.days_from_day(resource)}
+            for resource in report.resources
+        ],
         "missing": [
             {
                 "uri": m.uri,
@@ -297,7 +324,10 @@ def summary_lines(report: Report) -> Iterator[str]:
     for r in report.resources:
         others = ", ".join(f"{name}:{at:%Y-%m-%d}" for name, at in r.other_archives)
         file = report.files.get(r.uri, "")
-        yield _line(_when(r.fetched_at), r.uri, r.media_type, file, r.archive, f"{r.captured_at:%Y-%m-%d}", others)
+        days = report.days_from_day(r)
+        distance = () if days is None else (f"{days:+d} days",)
+        captured = f"{r.captured_at:%Y-%m-%d}"
+        yield _line(_when(r.fetched_at), r.uri, r.media_type, file, r.archive, captured, others, *distance)
     for m in report.missing:
         yield _line(now, m.uri, "MISSING", "", "", "", f"{m.reason}: {m.detail}" if m.detail else m.reason)
     for uri in report.known:

@@ -90,8 +90,17 @@ def _details(report: Report, links: Mapping[str, str]) -> dict[str, Any]:
         "reasons": [(reason, REASONS[reason], count) for reason, count in report.by_reason.items()],
         "coherence": [(name, count) for name, count in report.coherence.items() if count],
         "furthest": report.furthest,
+        "day": f"{report.at:%Y-%m-%d}" if report.at else "",
+        "distances": [(name, count) for name, count in report.distances.items() if count],
+        "far": _far(report),
         "resources": [_resource(resource, links) for resource in report.resources[:MOST_ROWS]],
     }
+
+
+def _far(report: Report) -> list[tuple[str, str, int]]:
+    """The resources furthest from the day that was asked for: address, capture, days."""
+    found = [(r.uri, f"{r.captured_at:%Y-%m-%d}", report.days_from_day(r) or 0) for r in report.resources]
+    return sorted((row for row in found if row[2]), key=lambda row: (-abs(row[2]), row[0]))[:MOST_ROWS]
 
 
 def _href(file: str) -> str:

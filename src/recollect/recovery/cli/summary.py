@@ -282,6 +282,9 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
             f"the pages carry the server's own files{classes}, protected with recollect: "
             f"recollect reclaim {report.start[0]} -o app/"
         )
+    if report.at is not None:
+        spread = ", ".join(f"{name} {count:,}" for name, count in report.distances.items() if count)
+        talk(f"the site on {report.at:%Y-%m-%d}; captured in the: {spread or 'no resources'}")
     if owners := ownership_words(report.ownership):
         talk(f"owners: {owners}; only captures of your time were used (another time: --from, --to, --at)")
     if report.suspects:
