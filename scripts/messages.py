@@ -1,7 +1,7 @@
 """Bring the catalogues in line with the sources: `make messages`, or `python scripts/messages.py [--check]`.
 
-Collects every message of templates (`_()`, `ngettext()`, `{% trans %}`) and sources (`message()`, `gettext()`,
-`ngettext()`, and the sentences of errors that visitors of the desk see), adds new ones to `locales/*.po` without a
+Collects every message of templates (`_()`, `ngettext()`, `{% trans %}`) and sources (`message()`, `plural_message()`,
+`gettext()`, `ngettext()`, and the sentences of errors that visitors of the desk see), adds new ones to `locales/*.po` without a
 translation, and removes those that nothing uses. With --check it changes nothing and fails where something would be.
 docs/translate.md is about it.
 """
@@ -22,7 +22,7 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src" / "recollect"
 LOCALES = SOURCES / "locales"
-KEYWORDS = {"_": None, "gettext": None, "message": None, "ngettext": (1, 2)}
+KEYWORDS = {"_": None, "gettext": None, "message": None, "ngettext": (1, 2), "plural_message": (1, 2)}
 # Errors that visitors of the desk see on a page: their sentences are messages.
 ERRORS = frozenset(("Refused", "TooMany", "BadToken", "Denied", "TooSlow", "Gone", "Busy", "UnknownJob"))
 SHOWN = ("desk/*.py", "desk/http/pages.py", "desk/http/context.py", "desk/http/session.py")

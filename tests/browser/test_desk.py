@@ -341,7 +341,7 @@ def test_the_whole_way_by_keyboard_in_the_language_of_the_browser(
     words = {
         "de-DE": (
             "Eine verlorene Website zurückholen", "Was die Archive haben", "Sehen Sie in Ihre E-Mails",
-            "Website ist zurück", "bestätigen",
+            "ist zurück", "bestätigen",
         ),
         "es-ES": (
             "Recupere un sitio web perdido", "Lo que tienen los archivos", "Mire su correo", "sitio ha vuelto",

@@ -219,7 +219,7 @@ def test_the_operator_moves_retries_and_deletes_and_no_one_else_does(idle: Runni
     idle.ask("POST", f"/api/jobs/{jobs[1].id}/cancel?token={jobs[1].token}", {})
     assert idle.operator("POST", f"/api/jobs/{jobs[1].id}/retry").json["state"] == "queued"
     assert idle.operator("DELETE", f"/api/jobs/{jobs[0].id}").status == 204
-    assert idle.ask("GET", f"/api/jobs/{jobs[0].id}?token={jobs[0].token}").status == 403
+    assert idle.ask("GET", f"/api/jobs/{jobs[0].id}?token={jobs[0].token}").status == 410
     xml = idle.operator("GET", "/api/history.xml").text
     assert xml.startswith("<?xml") and 'action="delete"' in xml
     assert idle.operator("GET", "/api/history.csv").text.startswith("number,at,job,action,before,after,actor,detail")

@@ -10,8 +10,9 @@ from typing import Any
 
 from recollect.desk.database import Connection, Row, one
 from recollect.desk.outbox import Kind, Render, compose
-from recollect.desk.outcome import extent, sentence
+from recollect.desk.outcome import headline, sentence
 from recollect.desk.people import Purpose, issue
+from recollect.desk.reports import figures_of
 from recollect.desk.settings import DAY, DeskSettings
 from recollect.ui.messages import current, using
 from recollect.ui.pages import render as page
@@ -62,15 +63,15 @@ def letter(name: str, values: Mapping[str, Any], link: str) -> tuple[str, str]:
 def _values(settings: DeskSettings, job: Row, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     from recollect.desk.jobs import host_of
 
-    summary = json.loads(job["result"]).get("summary", {})
+    figures = figures_of(json.loads(job["result"]).get("summary", {}))
     texts = current()
     return {
         "greeting": texts.gettext("Hello %(name)s,") % {"name": name} if name else texts.gettext("Hello,"),
         "uri": _mail_uri(job["uri"]),
         "host": host_of(job["uri"]),
         "pending_days": round(settings.pending_for / DAY),
-        "extent": extent(summary),
-        "sentence": sentence(summary),
+        "headline": headline(figures),
+        "sentence": sentence(figures),
         "expires": job["expires_at"],
         "gain": int(facts.get("gain", 0)),
     }

@@ -7,11 +7,12 @@ than expected is left out, and never becomes an error on a person's page.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from recollect.recovery.figures import Figures, Outage, OutageKind
+from recollect.recovery.figures import Figures, Loss, Outage, OutageKind
 
 _MOST = 200
 _LONG = 500
@@ -85,9 +86,29 @@ def _clean_outage(one: Outage) -> Outage:
     return Outage(str(one.archive)[:_LONG], one.kind, str(one.detail)[:_LONG], listed, _count(one.waiting))
 
 
-def figures_of(summary: Mapping[str, Any]) -> Figures | None:
-    """The figures of a summary; None of one from before there were any."""
-    return Figures.from_json(summary["figures"]) if summary.get("figures") else None
+_LOSS_OF = {"failed": Loss.FAILED, "out-of-quota": Loss.OUT_OF_QUOTA, "blocked": Loss.BLOCKED}
+
+
+def figures_of(summary: Mapping[str, Any]) -> Figures:
+    """The figures of a summary; of one from before there were any, as much as its counts tell."""
+    if summary.get("figures"):
+        return Figures.from_json(summary["figures"])
+    reasons = dict(summary.get("missing_by_reason", {}))
+    recovered, missing = summary.get("recovered", 0), summary.get("missing", 0) - reasons.pop("out-of-range", 0)
+    never = min(reasons.pop("never-archived", 0), missing)
+    losses: Counter[Loss] = Counter()
+    for reason, count in reasons.items():
+        losses[_LOSS_OF.get(reason, Loss.REJECTED)] += count
+    losses[Loss.NOT_REACHED] += max(0, missing - never - losses.total())
+    return Figures(
+        recovered=recovered,
+        pages=summary.get("pages", 0),
+        listed=recovered + losses.total(),
+        listed_back=recovered,
+        losses={loss: count for loss, count in sorted(losses.items()) if count},
+        never_saved_files=never,
+        complete=bool(summary.get("complete", True)) and not summary.get("stopped"),
+    )
 
 
 _UNANSWERED = frozenset((OutageKind.SLOW, OutageKind.UNREACHABLE, OutageKind.REFUSED, OutageKind.FAILED))
@@ -95,9 +116,9 @@ _UNANSWERED = frozenset((OutageKind.SLOW, OutageKind.UNREACHABLE, OutageKind.REF
 
 def unanswered(summary: Mapping[str, Any]) -> list[Outage]:
     """Archives that may hold more than came: they did not answer, refused, or failed to give what they list."""
-    figures = figures_of(summary)
-    found = figures.outages if figures is not None else ()
-    return [one for one in found if one.kind in _UNANSWERED and (one.listed is None or one.waiting)]
+    return [
+        one for one in figures_of(summary).outages if one.kind in _UNANSWERED and (one.listed is None or one.waiting)
+    ]
 
 
 def clean_status(received: Mapping[Any, Any]) -> dict[str, Any]:

@@ -177,5 +177,8 @@ def _life_words(report: Report) -> str:
     span = f"in {years[0]}" if years[0] == years[-1] else f"from {years[0]} to {years[-1]}"
     words = f"Archives captured pages and files of it {total:,} times {span}."
     if owners := ownership_words(report.ownership):
-        words += f" The site was {owners}. Nothing of another owner was used."
+        words += (
+            f" The site was {owners}. Pages that belong to another owner were left out; look through the pages marked"
+            " doubtful."
+        )
     return words

@@ -1,9 +1,9 @@
-"""The sentences about a recovery: a pure function from its figures, one catalogue for every edge.
+"""The sentences about a recovery: a pure function from its figures, one table for every edge.
 
 The command, the report, START-HERE, the desk and the watch word a recovery by `headline`, `share` and `details`; each
-returns `Sentence` values (a phrase and its fields), and `text` words them by a catalogue, so that another language is
-another catalogue. Invariants: `Headline.WHOLE` ("Your site is back") only without any known or possible loss; 100% is
-never written beside a loss; every outage is named.
+returns `Sentence` values (a phrase and its fields), and `text` words them in the current language of `ui.messages`
+(English for commands and files). Invariants: `Headline.WHOLE` ("Your site is back") only without any known or possible
+loss; 100% is never written beside a loss; every outage is named.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from recollect.recovery.figures import Figures, Loss, Outage, OutageKind
+from recollect.ui.messages import current, message, plural_message
 
 
 class Headline(StrEnum):
@@ -64,102 +65,106 @@ class Phrase(StrEnum):
     OUTAGE_LISTS = "outage-lists"
     OUTAGE_WAITS = "outage-waits"
     OUTAGE_UNKNOWN = "outage-unknown"
+    HINT_POLICY = "hint-policy"  # options of the command, after a semicolon
+    HINT_ASSETS = "hint-assets"
 
 
-Forms = tuple[str, str]  # for a count of one, and for others
-Catalogue = Mapping[Headline | Phrase, Forms]
-
-
-def _same(text: str) -> Forms:
-    return text, text
-
-
-ENGLISH: Catalogue = {
-    Headline.WHOLE: _same("Your site is back"),
-    Headline.AS_LINKED: _same("All that is linked came back; no archive gave a list of the site"),
-    Headline.AS_SAVED: _same("All that archives list of your site is back"),
-    Headline.MOST: _same("Most of your site is back"),
-    Headline.PART: _same("A part of your site is back"),
-    Headline.LISTED_SO_FAR: _same("All that archives list is back so far; not every archive gave its whole list"),
-    Headline.MOST_SO_FAR: _same("Most of your site is back so far; more can be asked for"),
-    Headline.PART_SO_FAR: _same("A part of your site is back so far; more can be asked for"),
-    Headline.NOTHING_BACK: _same("Nothing of your site came back"),
-    Headline.NOTHING_SAVED: _same("No archive lists anything of your site"),
-    Headline.NOTHING_YET: _same("Nothing came back so far; not every archive gave what it holds"),
-    Phrase.SHARE: (
-        "{percent}% of {count:,} address that archives list",
-        "{percent}% of {count:,} addresses that archives list",
+WORDS: Mapping[Headline | Phrase, str | tuple[str, str]] = {
+    Headline.WHOLE: message("Your site is back"),
+    Headline.AS_LINKED: message("All that is linked came back; no archive gave a list of the site"),
+    Headline.AS_SAVED: message("All that archives list of your site is back"),
+    Headline.MOST: message("Most of your site is back"),
+    Headline.PART: message("A part of your site is back"),
+    Headline.LISTED_SO_FAR: message("All that archives list is back so far; not every archive gave its whole list"),
+    Headline.MOST_SO_FAR: message("Most of your site is back so far; more can be asked for"),
+    Headline.PART_SO_FAR: message("A part of your site is back so far; more can be asked for"),
+    Headline.NOTHING_BACK: message("Nothing of your site came back"),
+    Headline.NOTHING_SAVED: message("No archive lists anything of your site"),
+    Headline.NOTHING_YET: message("Nothing came back so far; not every archive gave what it holds"),
+    Phrase.SHARE: plural_message(
+        "%(percent)s%% of %(count)s address that archives list",
+        "%(percent)s%% of %(count)s addresses that archives list",
     ),
-    Phrase.SHARE_ALL: (
+    Phrase.SHARE_ALL: plural_message(
         "the one address that archives list came back",
-        "all {count:,} addresses that archives list came back",
+        "all %(count)s addresses that archives list came back",
     ),
-    Phrase.SHARE_LITTLE: _same("less than 1% of {count:,} addresses that archives list"),
-    Phrase.RESOURCES: (
-        "{count:,} resource came back; no archive gave a list",
-        "{count:,} resources came back; no archive gave a list",
+    Phrase.SHARE_LITTLE: message("less than 1%% of %(count)s addresses that archives list"),
+    Phrase.RESOURCES: plural_message(
+        "%(count)s resource came back; no archive gave a list",
+        "%(count)s resources came back; no archive gave a list",
     ),
-    Phrase.NEVER_SAVED_PAGES: ("{count:,} linked page was never saved", "{count:,} linked pages were never saved"),
-    Phrase.NEVER_SAVED_FILES: ("{count:,} linked file was never saved", "{count:,} linked files were never saved"),
-    Phrase.LOST_FAILED: (
-        "{count:,} listed address did not come: its archives failed",
-        "{count:,} listed addresses did not come: their archives failed",
+    Phrase.NEVER_SAVED_PAGES: plural_message(
+        "%(count)s linked page was never saved", "%(count)s linked pages were never saved"
     ),
-    Phrase.LOST_OUT_OF_QUOTA: (
-        "{count:,} listed address waits for its archive's next quota",
-        "{count:,} listed addresses wait for their archives' next quota",
+    Phrase.NEVER_SAVED_FILES: plural_message(
+        "%(count)s linked file was never saved", "%(count)s linked files were never saved"
     ),
-    Phrase.LOST_BLOCKED: (
-        "{count:,} listed address is held and not given out",
-        "{count:,} listed addresses are held and not given out",
+    Phrase.LOST_FAILED: plural_message(
+        "%(count)s listed address did not come: its archives failed",
+        "%(count)s listed addresses did not come: their archives failed",
     ),
-    Phrase.LOST_REJECTED: (
-        "{count:,} listed address was saved only as an error page or a redirect elsewhere",
-        "{count:,} listed addresses were saved only as error pages or redirects elsewhere",
+    Phrase.LOST_OUT_OF_QUOTA: plural_message(
+        "%(count)s listed address waits for its archive's next quota",
+        "%(count)s listed addresses wait for their archives' next quota",
     ),
-    Phrase.LOST_NOT_REACHED: (
-        "{count:,} more is listed, and was not reached before the end of this run",
-        "{count:,} more are listed, and were not reached before the end of this run",
+    Phrase.LOST_BLOCKED: plural_message(
+        "%(count)s listed address is held and not given out",
+        "%(count)s listed addresses are held and not given out",
     ),
-    Phrase.LOST_NOT_WANTED: (
-        "{count:,} more is listed, but no link leads there: --policy exhaustive recovers it too",
-        "{count:,} more are listed, but no link leads there: --policy exhaustive recovers them too",
+    Phrase.LOST_REJECTED: plural_message(
+        "%(count)s listed address was saved only as an error page or a redirect elsewhere",
+        "%(count)s listed addresses were saved only as error pages or redirects elsewhere",
     ),
-    Phrase.BESIDE_LOST: ("{count:,} linked resource did not come back", "{count:,} linked resources did not come back"),
-    Phrase.ELSEWHERE_ONE_HOST: (
-        "the pages need {count:,} more resource of 1 other host: --assets anywhere recovers it too",
-        "the pages need {count:,} more resources of 1 other host: --assets anywhere recovers them too",
+    Phrase.LOST_NOT_REACHED: plural_message(
+        "%(count)s more is listed, and was not reached before the end of this run",
+        "%(count)s more are listed, and were not reached before the end of this run",
     ),
-    Phrase.ELSEWHERE: (
-        "the pages need {count:,} more resource of {hosts:,} other hosts: --assets anywhere recovers it too",
-        "the pages need {count:,} more resources of {hosts:,} other hosts: --assets anywhere recovers them too",
+    Phrase.LOST_NOT_WANTED: plural_message(
+        "%(count)s more is listed, but no link leads there",
+        "%(count)s more are listed, but no link leads there",
     ),
-    Phrase.FOREIGN: (
-        "{count:,} listed address holds only another site's pages and was left out",
-        "{count:,} listed addresses hold only another site's pages and were left out",
+    Phrase.BESIDE_LOST: plural_message(
+        "%(count)s linked resource did not come back", "%(count)s linked resources did not come back"
     ),
-    Phrase.SUSPECTS: (
-        "{count:,} page looks doubtful and was kept, marked (login, error, another site ...)",
-        "{count:,} pages look doubtful and were kept, marked (login, error, another site ...)",
+    Phrase.ELSEWHERE_ONE_HOST: plural_message(
+        "the pages need %(count)s more resource of 1 other host",
+        "the pages need %(count)s more resources of 1 other host",
     ),
-    Phrase.UNLINKED_PAGES: (
-        "also found: {count:,} older page, not linked from the newest front page",
-        "also found: {count:,} older pages, not linked from the newest front page",
+    Phrase.ELSEWHERE: plural_message(
+        "the pages need %(count)s more resource of %(hosts)s other hosts",
+        "the pages need %(count)s more resources of %(hosts)s other hosts",
     ),
-    Phrase.UNLINKED_FILES: (
-        "also found: {count:,} file, not linked from the newest front page",
-        "also found: {count:,} files, not linked from the newest front page",
+    Phrase.FOREIGN: plural_message(
+        "%(count)s listed address holds only another site's pages and was left out",
+        "%(count)s listed addresses hold only another site's pages and were left out",
     ),
-    Phrase.NO_FRONT: _same("the front page did not come back"),
-    Phrase.OUTAGE_SLOW: _same("{archive} did not answer in time"),
-    Phrase.OUTAGE_UNREACHABLE: _same("{archive} could not be reached"),
-    Phrase.OUTAGE_REFUSED: _same("{archive} refused"),
-    Phrase.OUTAGE_FAILED: _same("{archive} failed"),
-    Phrase.OUTAGE_CUT: _same("{archive} cut its list off"),
-    Phrase.OUTAGE_NOT_HELD: _same("{archive} does not have all that it lists"),
-    Phrase.OUTAGE_LISTS: ("it lists {count:,} address of this site", "it lists {count:,} addresses of this site"),
-    Phrase.OUTAGE_WAITS: ("{count:,} of them is not back", "{count:,} of them are not back"),
-    Phrase.OUTAGE_UNKNOWN: _same("what it lists is not known"),
+    Phrase.SUSPECTS: plural_message(
+        "%(count)s page looks doubtful and was kept, marked (login, error, another site ...)",
+        "%(count)s pages look doubtful and were kept, marked (login, error, another site ...)",
+    ),
+    Phrase.UNLINKED_PAGES: plural_message(
+        "also found: %(count)s older page, not linked from the newest front page",
+        "also found: %(count)s older pages, not linked from the newest front page",
+    ),
+    Phrase.UNLINKED_FILES: plural_message(
+        "also found: %(count)s file, not linked from the newest front page",
+        "also found: %(count)s files, not linked from the newest front page",
+    ),
+    Phrase.NO_FRONT: message("the front page did not come back"),
+    Phrase.OUTAGE_SLOW: message("%(archive)s did not answer in time"),
+    Phrase.OUTAGE_UNREACHABLE: message("%(archive)s could not be reached"),
+    Phrase.OUTAGE_REFUSED: message("%(archive)s refused"),
+    Phrase.OUTAGE_FAILED: message("%(archive)s failed"),
+    Phrase.OUTAGE_CUT: message("%(archive)s cut its list off"),
+    Phrase.OUTAGE_NOT_HELD: message("%(archive)s does not have all that it lists"),
+    Phrase.OUTAGE_LISTS: plural_message(
+        "it lists %(count)s address of this site", "it lists %(count)s addresses of this site"
+    ),
+    Phrase.OUTAGE_WAITS: plural_message("%(count)s of them is not back", "%(count)s of them are not back"),
+    Phrase.OUTAGE_UNKNOWN: message("what it lists is not known"),
+    Phrase.HINT_POLICY: ("--policy exhaustive recovers it too", "--policy exhaustive recovers them too"),
+    Phrase.HINT_ASSETS: ("--assets anywhere recovers it too", "--assets anywhere recovers them too"),
 }
 
 
@@ -173,11 +178,14 @@ class Sentence:
     more: tuple[Sentence, ...] = ()
 
 
-def text(sentence: Sentence, catalogue: Catalogue = ENGLISH) -> str:
-    """The words of a sentence."""
-    one, other = catalogue[sentence.phrase]
-    words = (one if sentence.count == 1 else other).format(count=sentence.count, **sentence.fields)
-    return "; ".join([words, *(text(clause, catalogue) for clause in sentence.more)])
+def text(sentence: Sentence) -> str:
+    """The words of a sentence, in the current language."""
+    texts = current()
+    entry = WORDS[sentence.phrase]
+    words = texts.gettext(entry) if isinstance(entry, str) else texts.ngettext(*entry, sentence.count)
+    fields = {"count": sentence.count, **sentence.fields}
+    words %= {name: texts.number(value) if isinstance(value, int) else value for name, value in fields.items()}
+    return "; ".join([words, *(text(clause) for clause in sentence.more)])
 
 
 def headline(figures: Figures) -> Headline:
@@ -253,18 +261,27 @@ _OUTAGES = {
 }
 
 
-def details(figures: Figures) -> list[Sentence]:
-    """Every further loss, doubt and find, one sentence each; outages are in `outages`."""
+def details(figures: Figures, *, hints: bool = True) -> list[Sentence]:
+    """Every further loss, doubt and find, one sentence each; outages are in `outages`.
+
+    `hints` name the option of the command that recovers more; who has no command has no use for them.
+    """
     counts = [
         *((phrase, figures.losses.get(loss, 0)) for loss, phrase in _LOSSES.items()),
         (Phrase.BESIDE_LOST, figures.beside_lost),
         (Phrase.FOREIGN, figures.foreign),
         (Phrase.SUSPECTS, figures.suspects),
     ]
-    found = [Sentence(phrase, count) for phrase, count in counts if count]
+    policy = {Phrase.LOST_NOT_WANTED: Phrase.HINT_POLICY} if hints else {}
+    found = [
+        Sentence(phrase, count, more=(Sentence(policy[phrase], count),) if phrase in policy else ())
+        for phrase, count in counts
+        if count
+    ]
     if figures.elsewhere:
         phrase = Phrase.ELSEWHERE_ONE_HOST if figures.elsewhere_hosts == 1 else Phrase.ELSEWHERE
-        found.append(Sentence(phrase, figures.elsewhere, {"hosts": figures.elsewhere_hosts}))
+        hint = (Sentence(Phrase.HINT_ASSETS, figures.elsewhere),) if hints else ()
+        found.append(Sentence(phrase, figures.elsewhere, {"hosts": figures.elsewhere_hosts}, hint))
     if figures.recovered and not figures.front:
         return [Sentence(Phrase.NO_FRONT), *found]
     return found + unlinked(figures)
@@ -292,8 +309,7 @@ def rerun_command(one: Outage, folder: str) -> str:
     return f"recollect recover --resume {shlex.quote(folder)} --use {shlex.quote(one.archive)} --yes"
 
 
-def summary(figures: Figures, catalogue: Catalogue = ENGLISH) -> list[str]:
+def summary(figures: Figures, *, hints: bool = True) -> list[str]:
     """Headline, share, details and outages as lines of text."""
-    first = text(Sentence(headline(figures)), catalogue)
-    lines = [share(figures), *details(figures), *(outage(one) for one in figures.outages)]
-    return [first, *(text(line, catalogue) for line in lines)]
+    lines = [Sentence(headline(figures)), share(figures), *details(figures, hints=hints)]
+    return [text(line) for line in (*lines, *(outage(one) for one in figures.outages))]

@@ -34,6 +34,11 @@ def message(text: str) -> str:
     return text
 
 
+def plural_message(one: str, many: str) -> tuple[str, str]:
+    """Marks a text with a count (`%(count)s`) for the catalogues; `Messages.ngettext` translates it."""
+    return one, many
+
+
 MONTHS = (
     message("January"), message("February"), message("March"), message("April"), message("May"), message("June"),
     message("July"), message("August"), message("September"), message("October"), message("November"),

@@ -36,9 +36,11 @@ from recollect.desk.http.context import (
 from recollect.desk.http.hub import OPERATOR
 from recollect.desk.jobs import Job, Submission, parse_submission
 from recollect.desk.letters import status_url
+from recollect.desk.reports import figures_of
 from recollect.desk.states import ACTIVE, DELIVERED, FINAL, State
 from recollect.desk.surveyor import known, listing_key
 from recollect.errors import RecollectError
+from recollect.recovery.sentences import summary as sentences
 from recollect.recovery.verdicts import Decision
 
 _HEARTBEAT = 5.0
@@ -94,6 +96,7 @@ def full_view(desk: Desk, c: Any, job: Job, person: people.Recipient | None, tok
     view["status_url"] = status_url(desk.base_url, job.id, token) if token else None
     if State(view["state"]) in DELIVERED:
         view["result"] = result_urls(desk, job, token)
+        view["sentences"] = sentences(figures_of(job.result.get("summary", {})), hints=False)
     return view
 
 

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from recollect.desk import outcome
 from recollect.desk.http.views import show, translated
+from recollect.desk.reports import figures_of
 from recollect.desk.states import DELIVERED, FINAL, State
 from recollect.recovery.verdicts import RETRIED
 from recollect.ui import charts
@@ -102,6 +103,7 @@ def _result(view: Mapping[str, Any], token: str, again_href: str) -> str:
     if pictures and view.get("preview"):
         pictures[0]["href"] = view["preview"]
     reasons = summary.get("missing_by_reason", {})
+    figures = figures_of(summary)
     first, last = (str(summary.get(name) or "")[:10] for name in ("first", "last"))
     days = [current().day(one) for one in dict.fromkeys((first, last)) if one]
     return show(
@@ -110,23 +112,24 @@ def _result(view: Mapping[str, Any], token: str, again_href: str) -> str:
         token=token,
         again_href=again_href,
         silent=[one["name"] for one in view.get("outages", ())],
-        headline=outcome.headline(summary),
-        sentence=outcome.sentence(summary),
+        headline=outcome.headline(figures),
+        sentence=outcome.sentence(figures),
         stopped=current().gettext(str(summary.get("stopped") or "")),
         front=pictures[0] if pictures else None,
         gallery=pictures[1:],
         life=_life(summary),
         life_words=_life_words(summary, first, last),
-        missing=[{"reason": reason, "count": count} for reason, count in reasons.items() if count],
+        lines=outcome.lines(figures),
+        out_of_range=reasons.get("out-of-range", 0),
         missing_examples=[one["uri"] for one in summary.get("missing_examples", ())[:_MOST_EXAMPLES]],
         again_later=any(reason in reasons for reason in RETRIED),
         other_owner=bool(summary.get("ended_at")),
         windows=bool(view["options"].get("windows_names")),
         last_date=last,
         downloads=_downloads(view["result"]),
-        recovered=summary.get("recovered", 0),
-        pages=summary.get("pages", 0),
-        share=outcome.share(summary),
+        recovered=figures.recovered,
+        pages=figures.pages,
+        share=outcome.share_words(figures),
         dates=" – ".join(days) or "–",
         by_archive=_by_archive(summary),
     )
@@ -184,7 +187,10 @@ def _spans(summary: Mapping[str, Any], known: Sequence[int]) -> list[charts.Span
 def _life_words(summary: Mapping[str, Any], first: str, last: str) -> str:
     texts = current()
     if end := _day(summary.get("ended_at")):
-        words = texts.gettext("Yours until %(month)s, then another owner. Nothing of the later time is in your copy.")
+        words = texts.gettext(
+            "Yours until %(month)s, then another owner. Pages that belong to another owner were left out; look through "
+            "the pages marked doubtful."
+        )
         return words % {"month": texts.month(end)}
     if first[:4] == last[:4]:
         return texts.gettext("All copies are of the year %(year)s.") % {"year": first[:4]}
