@@ -34,12 +34,16 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One input line (or record) that could not be read: law 3, bad input is counted and named."""
+    """One input line (or record) that could not be read: law 3, bad input is counted and named.
+
+    `kept`: only a field of it could not be read, and its capture is counted.
+    """
 
     file: str
     line: int | None
     reason: str
     excerpt: str = ""
+    kept: bool = False
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"

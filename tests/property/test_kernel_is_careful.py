@@ -27,6 +27,9 @@ CDXJ = [
     b'dns:x.com 20140103030321 {"url": "dns:x.com"}',
     b'(com,x,)/a 2014-01-03T03:03:21Z response {"uri":"http://x.com/a","sha":"D","hsc":"200","mct":"text/html"}',
     b'com,x)/a 20140103030321 revisit {"url":"http://x.com/a","hsc":200,"mct":"text/html"}',
+    b'com,x)/a?__wb_method=post&q=1 20140103030321 {"url": "http://x.com/a", "mime": "text/html", "status": "200"}',
+    b'com,x)/a 20140103030321 {"url": "http://x.com/a?b&__wb_method=PUT", "mime": "text/html", "status": "200"}',
+    b'com,x)/a&__wb_method=post 20140103030321 {"url": "http://x.com/a", "mime": "text/html", "status": "2000"}',
     b"!meta {}",
     b"",
 ]
@@ -35,6 +38,9 @@ CDX = [
     b"com,x)/a/?q 20140103030321 https://x.com/a warc/revisit - D - - 1 2 f",
     b"x.com/b 20140103030321 http://x.com/b text/html 404 D - - 1 2 f",
     b"1.2.3.4)/ 20140103030321 http://1.2.3.4/ text/html 200 D - 2 f",
+    b"com,X)/a?__wb_method=post 20140103030321 http://x.com/a text/html 200 D - - 1 2 f",
+    b"com,x)/a?q=1&__wb_method=get 20140103030321 http://x.com/a text/html 20o D - - 1 2 f",
+    b"com,x)/a 20140103030321 http://x.com/a?__WB_Method=Post text/html 0 D - - 1 2 f",
     b"com,x,www) 20070904155130 dns:www.x.com text/dns 200 D - - 1 2 f",
     b" CDX N b a m s k r M S V g",
 ]
@@ -44,6 +50,7 @@ SURTS = [
     b"http://www.x.com/A",
     b"1.2.3.4)/",
     b"com,X)/*",
+    b"com,x)/a?__wb_method=post&__wb_post_data=x",
     b"word",
     b"",
     b"com,x)",
@@ -57,6 +64,7 @@ URLS = [
     b"http://x.com/(a)/b%20c?d=(e)%26",
     b"http://1.2.3.4/x?a&a=&a=1",
     b"http://www12.www.x.org/?",
+    b"http://x.com/a?__wb_method=POST&b=1",
     b"x.com/a",
     b"com,x)/a",
     b"dns:x.com",
@@ -92,6 +100,7 @@ def carefully(lines: list[bytes], source: Source) -> tuple[Seen, Counter[str], i
         except FormatError:
             bad += 1
         else:
+            bad += bool(capture.flaw)
             time, status = int(capture.timestamp or 0), capture.status or 0
             seen[uri_key(capture.surt), capture.surt, time, status, capture.media_type] += 1
     return seen, +left_out, bad

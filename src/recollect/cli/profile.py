@@ -236,7 +236,10 @@ def _summarize(result: ProfileResult, seconds: float) -> None:
     ]
     rows += [
         (word, f"{sum(counter.values()):,}", ", ".join(f"{name} ×{count:,}" for name, count in counter.most_common(8)))
-        for word, counter in (("filtered", tally.filtered), ("left out", tally.left_out), ("skipped", tally.skipped))
+        for word, counter in (
+            *(("filtered", tally.filtered), ("left out", tally.left_out)),
+            *(("skipped", tally.skipped), ("flawed", tally.flawed)),
+        )
         if counter
     ]
     width = max(len(count) for _, count, _ in rows)

@@ -69,7 +69,7 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
         for note in found.notes:
             talk(f"note: {note}")
     for problem in found.problems[:5]:
-        talk(f"skipped: {problem}")
+        talk(f"problem: {problem}")
     return 3 if found.problems else 0
 
 
@@ -93,7 +93,7 @@ def _summarize(inputs: tuple[str, ...], summary: str, chosen: Selection, asked: 
         ):
             click.echo(piece, nl=False)
     for problem in problems[:5]:
-        talk(f"skipped: {problem}")
+        talk(f"problem: {problem}")
     return 3 if problems else 0
 
 
@@ -138,6 +138,7 @@ def _overview(found: Stats) -> None:
     if o.first_capture:
         rows.append(["Span", f"{format_day(o.first_capture)} to {format_day(o.last_capture or '')}"])
     rows += [[f"Left out: {kind}", count] for kind, count in sorted(found.left_out.items())]
+    rows += [[f"Flawed: {kind}", count] for kind, count in sorted(found.flawed.items())]
     _table("Overview", ["", "value"], rows)
 
 

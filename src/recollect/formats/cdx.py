@@ -59,6 +59,10 @@ _PLAIN_URL = re.compile(r"https?://[!-'*-~]+")  # without parentheses it is not 
 _TIME = re.compile(r"\d{4}(?:\d\d){0,5}|\d{15,20}", re.ASCII)
 _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", re.ASCII)
 _STATUS = re.compile(r"[1-9]\d\d", re.ASCII)
+# How makers write that there is no status.
+_NO_STATUS = re.compile(r"-?|0+|None")
+# The method of a request that was not a GET, which crawlers and replay tools put into the query of its key.
+_METHOD = re.compile(r"(?:^|&)__wb_method=([a-z]{1,16})(?=&|$)", re.IGNORECASE)
 # Names of the fields in JSON objects, by what they are.
 FIELD_NAMES = {
     "surt": ("urlkey", "surt"),
@@ -106,6 +110,8 @@ class Capture:
     filename: str | None = None
     language: str | None = None
     count: int = 1
+    flaw: str = ""
+    """What of the line cannot be read, though the capture can be counted."""
 
 
 class NotACapture(Exception):
@@ -197,6 +203,8 @@ def parse_surt(line: str, *, all_schemes: bool = False) -> Capture:
     if not text or text[0] in "!@#":
         raise NotACapture(HEADER)
     if len(text) <= MAX_KEY and _PLAIN_URL.fullmatch(text) and (made := _made_surt(text)) is not None:
+        if not all_schemes and (method := request_method(text)) is not None:
+            raise NotACapture(method)
         return Capture(made)
     uri = uri_of_line(text)
     if uri is None:
@@ -267,17 +275,38 @@ def _capture(key: str, values: Mapping[str, Any], all_schemes: bool) -> Capture:
         _number(values.get("length")),
         _text(values.get("filename")),
         _text(values.get("language")),
+        flaw=_flaw(values.get("status")) if status is None else "",
     )
 
 
+def _flaw(status: Any) -> str:
+    """What is wrong with the status of a capture that has none; empty if its maker wrote that there is none."""
+    text = str(status)
+    return "" if _NO_STATUS.fullmatch(text) else f"no status: {text[:40]!r} is not three digits; counted without it"
+
+
 def what_it_is(key: str, url: str | None, media_type: str | None, status: int | None) -> str | None:
-    """None for a capture of the web, else the kind of thing this is (`dns`, `warcinfo`, `urn`, `metadata` ...)."""
+    """None for a capture of the web, else the kind of thing this is (`dns`, `warcinfo`, `urn`, `metadata`, `post` ...).
+
+    The answer to a POST is not a capture of the page that has its URI: no replay tool shows it to a reader of the page.
+    """
     scheme = _scheme(url) if url else _scheme(key) if not is_surt(key) else None
     if scheme is not None and scheme not in _WEB_SCHEMES:
         return scheme
     if media_type in OTHER_TYPES:
         return OTHER_TYPES[media_type]
-    return "metadata" if status is None and media_type in METADATA_TYPES else None
+    if status is None and media_type in METADATA_TYPES:
+        return "metadata"
+    return request_method(key) or (request_method(url) if url else None)
+
+
+def request_method(uri: str) -> str | None:
+    """The method of the request, in lower case, if it was not a GET: `__wb_method` in the query of a SURT or URL (IIPC
+    draft cdx-non-get-requests)."""
+    if "__" not in uri:
+        return None
+    match = _METHOD.search(uri.partition("?")[2])
+    return match[1].lower() if match is not None and match[1].lower() != "get" else None
 
 
 def _scheme(uri: str) -> str | None:

@@ -244,6 +244,21 @@ cdef inline bint is_web(Bytes text, Span span) noexcept nogil:
     return url[0] == c":" and url[1] == c"/" and url[2] == c"/"
 
 
+cdef inline bint names_method(Bytes text, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Whether `__wb_method=`, in any case, may stand in [begin, end): perhaps not a request by GET."""
+    cdef const char *name = b"__wb_method="
+    cdef Py_ssize_t i = find_byte(text, c"_", begin, end), k
+    while i + 12 <= end:
+        if text[i + 1] == c"_":
+            k = 2
+            while k < 12 and (text[i + k] | 0x20) == (name[k] | 0x20):
+                k += 1
+            if k == 12:
+                return True
+        i = find_byte(text, c"_", i + 1, end)
+    return False
+
+
 cdef inline int media_number(Bytes text, Span span, MediaTypes *types) noexcept nogil:
     """The number of a media type, -1 for `-` or nothing, -2 for one with an escape or when there are too many kinds."""
     cdef Py_ssize_t begin = span.begin, length = span.end - span.begin, i
@@ -451,7 +466,11 @@ cdef inline int put_values(
     if spans[MEDIA].begin >= 0:
         number = media_number(text, spans[MEDIA], types)
     columns.times[line], columns.statuses[line], columns.media[line] = time, <int16_t>status, <int16_t>number
-    if time < 0 or status < 0 or number < -1 or (spans[URL].begin >= 0 and not is_web(text, spans[URL])):
+    if time < 0 or status < 0 or number < -1:
+        return IRREGULAR
+    if spans[URL].begin >= 0 and (
+        not is_web(text, spans[URL]) or names_method(text, spans[URL].begin, spans[URL].end)
+    ):
         return IRREGULAR
     return GOOD
 
@@ -465,7 +484,7 @@ cdef Py_ssize_t read_lines(
     cdef Marks marks
     cdef Span[FIELD_KINDS] spans
     cdef Py_ssize_t line = 0, run = -1, p = 0, stop, following, i, length, before
-    cdef bint read
+    cdef bint read, other_method = False
     memset(&known, 0, sizeof(Template))
     memset(&marks, 0, sizeof(Marks))
     while p < end and line < columns.capacity:
@@ -484,6 +503,7 @@ cdef Py_ssize_t read_lines(
             run += 1
             columns.surt_at[run], columns.surt_length[run] = <int32_t>p, <int32_t>(i - p)
             columns.key_length[run] = <int32_t>marks.key_end
+            other_method = names_method(text, p, i)
         columns.starts[line], columns.run_of[line] = <int32_t>p, <int32_t>run
         clear(spans)
         if form.kind == SURT_LIST:
@@ -493,7 +513,7 @@ cdef Py_ssize_t read_lines(
         else:
             read = read_cdx(text, p, stop, form, spans)
         # A header, a line of JSON, an empty line: none of them begins like a host.
-        if not read or stop == p or not ORDINARY[text[p]] & IN_HOST:
+        if not read or stop == p or other_method or not ORDINARY[text[p]] & IN_HOST:
             columns.times[line], columns.statuses[line], columns.media[line] = 0, 0, -1
             columns.states[line] = IRREGULAR
         else:

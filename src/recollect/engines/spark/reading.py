@@ -177,6 +177,7 @@ def _add(total: InputCounts, part: InputCounts, lines: int, label: str) -> None:
     total.filtered.update(part.filtered)
     total.left_out.update(part.left_out)
     total.skipped.update(part.skipped)
+    total.flawed.update(part.flawed)
     total.damaged += part.damaged
     total.saw(part.first_time, part.last_time)
     remaining = MAX_EXAMPLES - len(total.problems)

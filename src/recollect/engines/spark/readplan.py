@@ -20,7 +20,7 @@ from recollect.profiles.indexes.profile import InputCounts
 
 # An input, and whether Spark has to read it.
 Input = tuple[Source, bool]
-_COUNTERS = ("filtered", "left_out", "skipped")
+_COUNTERS = ("filtered", "left_out", "skipped", "flawed")
 # Options that do not change the lines of a profile.
 _ASIDE = ("updated_at", "temp_dir", "threads", "memory_limit", "piece", "allow_empty")
 

@@ -135,6 +135,7 @@ def _of_map(
         for part in map(unpacked, parts):
             total.add(part.records)
             tally.skipped.update(part.tally.skipped)
+            tally.flawed.update(part.tally.flawed)
             # The line number is that in its range, which means nothing to users; the text is in the problem.
             examples = part.tally.problems[: MAX_EXAMPLES - len(tally.problems)]
             tally.problems.extend(replace(problem, line=None) for problem in examples)

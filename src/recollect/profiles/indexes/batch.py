@@ -243,6 +243,8 @@ class _LineRepair:
         except FormatError as error:
             batch.problems.append((line, str(error), self._line_text(line)[:160]))
             return
+        if capture.flaw:
+            batch.problems.append((line, capture.flaw, self._line_text(line)[:160]))
         batch.alive[line] = True
         batch.times[line] = int(capture.timestamp or 0)
         batch.statuses[line] = capture.status or 0

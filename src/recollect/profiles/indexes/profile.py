@@ -57,13 +57,15 @@ _EXPANSION = 12
 
 @dataclass(slots=True)
 class InputCounts:
-    """What happened to the lines of the input. `ignored` are files that are not inputs (a README next to indexes);
+    """What happened to the lines of the input. `flawed` are counted although a field cannot be read;
+    `ignored` are files that are not inputs (a README next to indexes);
     `notes` are what a person should know of what was read."""
 
     lines: int = 0
     filtered: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    flawed: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     damaged: list[Problem] = field(default_factory=list)
     ignored: list[Problem] = field(default_factory=list)
@@ -82,7 +84,7 @@ class InputCounts:
             else:
                 self.damaged.append(problem)
             return
-        self.skipped[problem.reason.partition(": ")[0]] += 1
+        (self.flawed if problem.kept else self.skipped)[problem.reason.partition(": ")[0]] += 1
         if self._continues(problem):
             return
         if len(self.problems) < MAX_EXAMPLES:
@@ -128,8 +130,8 @@ class ProfileResult:
 
     @property
     def partial(self) -> bool:
-        """Whether a part of the input could not be read: a damaged file, or lines that were skipped."""
-        return bool(self.tally.damaged or self.tally.skipped)
+        """Whether a part of the input could not be read: a damaged file, skipped lines, or fields of lines."""
+        return bool(self.tally.damaged or self.tally.skipped or self.tally.flawed)
 
     def to_arrow(self) -> pa.Table:
         """The map as an Arrow table: key, uri_m, uri_r, and the columns or JSON of a decomposition."""
@@ -150,6 +152,7 @@ class ProfileResult:
             "filtered": dict(tally.filtered),
             "left_out": dict(tally.left_out),
             "skipped": dict(tally.skipped),
+            "flawed": dict(tally.flawed),
             "problems": [str(problem) for problem in tally.problems],
             "damaged": [str(problem) for problem in tally.damaged],
             "ignored": [str(problem) for problem in tally.ignored],

@@ -99,9 +99,7 @@ def _numbered(pieces: Iterable[Piece[T]], strict: bool) -> Iterator[Piece[T]]:
             source, lines = piece.source, 0
         # Only here is it known how many lines stand before the piece.
         piece.problems = [
-            problem
-            if problem.line is None
-            else Problem(problem.file, lines + problem.line, problem.reason, problem.excerpt)
+            problem if problem.line is None else replace(problem, line=lines + problem.line)
             for problem in piece.problems
         ]
         piece.first_line = lines
@@ -319,7 +317,8 @@ class _Reader(Generic[T]):
         piece.results.append(self._work(batch))
         piece.left_out.update(batch.left_out)
         piece.problems += [
-            Problem(label, piece.lines + line + 1, reason, excerpt) for line, reason, excerpt in batch.problems
+            Problem(label, piece.lines + line + 1, reason, excerpt, bool(batch.alive[line]))
+            for line, reason, excerpt in batch.problems
         ]
         piece.lines += len(batch.run_of)
 

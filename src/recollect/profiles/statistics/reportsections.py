@@ -433,6 +433,7 @@ def sample(found: Stats, replay: str) -> tuple[str, str] | None:
 def faults(found: Stats) -> tuple[str, str] | None:
     """What could not be read or was left out; nothing is dropped silently."""
     rows = [*found.skipped.items(), *((f"left out: {name}", count) for name, count in found.left_out.items())]
+    rows += [(f"counted with {name}", count) for name, count in found.flawed.items()]
     if not rows and not found.problems:
         return None
     examples = "".join(f"<li><code>{escape(problem)}</code></li>" for problem in found.problems[:20])

@@ -123,10 +123,12 @@ class Stats:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What the tables of a map leave open, and where its totals differ from those in its header."""
+    flawed: dict[str, int] = field(default_factory=dict)
+    """Lines that are counted although a field of them cannot be read, by the reason."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs; the sample only if one was asked for."""
-        return {name: value for name, value in asdict(self).items() if name != "sample" or value}
+        """For programs; the sample only if one was asked for, flawed lines only if there are any."""
+        return {name: value for name, value in asdict(self).items() if name not in ("sample", "flawed") or value}
 
 
 def stats(
@@ -211,6 +213,7 @@ def tables(
         dict(tally.left_out),
         dict(tally.skipped),
         [str(problem) for problem in (*tally.problems, *tally.damaged)],
+        flawed=dict(tally.flawed),
     )
 
 
