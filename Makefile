@@ -18,7 +18,7 @@ DOCS_STAMP := $(VENV)/.docs-installed
 PYTEST_WORKERS ?= auto
 INSTALL ?= yes
 
-.PHONY: help install kernels demo demo-serve demo-desk test check sanitize bench format size dist clean docs reference man messages screenshots
+.PHONY: help install kernels demo demo-serve demo-desk test check sanitize fuzz bench format size dist clean docs reference man messages screenshots
 
 help:  ## show the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -81,6 +81,9 @@ SANITIZED := build/sanitized
 PROPERTIES := $(addprefix tests/property/test_,$(addsuffix .py,line_kernels surt_kernel kernel_is_careful \
 	profile_against_brute_force lookup merge merge_as_text compaction budget keytree uri_keys protection_codes \
 	sets patch stats_against_brute_force))
+fuzz: $(STAMP) $(KERNEL_STAMP)  ## mutated inputs for every parser, for SECONDS; the corpus is in RECOLLECT_FUZZ or the user's cache
+	$(BIN)/python scripts/fuzz.py --seconds $(or $(SECONDS),60)
+
 sanitize: $(STAMP) $(KERNEL_STAMP)  ## property tests over a build with AddressSanitizer and UBSan
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED) && cp -r src/recollect $(SANITIZED)/
 	rm -f $(SANITIZED)/recollect/kernels/*.so
