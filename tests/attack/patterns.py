@@ -69,7 +69,7 @@ def package_patterns() -> tuple[list[Found], list[str]]:
             for name, pattern in _values(vars(module)):
                 if (pattern.pattern, pattern.flags) not in known:
                     known.add((pattern.pattern, pattern.flags))
-                    found.append(Found(f"{path.relative_to(SOURCE)}: {name}", pattern, searched=True))
+                    found.append(Found(f"{path.relative_to(SOURCE)}: {name}", pattern, _name_is_searched(tree, name)))
     return found, made
 
 
@@ -95,6 +95,21 @@ def _evaluate(call: ast.Call, names: dict[str, Any]) -> re.Pattern[Any]:
     if attribute in position and len(call.args) > position[attribute]:
         flags = value(call.args[position[attribute]])
     return re.compile(pattern, flags)
+
+
+def _name_is_searched(tree: ast.Module, name: str) -> bool:
+    """Whether a name is used in another way than by `match` and `fullmatch`."""
+    names = sum(
+        isinstance(use, ast.Name) and use.id == name and isinstance(use.ctx, ast.Load) for use in ast.walk(tree)
+    )
+    matches = sum(
+        isinstance(use, ast.Attribute)
+        and isinstance(use.value, ast.Name)
+        and use.value.id == name
+        and use.attr in ("match", "fullmatch")
+        for use in ast.walk(tree)
+    )
+    return names > matches
 
 
 def _is_searched(tree: ast.Module, call: ast.Call) -> bool:
@@ -140,14 +155,14 @@ _CATEGORY = {
 def hard_inputs(pattern: re.Pattern[Any], size: int) -> Iterator[Any]:
     """Texts of about this size for one expression, of its own kind (bytes or str)."""
     tree = parser.parse(pattern.pattern, pattern.flags & ~(re.UNICODE if isinstance(pattern.pattern, bytes) else 0))
-    seen: set[str] = set()
+    seen: set[tuple[str, str, str]] = set()  # not the texts: inputs of two sizes must be the same in number and order
     for before, pump in _pumps(list(tree), ""):
         for head, unit in _mixes(before, pump):
             text_of = head + unit * max(1, (size - len(head)) // max(1, len(unit)))
             for end in ("", "\x00", "\n!", "<"):
                 text = text_of + end
-                if unit and text not in seen:
-                    seen.add(text)
+                if unit and (head, unit, end) not in seen:
+                    seen.add((head, unit, end))
                     yield text.encode("latin-1", "replace") if isinstance(pattern.pattern, bytes) else text
 
 

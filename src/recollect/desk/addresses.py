@@ -226,7 +226,7 @@ for _number, _names in enumerate(
     for _name_of_month in _names.split():
         _MONTHS[_name_of_month] = _number
 
-_NUMBERS = re.compile(r"(\d{1,4})\s*[./\-\s]\s*(\d{1,2})(?:\s*[./\-\s]\s*(\d{1,4}))?\.?")
+_NUMBERS = re.compile(r"(\d{1,4})(?:\s*+[./-]\s*+|\s++)(\d{1,2})(?:(?:\s*+[./-]\s*+|\s++)(\d{1,4}))?\.?")
 _SHORT = re.compile(r"(\d{1,2})\s*[./-]\s*(\d{4})")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th|er|º|ª|\.)(?=\W|$)", re.IGNORECASE)
 _SMALL_WORDS = frozenset(("de", "del", "of", "the", "le", "am", "im", "around", "um", "ca", "em"))

@@ -98,6 +98,7 @@ class Scanner:
         self._offset = 0  # of the first byte of `_rest`
         self._until: re.Pattern[bytes] | None = None  # what ends the text we are in
         self._takes_end = False  # does its end belong to it, as that of a comment does?
+        self._in_tag = False  # does `_rest` begin with a tag whose end was looked for?
         self._foreign = 0  # depth inside svg and math
 
     @property
@@ -114,6 +115,10 @@ class Scanner:
         """The deciding tags that are complete now, with the offset at which each begins in the whole page."""
         text = self._rest + data
         found: list[tuple[Tag, int]] = []
+        if self._in_tag and not final and b">" not in data and len(text) <= _LONGEST_TAG:
+            self._rest = text  # still no end: reading it again from its beginning for each piece takes quadratic time
+            return found
+        self._in_tag = False
         at = 0
         while at < len(text):
             if self._until is not None:
@@ -162,6 +167,7 @@ class Scanner:
             return self._enter(_NEVER, len(text), takes_end=False)
         if len(text) - at > _LONGEST_TAG:  # an image inside an attribute, most likely
             return self._enter(_TAG_END, at + 1, takes_end=True)
+        self._in_tag = True
         return -1
 
     def _enter(self, end: re.Pattern[bytes], at: int, *, takes_end: bool) -> int:

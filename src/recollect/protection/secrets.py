@@ -114,7 +114,7 @@ _HARMLESS_NAMES = re.compile(
 # What editors and people put around the name of a copy.
 _COPY = re.compile(
     r"(?:~|\.(?:bak|backup|old|orig|save|sav|sw[op]|tmp|copy|disabled|off|\d{1,14})"
-    r"|[ _-]\(?(?:\d{1,3}|copy|kopie|copie|old|alt|bak|backup)\)?)+$",
+    r"|[ _-]\(?(?:\d{1,3}|copy|kopie|copie|old|alt|bak|backup)\)?){1,9}$",
     re.IGNORECASE,
 )
 _COPY_OF = re.compile(

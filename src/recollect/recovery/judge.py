@@ -172,8 +172,8 @@ _ANTI_BOT = _phrases(
     r"reference #[0-9a-f.]{8,}",
 )
 _SERVER_ERROR_TITLE = _phrases(
-    r"^\W*(?:http )?(?:error|fehler|erreur)?\W*(?:500|501|502|503|504|403|401)\b(?:\W|$)",
-    r"^(?:internal server error|service (?:temporarily )?unavailable|bad gateway|gateway time-?out|forbidden)\W*$",
+    r"^\W*+(?:http )?(?:error|fehler|erreur)?\W*+(?:500|501|502|503|504|403|401)\b(?:\W|$)",
+    r"^(?:internal server error|service (?:temporarily )?unavailable|bad gateway|gateway time-?out|forbidden)\W*+$",
     r"^(?:database error|site offline|maintenance mode|fatal error|runtime error|server error)\b",
 )
 _SERVER_ERROR = _phrases(

@@ -44,7 +44,7 @@ _BLOCKS = frozenset(
     | {"figure", "figcaption", "body", "html", "fieldset", "td", "th", "tbody", "thead", "table", "caption", "tr"}
 )
 _ESCAPED = re.compile(r"([\\`*_\[\]<>])")
-_LINE_START = re.compile(r"^(\s*\d*)([#+>.)-])(?=\s)", re.M)
+_LINE_START = re.compile(r"^([^\S\n]*+\d*+)([#+>.)-])(?=\s)", re.M)
 _PICTURE = re.compile(r"image/")
 Target = Callable[[str], str | None]
 

@@ -48,8 +48,8 @@ POLICY = (
     "form-action 'self' file:; worker-src blob: data:; webrtc 'block'"
 )
 # No policy forbids a script to leave the page. So the first script of a page refuses navigations that no person clicked
-# for (Navigation API) and windows that open by themselves, and takes away connections that older browsers leave out of
-# the policy. Names of hosts in links are not looked up ahead.
+# for (Navigation API), links into new windows that a script clicks, windows that open by themselves, and takes away
+# connections that older browsers leave out of the policy. Names of hosts in links are not looked up ahead.
 _QUIET = '<meta http-equiv="x-dns-prefetch-control" content="off" />'
 GUARD = (
     "<script>(function(w){function out(u){try{var t=new URL(u,location.href),p=t.protocol;return p!='about:'&&"
@@ -57,7 +57,10 @@ GUARD = (
     "function idle(){var a=navigator.userActivation;return !a||!a.isActive}var o=w.open;"
     "w.navigation&&w.navigation.addEventListener('navigate',function(e){if(e.cancelable&&!e.userInitiated"
     "&&out(e.destination.url)){e.preventDefault()}},true);w.open=function(u){return u&&out(u)&&idle()?null:"
-    "o.apply(w,arguments)};try{delete w.RTCPeerConnection;delete w.webkitRTCPeerConnection}catch(e){}})(window)"
+    "o.apply(w,arguments)};function far(n){n=n&&n.closest&&n.closest('a,area');return !!n&&out(n.href.baseVal||n.href)"
+    "&&idle()}w.addEventListener('click',function(e){if(!e.isTrusted&&far(e.composedPath()[0])){e.preventDefault()}},true);"
+    "var h=w.HTMLElement.prototype,c=h.click;h.click=function(){if(!far(this)){c.call(this)}};"
+    "try{delete w.RTCPeerConnection;delete w.webkitRTCPeerConnection}catch(e){}})(window)"
     "</script>"
 )
 WITHOUT_SCRIPTS = (

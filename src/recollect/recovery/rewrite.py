@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -69,6 +70,7 @@ _DROPPED = frozenset(["integrity", "crossorigin", "nonce"])
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+|\?xml-stylesheet\b)")
 _COMMENT_END = re.compile(r"--!?>|(?<=<!--)-?>")
 _FOREIGN = frozenset(["svg", "math"])
+_LONGEST_HIDDEN = 2048  # characters of a tag that only some readers see
 _ATTRIBUTE = re.compile(
     r"""[\s/]*+(?:(?P<end>>)|(?P<name>=?[^\s/>=]*+)(?:\s*+=\s*+(?:"(?P<dq>[^"]*+)"|'(?P<sq>[^']*+)'|(?P<raw>[^\s>"'][^\s>]*+)?))?)"""
 )
@@ -266,10 +268,13 @@ class _Page:
         for match in _ACTS.finditer(self.text):
             if match.start() in known:
                 continue
-            attributes, _ = _attributes(self.text, match.end())
+            limit = match.end() + _LONGEST_HIDDEN
+            attributes, end = _attributes(self.text, match.end(), limit)
             values = {item.name: self.value(item).strip().lower() for item in reversed(attributes)}
             rels = frozenset(values.get("rel", "").split())
-            if values.get("http-equiv") == "refresh" or rels & _HINTS or values.get("type") == "speculationrules":
+            is_long = end < 0 and limit < len(self.text)  # not read to its end: each start would read all that follows
+            acts = values.get("http-equiv") == "refresh" or values.get("type") == "speculationrules"
+            if is_long or acts or rels & _HINTS:
                 yield Edit(match.start() + 1, match.start() + 1, "x-")
 
     def without_scripts(self) -> Iterator[Edit]:
@@ -515,11 +520,12 @@ def _raw_end(text: str, name: str, start: int) -> int:
     return close.start() if close else len(text)
 
 
-def _attributes(text: str, at: int) -> tuple[tuple[Attribute, ...], int]:
-    """The attributes from `at` and the end of the tag, or -1 if it is never closed (browsers then drop it)."""
+def _attributes(text: str, at: int, limit: int = sys.maxsize) -> tuple[tuple[Attribute, ...], int]:
+    """The attributes from `at` and the end of the tag, or -1 if it is never closed (browsers then drop it) or not
+    before `limit`."""
     found: list[Attribute] = []
     while True:
-        match = _ATTRIBUTE.match(text, at)
+        match = _ATTRIBUTE.match(text, at, limit)
         if match is None or match.end() == at:
             return tuple(found), -1
         if match.group("end"):

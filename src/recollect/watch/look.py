@@ -177,10 +177,13 @@ def leads_home(answer: LiveAnswer, front: LiveAnswer, before: Resource | None) -
     return answer.url == front.url and answer.asked not in (front.asked, front.url) and before.digest != digest
 
 
-_META_ROBOTS = re.compile(
-    rb"""<meta\b(?=[^>]*\bname\s*=\s*["']?(?:robots|googlebot|archive\.org_bot|ia_archiver)\b)[^>]*\bnoarchive\b""",
-    re.IGNORECASE,
-)
+_META = re.compile(rb"<meta\b([^<>]*+)", re.IGNORECASE)
+_OF_ROBOTS = re.compile(rb"""\bname\s*+=\s*+["']?(?:robots|googlebot|archive\.org_bot|ia_archiver)\b""", re.IGNORECASE)
+_NOARCHIVE = re.compile(rb"\bnoarchive\b", re.IGNORECASE)
+
+
+def _refuses_archiving(content: bytes) -> bool:
+    return any(_OF_ROBOTS.search(found[1]) and _NOARCHIVE.search(found[1]) for found in _META.finditer(content))
 
 
 def facts_of(answer: LiveAnswer, before: Facts, source: tuple[int | None, str] | None) -> Facts:
@@ -190,7 +193,7 @@ def facts_of(answer: LiveAnswer, before: Facts, source: tuple[int | None, str] |
         return replace(before, hops=hops, source=place, seen=before.seen + (answer.status == 304))
     stored = {part.strip().lower() for part in answer.headers.get("cache-control", "").split(",")}
     header = "noarchive" in answer.headers.get("x-robots-tag", "").lower()
-    noarchive = header or bool(_META_ROBOTS.search(answer.body[: 64 * 1024]))
+    noarchive = header or _refuses_archiving(answer.body[: 64 * 1024])
     return Facts(hops, place, noarchive, ", ".join(sorted(stored & {"no-store", "private"})), before.seen + 1)
 
 

@@ -283,10 +283,10 @@ async def _report(desk: Desk, path: Path, job: Job) -> web.Response:
     text = await asyncio.to_thread(path.read_text, "utf-8", "replace")
     if desk.preview_url:
         base = escape(desk.preview_url + preview_folder(desk, job), quote=True)
-        text = re.sub(r"(<head[^>]*>)", lambda found: f'{found.group()}<base href="{base}">', text, count=1)
+        text = re.sub(r"(<head[^<>]*+>)", lambda found: f'{found.group()}<base href="{base}">', text, count=1)
         policy = _FOREIGN.replace("sandbox;", "sandbox allow-top-navigation-by-user-activation allow-popups;")
     else:
-        text = re.sub(r"<a\b([^>]*)\shref=(\"[^\"#][^\"]*\"|'[^'#][^']*')", _without_local_link, text)
+        text = re.sub(r"<a\b([^<>]{0,1000}?)\shref=(\"[^\"#][^\"]*+\"|'[^'#][^']*+')", _without_local_link, text)
         policy = _FOREIGN
     headers = {
         "Content-Type": MEDIA_TYPES[REPORT],
