@@ -30,11 +30,11 @@ from recollect.archives.live import LiveAnswer, LiveClient
 from recollect.archives.registry import load_archives
 from recollect.recovery.links import read_document
 from recollect.ui.look import Html, card, document, key, notice, table, tag
+from recollect.ui.pages import INLINED
 from recollect.watch.board import board_of
 from recollect.watch.holdings import HostListings, archived
 from recollect.watch.look import resource_of
 from recollect.watch.pages.board import over_time
-from recollect.watch.pages.check import single_file
 from recollect.watch.records import Resource, counts_of
 from recollect.watch.states import ResourceState, held_by
 from recollect.watch.store import Store
@@ -190,26 +190,25 @@ def report(
         f"Not reproduced within 10%: {', '.join(missed) or 'none'}. Google is measured over HTTP; the others simulated."
     )
     board = board_of(store, T0)
-    return single_file(
-        document(
-            "The decaying collection",
-            tag("h1", "The decaying collection"),
-            tag("p", f"{world.collection.count(0)} files on day 0, {len(world.collection.pages)} pages. {archive}"),
-            say,
-            card("Table 6: caching of HTML pages", table(headers, rows, numbers=range(1, 10), caption="Table 6")),
-            card(
-                "Figure 15: crawled",
-                _dots(world, _crawls(world)),
-                key({"crawled": "risk", "gone (404)": "good"} | {"removed from the server": "bad"}),
-            ),
-            card(
-                "Figure 15: cached",
-                _dots(world, _cached(seen)),
-                key({"in the cache": "risk", "removed from the server": "bad"}),
-            ),
-            over_time(board.series, "Figure 60: states of the pages over time"),
-            narrow=False,
-        )
+    return document(
+        "The decaying collection",
+        tag("h1", "The decaying collection"),
+        tag("p", f"{world.collection.count(0)} files on day 0, {len(world.collection.pages)} pages. {archive}"),
+        say,
+        card("Table 6: caching of HTML pages", table(headers, rows, numbers=range(1, 10), caption="Table 6")),
+        card(
+            "Figure 15: crawled",
+            _dots(world, _crawls(world)),
+            key({"crawled": "risk", "gone (404)": "good"} | {"removed from the server": "bad"}),
+        ),
+        card(
+            "Figure 15: cached",
+            _dots(world, _cached(seen)),
+            key({"in the cache": "risk", "removed from the server": "bad"}),
+        ),
+        over_time(board.series, "Figure 60: states of the pages over time"),
+        files=INLINED,
+        narrow=False,
     )
 
 

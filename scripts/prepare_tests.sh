@@ -25,8 +25,9 @@ has chromium chromium-browser google-chrome || packages="$packages chromium"
 has nginx || packages="$packages nginx"
 has apache2 httpd || packages="$packages apache2-bin"
 has caddy || packages="$packages caddy"
-ls /usr/lib/apache2/modules/libphp*.so >/dev/null 2>&1 || packages="$packages libapache2-mod-php"
-ls /usr/sbin/php-fpm* >/dev/null 2>&1 || packages="$packages php-fpm"
+has_file() { for name in "$@"; do [ -e "$name" ] && return 0; done; return 1; }
+has_file /usr/lib/apache2/modules/libphp*.so || packages="$packages libapache2-mod-php"
+has_file /usr/sbin/php-fpm* || packages="$packages php-fpm"
 has zstdcat || packages="$packages zstd"
 { has php && php -m 2>/dev/null | grep -q pdo_sqlite; } || packages="$packages php-cli php-sqlite3"
 

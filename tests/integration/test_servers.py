@@ -129,6 +129,13 @@ def prepared(tmp_path: Path, *, tools: dict[str, str], **environment: str) -> su
         tmp_path.joinpath("bin", name).chmod(0o755)
     script = SCRIPT.read_text().replace("/usr/local/sbin:/usr/sbin:/sbin", "/nowhere")
     script = script.replace("policy=/usr/sbin/policy-rc.d", f"policy={tmp_path}/policy-rc.d")
+    script = script.replace("/usr/lib/apache2/modules", f"{tmp_path}/files").replace(
+        "/usr/sbin/php", f"{tmp_path}/files/php"
+    )
+    (tmp_path / "files").mkdir()
+    if "php" in tools:
+        for name in ("libphp8.so", "php-fpm8"):
+            (tmp_path / "files" / name).touch()
     (tmp_path / "os-release").write_text('PRETTY_NAME="Debian"\nID=debian\n')
     return subprocess.run(
         ["/bin/sh", "-c", script, "prepare_tests.sh", sys.executable],
@@ -140,16 +147,17 @@ def prepared(tmp_path: Path, *, tools: dict[str, str], **environment: str) -> su
 
 
 PROGRAMS = ("java", "chromium", "nginx", "apache2", "caddy", "zstdcat")
+TOOLS = {**dict.fromkeys(PROGRAMS, "exit 9"), "php": "echo pdo_sqlite"}
 
 
 def test_preparing_does_nothing_where_everything_is_there(tmp_path: Path) -> None:
-    done = prepared(tmp_path, tools=dict.fromkeys(PROGRAMS, "exit 9"))
+    done = prepared(tmp_path, tools=TOOLS)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_preparing_as_root_on_debian_installs_what_is_missing_without_starting_it(tmp_path: Path) -> None:
     log = tmp_path / "apt.log"
-    tools = {name: "exit 9" for name in PROGRAMS if name != "nginx"}
+    tools = {name: text for name, text in TOOLS.items() if name != "nginx"}
     tools |= {"id": "echo 0", "apt-get": f'echo "$@" >>{log}; cat {tmp_path}/policy-rc.d >>{log}'}
     done = prepared(tmp_path, tools=tools)
     assert done.returncode == 0
