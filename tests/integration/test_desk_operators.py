@@ -136,7 +136,8 @@ def test_pages_name_the_operator_and_keep_to_the_settings(desk: RunningDesk) -> 
     assert "1 Main Street" in desk.ask("GET", "/imprint").text
     privacy = desk.ask("GET", "/privacy").text
     assert "Ask our officer." in privacy and "5 days" in privacy
-    assert desk.mail("other@mail.example", "confirm")["From"].startswith("The Library <")
+    desk.submit("http://branded.example/", "branded@mail.example")
+    assert desk.mail("branded@mail.example", "confirm")["From"].startswith("The Library <")
 
 
 def test_ready_and_pages_know_that_mail_is_down(archives: Path, tmp_path: Path) -> None:

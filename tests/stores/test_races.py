@@ -36,7 +36,8 @@ def test_simultaneous_equal_submissions_are_one_job(run: Any) -> None:
 
 def test_one_idempotency_key_sent_many_times_at_once_is_one_submission(run: Any) -> None:
     made = at_once(8, lambda _: run(people.submit, asked(), 0.0, SETTINGS, key="abc"))
-    assert len({one.recipient for one in made}) == 1
+    assert len({one.job for one in made}) == 1
+    assert len({one.token for one in made}) == 8, "each request gets a token of its own recipient only"
     assert len(run(lambda c: c.rows("SELECT number FROM outbox"))) == 1
 
 

@@ -65,8 +65,9 @@ def days(database: Database, run: Any, server: Any, last: int, *, first: int = 0
 def test_reminders_after_7_and_21_days_last_notice_and_removal_at_28(database: Database, run: Any) -> None:
     one = ready(database, run)
     sent = days(database, run, Server(), 40)
+    assert all("lost.example" in words for _, words in sent), "each subject names the site"
     assert [(day, words.split(":")[0].split(" lost")[0]) for day, words in sent] == [
-        (0, "Please confirm"), (0, "Your website"), (7, "Your website"), (21, "Your website"), (27, "Last notice"),
+        (0, "Please confirm"), (0, "lost.example"), (7, "Your website"), (21, "Your website"), (27, "Last notice"),
     ]  # fmt: skip
     job = run(queue.get, one.job)
     assert job.state == "expired"

@@ -311,7 +311,7 @@ async def health(request: web.Request) -> web.Response:
 
 
 async def ready(request: web.Request) -> web.Response:
-    """Whether the desk can serve: the database answers and there is disk space. Mail that is down is told in the body
+    """Whether the desk can serve: the database answers and there is disk space. Mail that is down shows in the body
     only: mails wait in the outbox, and a load balancer must not take the pages away."""
     desk = desk_of(request)
     free = shutil.disk_usage(desk.folder).free
