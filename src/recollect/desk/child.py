@@ -362,7 +362,7 @@ def pack(line: Line, steps: Steps, folder: Path, report: Report, pictures: int) 
     files.append(write_state(folder, target / STATE))
     steps.seen()
     thumbs = thumbnails(folder, report.front, target, pictures)
-    # On the desk the report has no recovered folder beside it: pictures instead of frames, and no links to files.
+    # On the desk the report has no recovered folder beside it: pictures instead of frames, and links to the preview.
     inside = [f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}" for path in thumbs]
     page = report_page(report, pictures=inside, alone=True)
     (target / REPORT).write_bytes(page.encode("utf-8", "replace"))

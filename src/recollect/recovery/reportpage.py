@@ -27,12 +27,12 @@ _MOST_ARCHIVES = 7
 
 
 def report_page(report: Report, *, pictures: Sequence[str] = (), alone: bool = False) -> str:
-    """The page. `alone` is a page without the recovered folder beside it, `pictures` are addresses of pictures of its
-    pages (`data:`)."""
+    """The page. `alone` is a page without the recovered folder beside it: it has no frames, and its links to recovered
+    files get their base from the server. `pictures` are addresses of pictures of its pages (`data:`)."""
     figures = report.figures
     missing = _by_importance(report)
-    links = {} if alone else {uri: _href(file) for uri, file in report.files.items()}
-    pages = [] if alone else _pages(report)
+    links = {uri: _href(file) for uri, file in report.files.items()}
+    pages = _pages(report)
     return render(
         "recovery/report.html",
         INLINED,
@@ -42,7 +42,8 @@ def report_page(report: Report, *, pictures: Sequence[str] = (), alone: bool = F
         lines=[text(line) for line in (*details(figures), *(outage(one) for one in figures.outages))],
         pictures=[{"src": src, "alt": "Picture of a recovered page", "href": "", "words": ""} for src in pictures],
         front=pages[0] if pages else None,
-        more=pages[1:],
+        more=[] if alone else pages[1:],
+        beside=not alone,
         ended=report.ended_at,
         life=_life(report),
         life_words=_life_words(report),
@@ -59,7 +60,7 @@ def report_page(report: Report, *, pictures: Sequence[str] = (), alone: bool = F
         outside_count=len(report.outside),
         outside_hosts=list(report.outside_hosts.items())[:MOST_ROWS],
         kept=sorted(report.kept.items()),
-        also_found=ALSO_FOUND if figures.unlinked and links else "",
+        also_found=ALSO_FOUND if figures.unlinked and not alone else "",
         **_details(report, links),
     )
 
