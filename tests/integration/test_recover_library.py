@@ -193,7 +193,7 @@ def test_the_terminal_says_what_is_outside_doubtful_and_not_reached(tmp_path: Pa
         )
     assert done.returncode == 3, done.stderr
     said = done.stderr
-    assert "the pages need 1 more resource of 1 other host: --assets anywhere" in said
+    assert "the pages need 1 more resource of 1 other host; --assets anywhere" in said
     assert "1 page looks doubtful and was kept, marked" in said and f"recollect review {tmp_path / 'site'}" in said
     assert "no link leads there" not in said and "not reached before the end of this run" in said
     assert "stopped early: the limit of resources was reached" in said

@@ -92,7 +92,7 @@ def test_the_knowledgeable_policy_says_how_much_it_leaves(tmp_path: Path) -> Non
         listed = registry(tmp_path, [entry(archive)])
         done = recover(START, "-o", str(tmp_path / "site"), "--archives", listed, "--policy", "knowledgeable")
     assert "4% of 42 addresses that archives list; 1 linked page was never saved" in done.stderr
-    assert "40 more are listed, but no link leads there: --policy exhaustive" in done.stderr
+    assert "40 more are listed, but no link leads there; --policy exhaustive" in done.stderr
     assert "A part of your site is back" in done.stderr
 
 
