@@ -39,15 +39,16 @@ class Stalling:
             return
         writer.write(piece)
         await writer.drain()
-        await asyncio.sleep(60)
+        await asyncio.sleep(SILENCE)
 
 
+SILENCE = 120.0  # seconds: far more than a run with a patience of some seconds takes on the busiest machine
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 500\r\n\r\n"
 
 
-def run(folder: Path, server: Any, patience: float) -> tuple[Recovery, float]:
+def run(folder: Path, server: Any, patience: float, **archive_fields: Any) -> tuple[Recovery, float]:
     started = time.monotonic()
-    with served(server) as archive:
+    with served(server, **archive_fields) as archive:
         done = recover(START, folder, archives=[archive], options=Options(Scope((START,))), run=Run(patience=patience))
         return done, time.monotonic() - started
 
@@ -62,7 +63,7 @@ def test_a_stalled_answer_is_tried_again_and_given_up_within_the_patience(tmp_pa
     assert done.report is not None and [m.reason for m in done.report.missing] == [Reason.FAILED]
     assert len(done.report.resources) == 3 and not done.finished.complete
     assert server.seen["/web/20100101000000id_/http://lost.example/stuck"] == 3
-    assert seconds < 4 + 2  # two seconds for everything else on a busy machine
+    assert seconds < SILENCE / 2
 
 
 def test_a_body_that_comes_byte_by_byte_is_given_up_within_the_patience(tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_a_body_that_comes_byte_by_byte_is_given_up_within_the_patience(tmp_path
     done, seconds = run(tmp_path, drip, patience=4)
     assert done.report is not None and [m.uri for m in done.report.missing] == ["http://lost.example/trickle"]
     assert len(done.report.resources) == 2, "what comes slowly, but comes, is not silence"
-    assert seconds < 4 + 3
+    assert seconds < SILENCE / 2
 
 
 def test_an_archive_that_goes_silent_is_given_up_within_the_patience(tmp_path: Path) -> None:
@@ -95,15 +96,19 @@ def test_an_archive_that_goes_silent_is_given_up_within_the_patience(tmp_path: P
     for path in paths:
         fake.add(path, f"<p>{path}")
     server = Stalling(fake, lambda path, _: b"" if "/web/" in path and not path.endswith("example/") else None)
-    done, seconds = run(tmp_path, server, patience=4)
+    done, seconds = run(tmp_path, server, patience=4, concurrency=4)
     assert done.report is not None and len(done.report.resources) == 1 and len(done.report.missing) == 40
-    assert seconds < 4 + 3
+    # Every request holds one of the archive's four places for a quarter of the patience. Those that wait for a
+    # place when the archive is given up are not sent.
+    stalled = sum(count for path, count in server.seen.items() if "/web/" in path and not path.endswith("example/"))
+    assert stalled <= 4 * 4, server.seen
+    assert seconds < SILENCE / 2
 
 
 def test_a_listing_that_never_comes_is_given_up_too(tmp_path: Path) -> None:
     server = Stalling(site(), lambda path, _: HEAD if path.startswith("/cdx") else None)
     done, seconds = run(tmp_path, server, patience=3)
-    assert not done.finished.complete and seconds < 3 + 3
+    assert not done.finished.complete and seconds < SILENCE / 2
 
 
 def test_what_stalled_once_comes_in_the_same_run(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ Hides: at most L requests to an archive in a period P (McCown 2007, section V.1)
 waiting when an archive asks for it; trying again after a broken connection, a timeout or an incomplete body; and giving
 up an archive that only fails. Rates and concurrency are the client's. Invariants: a request is counted in the journal
 just before it is sent; without requests left none is sent; a resource is given up within `patience` seconds of silence,
-tries included, and so is an archive that has answered nothing for that long.
+tries included, and so is an archive that has answered nothing for that long; an archive that was given up gets no more
+requests for captures, also none that waited for their turn.
 """
 
 from __future__ import annotations
@@ -171,6 +172,9 @@ class Meter:
             raise ArchiveTimeout("the archive is silent", where=request.url, why=why) from error
 
     def _count(self, archive: Archive, kind: Literal["listed", "fetched"]) -> None:
+        """Just before a request is sent. It may have waited for its turn since before the archive was given up."""
+        if kind == "fetched" and archive.id in self.down:
+            raise ArchiveUnreachable("the archive was given up", where=archive.id, why=self.down[archive.id])
         if self.budget(archive.id) == 0:
             raise OutOfQuota("no requests left", where=archive.id)
         quota = self.quota(archive.id)
@@ -211,6 +215,8 @@ class Meter:
     def _failed(self, archive: str, error: ArchiveError, silent: float) -> None:
         """An archive that fails again and again is left alone for the rest of the run."""
         self._failures[archive] = self._failures.get(archive, 0) + 1
+        if archive in self.down:
+            return
         if silent >= self._patience:
             self.down[archive] = f"it has not answered for {silent:.0f} s: {error}"
         elif self._failures[archive] >= _FAILURES_TO_GIVE_UP:
