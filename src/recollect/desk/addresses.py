@@ -8,6 +8,7 @@ software are recognised by their shape, not by a list of archives.
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -134,7 +135,9 @@ def _archived(typed: str) -> Reading | None:
 def _day(stamp: str) -> str:
     """A date from the first digits of a timestamp, as precise as they are; empty for what is not a date."""
     month, day = int(stamp[4:6] or 1), int(stamp[6:8] or 1)
-    if not (stamp and "1990" <= stamp[:4] <= "2100" and 1 <= month <= 12 and 1 <= day <= 28 + 3 * (month != 2)):
+    if not (stamp and "1990" <= stamp[:4] <= "2100" and 1 <= month <= 12):
+        return ""
+    if not 1 <= day <= monthrange(int(stamp[:4]), month)[1]:
         return ""
     return "-".join(part for part in (stamp[:4], stamp[4:6], stamp[6:8]) if part)
 
