@@ -82,7 +82,7 @@ PROPERTIES := $(addprefix tests/property/test_,$(addsuffix .py,line_kernels surt
 	profile_against_brute_force lookup merge merge_as_text compaction budget keytree uri_keys protection_codes \
 	sets patch stats_against_brute_force))
 fuzz: $(STAMP) $(KERNEL_STAMP)  ## mutated inputs for every parser, for SECONDS; the corpus is in RECOLLECT_FUZZ or the user's cache
-	$(BIN)/python scripts/fuzz.py --seconds $(or $(SECONDS),60)
+	$(BIN)/python scripts/fuzz.py --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 sanitize: $(STAMP) $(KERNEL_STAMP)  ## property tests over a build with AddressSanitizer and UBSan
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED) && cp -r src/recollect $(SANITIZED)/

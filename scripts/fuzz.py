@@ -34,6 +34,7 @@ class _Slow(Exception):
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seconds", type=float, default=20)
+    options.add_argument("--seed", type=int, help="the same mutations in every run, for a gate; else new ones")
     options.add_argument("--parser", choices=sorted(PARSERS), action="append")
     chosen = options.parse_args()
     names = chosen.parser or sorted(PARSERS)
@@ -42,15 +43,15 @@ def main() -> int:
     end = time.monotonic() + chosen.seconds
     for left, name in zip(range(len(names), 0, -1), names, strict=True):
         until = time.monotonic() + max(0.05, (end - time.monotonic()) / left)
-        done, bad = _fuzz(PARSERS[name], folder / name.replace(" ", "-"), until, name)
+        done, bad = _fuzz(PARSERS[name], folder / name.replace(" ", "-"), until, name, chosen.seed)
         inputs, faults = inputs + done, faults + bad
     print(f"fuzz: {inputs:,} inputs to {len(names)} parsers, {faults} faults; corpus in {folder}")
     return 1 if faults else 0
 
 
-def _fuzz(parser: Parser, folder: Path, until: float, name: str) -> tuple[int, int]:
+def _fuzz(parser: Parser, folder: Path, until: float, name: str, seed: int | None) -> tuple[int, int]:
     folder.mkdir(parents=True, exist_ok=True)
-    chance = random.Random()
+    chance = random.Random(seed)
     corpus = [*parser.seeds, *(path.read_bytes() for path in sorted(folder.glob("*.in"))[:2000])]
     lines: set[tuple[str, int]] = set()
     done = faults = 0
