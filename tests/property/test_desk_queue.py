@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,12 @@ class Model:
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 5)), max_size=40))
 def test_whatever_happens_the_queue_is_as_the_model_says(steps: list[tuple[str, int]]) -> None:
-    database = SqliteDatabase(Path(":memory:"))
+    with tempfile.TemporaryDirectory() as folder:
+        _follow(SqliteDatabase(Path(folder, "desk.sqlite")), steps)
+
+
+def _follow(database: SqliteDatabase, steps: list[tuple[str, int]]) -> None:
+    """Take each step in the desk's database and in the model, and compare them."""
     model, ids, persons, now = Model(), [], [], 0.0
 
     def run(work: Any, *given: Any, **named: Any) -> Any:
