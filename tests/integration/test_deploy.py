@@ -72,7 +72,7 @@ def test_the_container_runs_commands_that_exist_and_not_as_root() -> None:
     assert words["USER"] == "recollect" and "useradd" in words["RUN"]
     assert json.loads(words["ENTRYPOINT"]) == ["recollect"]
     check_options(json.loads(words["CMD"]))
-    assert "pip wheel" in text and "/wheels/recollect-*.whl" in text
+    assert "pip wheel" in text and "/wheels/recollect_web-*.whl" in text
     for line in lines:
         if line.startswith("COPY ") and "--from" not in line:
             assert all((DEPLOY.parent / name).exists() for name in line.split()[1:-1]), line

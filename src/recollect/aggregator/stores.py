@@ -14,6 +14,7 @@ from time import time
 from typing import Any
 
 from recollect.errors import ResourceError, UsageError
+from recollect.installation import install_command
 
 _SCHEMA = """
 create table if not exists entries (
@@ -146,7 +147,7 @@ class RedisStore:
             from redis.exceptions import RedisError
         except ImportError as error:
             raise UsageError(
-                "the cache is on Redis, but its client is not installed", hint="pip install 'recollect[redis]'"
+                "the cache is on Redis, but its client is not installed", hint=install_command("redis")
             ) from error
         self._redis: Any = Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0)
         self._failures = (RedisError, OSError, UnicodeError)

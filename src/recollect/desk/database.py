@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from recollect.desk.migrations import MIGRATIONS, Dialect
 from recollect.errors import RecollectError, ResourceError, UsageError
+from recollect.installation import install_command
 
 if TYPE_CHECKING:
     import psycopg
@@ -175,7 +176,7 @@ class PostgresDatabase:
             import psycopg
         except ImportError as error:
             raise UsageError(
-                "PostgreSQL needs the package psycopg", why=str(error), hint="pip install 'recollect[desk]'"
+                "PostgreSQL needs the package psycopg", why=str(error), hint=install_command("desk")
             ) from error
         self._psycopg = psycopg
         self._address = address

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from recollect.errors import UsageError
+from recollect.installation import install_command
 
 DetectorName = Literal["py3langid", "lingua"]
 DETECTORS: tuple[DetectorName, ...] = get_args(DetectorName)
@@ -52,7 +53,7 @@ def detector_of(name: str) -> Detector:
             return _lingua()
     except ImportError as error:
         extra = "language" if name == "py3langid" else name
-        raise UsageError(f"{name} is not installed", hint=f"pip install 'recollect[{extra}]'") from error
+        raise UsageError(f"{name} is not installed", hint=install_command(extra)) from error
     raise UsageError("unknown detector of languages", where=name, why=f"known are {', '.join(DETECTORS)}")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import FormatError, UsageError
+from recollect.installation import install_command
 
 _AGE = b"age-encryption.org/v1\n"
 # A passphrase is refused as too costly to try when the machine is much busier than the one that locked; that passes.
@@ -74,9 +75,7 @@ def _pyrage() -> Any:
     try:
         import pyrage
     except ImportError as error:
-        raise UsageError(
-            "encryption needs the package pyrage", hint="python -m pip install 'recollect[protect]'"
-        ) from error
+        raise UsageError("encryption needs the package pyrage", hint=install_command("protect")) from error
     return pyrage
 
 

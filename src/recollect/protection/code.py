@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import UsageError
+from recollect.installation import install_command
 from recollect.kernels import gf256
 
 Bytes: TypeAlias = NDArray[np.uint8]  # one row per block
@@ -118,9 +119,7 @@ def decode(code: Code, size: int, need: int, blocks: Mapping[int, bytes]) -> byt
 
 def _check(code: Code, need: int, numbers: Sequence[int]) -> None:
     if not available(code):
-        raise UsageError(
-            "the code of these blocks is not installed", where=code, hint="python -m pip install 'recollect[protect]'"
-        )
+        raise UsageError("the code of these blocks is not installed", where=code, hint=install_command("protect"))
     if not 1 <= need <= MAX_NEED:
         raise UsageError(
             "too many blocks are needed", where=str(need), why=f"at most {MAX_NEED:,}", hint="allow larger blocks"

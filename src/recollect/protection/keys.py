@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import FormatError, UsageError
+from recollect.installation import install_command
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -71,8 +72,7 @@ def _private(seed: bytes) -> Ed25519PrivateKey:
 
 
 def _missing() -> UsageError:
-    hint = "python -m pip install 'recollect[protect]'"
-    return UsageError("signatures need the package cryptography", hint=hint)
+    return UsageError("signatures need the package cryptography", hint=install_command("protect"))
 
 
 def fingerprint(public: bytes) -> str:

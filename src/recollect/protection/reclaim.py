@@ -18,6 +18,7 @@ from recollect.archives.client import ArchiveClient
 from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
 from recollect.archives.replay import Wanted, fetch
+from recollect.blocking import blocking
 from recollect.datetimes import format_timestamp
 from recollect.errors import ArchiveError, BadURI, FormatError, UsageError
 from recollect.protection.collect import Collector
@@ -73,6 +74,7 @@ def stored_pages(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield f"{held.uri} {format_timestamp(held.captured_at)}", content
 
 
+@blocking
 def search_archives(
     uri: str,
     archives: Sequence[Archive],

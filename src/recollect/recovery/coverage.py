@@ -15,6 +15,7 @@ from urllib.parse import quote, urljoin
 
 from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
+from recollect.blocking import blocking
 from recollect.errors import ArchiveError, BadURI, UsageError
 from recollect.recovery.canonical import visit_key
 from recollect.recovery.choose import is_content, resolve_revisits
@@ -49,6 +50,7 @@ class SiteCoverage:
         }
 
 
+@blocking
 def site_coverage(
     archives: Sequence[Archive],
     uri: str,

@@ -15,6 +15,7 @@ from recollect.archives.client import ArchiveClient
 from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Request
+from recollect.blocking import blocking
 from recollect.errors import ArchiveError, UsageError
 from recollect.recovery.canonical import visit_key
 from recollect.recovery.links import read_document
@@ -25,6 +26,7 @@ _AT_ONCE = 8
 Found = tuple[str, str, Callable[[], bytes]]
 
 
+@blocking
 def mirror(start: str) -> list[Found]:
     """(URI, media type, content) of everything linked from `start` on its own host."""
     host = urlsplit(start).hostname or ""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
 from recollect.archives.transport import Permits
+from recollect.blocking import blocking
 from recollect.datetimes import format_timestamp
 from recollect.errors import UsageError
 from recollect.recovery.canonical import visit_key
@@ -63,6 +64,7 @@ class Recovery:
     report: Report | None
 
 
+@blocking
 def recover(
     start: str | Sequence[str] | None,
     out_dir: str | Path,
@@ -161,6 +163,7 @@ def _charge(store: Store, archives: Sequence[Archive], used: Mapping[str, int]) 
             journal.charge(archive.id, count)
 
 
+@blocking
 def survey_site(
     start: str | Sequence[str],
     *,

@@ -34,7 +34,7 @@ def test_without_pyspark_the_error_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(RecollectError, match="Spark is not installed") as raised, session(Cluster("local[1]")):
         pass
-    assert "recollect[spark]" in raised.value.hint
+    assert "recollect-web[spark]" in raised.value.hint
 
 
 def test_every_command_says_so_without_pyspark(tmp_path: Path) -> None:

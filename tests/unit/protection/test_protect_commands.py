@@ -302,12 +302,12 @@ def test_missing_packages_have_a_remedy(
 
     monkeypatch.setitem(sys.modules, "pyrage", None)
     assert apply("--recipient", "age1x") == 2
-    assert "recollect[protect]" in capsys.readouterr().err
+    assert "recollect-web[protect]" in capsys.readouterr().err
     monkeypatch.setattr(code, "find_spec", lambda name: None)
     assert apply("--json") == 0
     assert said(capsys)["classes"][0]["code"] == "gf256", "the built-in code replaces RaptorQ"  # type: ignore[index]
     assert apply("--code", "raptorq") == 2
-    assert "recollect[protect]" in capsys.readouterr().err
+    assert "recollect-web[protect]" in capsys.readouterr().err
 
 
 def test_without_a_library_for_signatures_nothing_is_written(

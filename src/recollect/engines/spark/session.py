@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import RecollectError, UsageError
+from recollect.installation import install_command
 from recollect.model import Progress, ProgressCallback
 
 JAVA = 17
@@ -125,7 +126,7 @@ def _builder() -> Any:
         raise RecollectError(
             "Spark is not installed",
             why=str(error),
-            hint="pip install 'recollect[spark]', and Java 17 or newer (apt install openjdk-17-jre-headless)",
+            hint=f"{install_command('spark')}, and Java 17 or newer (apt install openjdk-17-jre-headless)",
         ) from error
     return SparkSession
 

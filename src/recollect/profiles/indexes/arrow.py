@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
 from recollect.formats.ukvs import Header, Record, open_map, unquote
+from recollect.installation import install_command
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +34,7 @@ def _table(header: Header, records: list[Record]) -> pa.Table:
     try:
         import pyarrow as pa
     except ImportError:
-        raise UsageError("Arrow tables need pyarrow", hint="pip install 'recollect[arrow]'") from None
+        raise UsageError("Arrow tables need pyarrow", hint=install_command("arrow")) from None
 
     columns: dict[str, pa.Array] = {"key": pa.array([record.key for record in records], pa.binary())}
     for index, name in enumerate(header.keys[1:]):

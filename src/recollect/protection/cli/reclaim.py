@@ -14,6 +14,7 @@ from recollect.cli.console import emit_json, emit_table, json_option, progress_b
 from recollect.cli.types import END_DATE, SIZE, Joined, archives_option, contact_option
 from recollect.datetimes import format_timestamp
 from recollect.errors import RecollectError, UsageError
+from recollect.installation import install_command
 from recollect.model import Problem, Progress
 from recollect.quantities import counted
 
@@ -271,5 +272,5 @@ def _missing(collector: Collector, name: str, is_too_new: bool) -> str:
         return f"no version is that old; the oldest is {_oldest(collector, name)}; give a later --version, or none"
     own = [one for one in collector.standings() if one.version.name == name and not one.missing]
     if own and not any(available(one.version.code) for one in own):
-        return f"the code {own[0].version.code} is not installed: python -m pip install 'recollect[protect]'"
+        return f"the code {own[0].version.code} is not installed: {install_command('protect')}"
     return "not enough blocks; try again when archives have captured more, or add other sources"

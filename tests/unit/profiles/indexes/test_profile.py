@@ -199,7 +199,7 @@ def test_arrow_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="pyarrow") as caught:
         profile(written(tmp_path, line("com,x)/a"))).to_arrow()
-    assert "recollect[arrow]" in caught.value.hint
+    assert "recollect-web[arrow]" in caught.value.hint
 
 
 def test_parquet_is_read_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
