@@ -92,6 +92,12 @@ def parse_share(text: str | float, *, zero: bool = False) -> float:
     return share
 
 
+def format_percent(part: int, whole: int) -> str:
+    """`63%`, rounded down: 100% is written only of the whole, and `less than 1%` where there is something."""
+    share = 100 * part // whole if whole else 0
+    return "less than 1%" if part and not share else f"{share}%"
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """`1 lookup`, `1,200 lookups`, `0 entries`: a number with its noun."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

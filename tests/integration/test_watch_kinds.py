@@ -193,51 +193,6 @@ def test_behind_a_certificate_that_is_not_trusted_the_content_decides(
         assert ("Your files are still there" in told) == (body is PAGE)
 
 
-# --- domains
-
-
-def test_a_domain_that_expires_soon_is_told_and_one_renewed_meanwhile_is_not(web: Web, tmp_path: Path) -> None:
-    import asyncio
-
-    from recollect.archives.client import ArchiveClient
-    from recollect.watch.cli.mail import OutboxMailer
-    from recollect.watch.run import Tools, run_round
-
-    data = tmp_path / "watch"
-    add(web.uri(0), data, "--on-loss", "notify")
-    ends = T0 + timedelta(days=60)
-
-    def registry(moment: datetime) -> None:
-        event = {"eventAction": "expiration", "eventDate": moment.isoformat()}
-        answer = {"objectClassName": "domain", "events": [event]}
-        web.at(1).files["/domain/club.example"] = ("application/rdap+json", json.dumps(answer))
-
-    async def run(*days: int) -> None:
-        async with ArchiveClient() as client:
-            with Store(data) as store:
-                tools = Tools(
-                    live=lambda allowed: LiveClient(user_agent="t", allow_private=allowed),
-                    archives=lambda _: (),
-                    client=client,
-                    rdap=web.uri(1),
-                    domain=lambda _: "club.example",
-                    own_services=True,
-                    mailer=OutboxMailer(store.folder, "", ""),
-                )
-                for number in days:
-                    await run_round(store, tools, T0 + timedelta(days=number))
-
-    registry(ends)
-    asyncio.run(run(0, 7, 14, 21, 28))
-    assert mails(data) == []
-    asyncio.run(run(31, 32, 33, 54, 55))
-    assert [subject.partition(": ")[2] for subject, _ in mails(data)] == ["the registration of its domain ends"] * 2
-    assert all("The registration of club.example ends on 2026-03-02" in text for _, text in mails(data))
-    registry(ends + timedelta(days=365))
-    asyncio.run(run(56, 60, 61, 70))
-    assert len(mails(data)) == 2, "renewed, and asked again before any notice"
-
-
 # --- search spam
 
 
@@ -321,6 +276,8 @@ def test_lost_pages_are_told_recovered_and_mended(web: Web, tmp_path: Path, caps
             str(one.relative_to(folder / "upload")) for one in (folder / "upload").rglob("*") if one.is_file()
         )
         assert uploaded == ["story-0.html", "story-1.html", "story-2.html", "story-4.html"]
+        for name in uploaded:
+            assert (folder / "upload" / name).read_text() == kept[f"/{name}"], "as the live site had it"
         rules = (folder / "redirects" / "redirects.tsv").read_text()
         assert f"{base}/story-0.html\tmoved\t{base}/archive/story-0.html\n" in rules
         assert f"{base}/story-1.html\tcopy\t" in rules and "story-3" not in rules

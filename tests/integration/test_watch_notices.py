@@ -168,6 +168,8 @@ def test_one_mail_for_each_change_a_reminder_a_month_and_one_on_return(web: Web,
     assert {message["To"] for message in mailbox.messages} == {"anna@mail.example"}
     assert len({message["Message-ID"] for message in mailbox.messages}) == 4
     assert "status 503" in mailbox.messages[0].get_content()
+    since = [message.get_content().partition("Since: ")[2][:10] for message in mailbox.messages]
+    assert since == ["2026-01-02"] * 3 + ["2026-03-06"], "a reminder names the beginning of the loss"
 
 
 def test_without_a_mail_server_mails_are_files(web: Web, data: Path) -> None:

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 import recollect
 from recollect.cli.types import DATE, DURATION, END_DATE, SHARE, SIZE
 from recollect.errors import UsageError
-from recollect.quantities import counted, format_duration, format_size, parse_duration, parse_share, parse_size
+from recollect.quantities import (
+    counted,
+    format_duration,
+    format_percent,
+    format_size,
+    parse_duration,
+    parse_share,
+    parse_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -138,3 +146,14 @@ def test_a_number_agrees_with_its_noun() -> None:
     assert [counted(n, "lookup") for n in (0, 1, 2, 1200)] == ["0 lookups", "1 lookup", "2 lookups", "1,200 lookups"]
     assert counted(1, "entry", "entries") == "1 entry"
     assert counted(3, "entry", "entries") == "3 entries"
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**6))
+def test_a_percentage_never_says_more_than_there_is(part: int, whole: int) -> None:
+    part = min(part, whole)
+    words = format_percent(part, whole)
+    if words == "less than 1%":
+        assert 0 < part < whole / 100
+    else:
+        assert 0 <= 100 * part - int(words.removesuffix("%")) * whole < whole
+    assert (words == "100%") is (part == whole) and (words == "0%") is (part == 0)

@@ -16,7 +16,7 @@ from recollect.datetimes import format_iso
 from recollect.watch.advice import Advice, advise
 from recollect.watch.measures import Keeping, measure
 from recollect.watch.pageloss import lost_pages
-from recollect.watch.records import Past, Recovering, Resource, SaveState, Site, counts_of
+from recollect.watch.records import Past, Recovering, Resource, SaveState, Site, counts_of, held_of
 from recollect.watch.registration import Registration
 from recollect.watch.states import RULES, ResourceState
 from recollect.watch.store import Store
@@ -129,8 +129,8 @@ class Board:
 
 def share_of(counts: Counts) -> float | None:
     """The share that archives hold, of what is known."""
-    known = sum(counts.values()) - counts[ResourceState.UNKNOWN]
-    return (counts[ResourceState.REPLICATED] + counts[ResourceState.ENDANGERED]) / known if known else None
+    held, known = held_of(counts)
+    return held / known if known else None
 
 
 def lines_of(store: Store) -> tuple[Line, ...]:

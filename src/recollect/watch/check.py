@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.datetimes import format_iso
+from recollect.quantities import format_percent
 from recollect.recovery.measure import SIMILAR_SHARE
 from recollect.watch.holdings import Looked
 from recollect.watch.records import counts_of
@@ -37,8 +38,17 @@ class Group:
     @property
     def share(self) -> float | None:
         """The share that would come back, of what is known."""
-        known = self.total - self.unknown
-        return self.held / known if known else None
+        return self.held / self.known if self.known else None
+
+    @property
+    def known(self) -> int:
+        """Resources of which archives said whether they hold them."""
+        return self.total - self.unknown
+
+    @property
+    def percent(self) -> str:
+        """The share in words."""
+        return format_percent(self.held, self.known) if self.known else "unknown"
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from xml.etree import ElementTree
 
 from recollect.archives.live import LiveAnswer
 from recollect.datetimes import format_iso
-from recollect.quantities import counted
+from recollect.quantities import counted, format_percent
 from recollect.watch.pageloss import lost_pages
-from recollect.watch.records import Attempts, OnLoss, Pending, Resource, Site, counts_of
+from recollect.watch.records import Attempts, OnLoss, Pending, Resource, Site, counts_of, held_of
 from recollect.watch.recoveries import recovery_folder
-from recollect.watch.states import Held, Notice, ResourceState, SiteState
+from recollect.watch.states import Held, Notice, SiteState
 from recollect.watch.store import Store
 
 GIVE_UP_AFTER = timedelta(days=14)
@@ -119,12 +119,11 @@ class Background:
     @property
     def share(self) -> str:
         """How much would come back, of what is known."""
-        counts = counts_of(self.resources)
-        known = sum(counts.values()) - counts[ResourceState.UNKNOWN]
-        held = counts[ResourceState.REPLICATED] + counts[ResourceState.ENDANGERED]
+        held, known = held_of(counts_of(self.resources))
         if not known:
             return "It is not known which of its resources archives hold."
-        return f"Archives hold {held:,} of {counted(known, 'resource')} known of the site ({held / known:.0%})."
+        share = format_percent(held, known)
+        return f"Archives hold {held:,} of {counted(known, 'resource')} known of the site: {share} would come back."
 
 
 def headline(notice: Pending, site: Site | None) -> str:
@@ -144,12 +143,12 @@ def letter_of(notice: Pending, site: Site, background: Background | None = None)
     """The mail of a notice."""
     known = background or Background()
     lines = [headline(notice, site) + ".", ""]
-    if notice.kind not in (Notice.CERTIFICATE_EXPIRES, Notice.DOMAIN_EXPIRES):
-        lines.append(f"Since: {format_iso(notice.since)}")
+    if (since := _since(notice, site, known)) is not None:
+        lines.append(f"Since: {format_iso(since)}")
     if notice.kind is Notice.BAD_CERTIFICATE:
         lines.append(f"{notice.why[:1].upper()}{notice.why[1:]}; visitors see a warning. Your files are still there.")
     elif notice.why:
-        lines.append(f"Observed: {notice.why}")
+        lines.append(notice.why if notice.kind in _ENDS else f"Observed: {notice.why}")
     if notice.kind is Notice.MOVED and site.moved_to:
         lines.append(f"New address: {site.moved_to}")
     if meaning := _MEANING.get(notice.kind):
@@ -158,12 +157,26 @@ def letter_of(notice: Pending, site: Site, background: Background | None = None)
         lines += ["", *_lost_pages(known.lost), "", _copy(site, known.folder)]
     elif notice.kind in _RECOVERABLE:
         lines += ["", known.share, _copy(site, known.folder)]
-    elif notice.kind in (Notice.RECOVERED, Notice.NOT_RECOVERED):
+    elif notice.kind in _ENDS:
         lines += ["", *([f"Folder: {known.folder / site.recovery}"] if site.recovery else [])]
     if notice.kind in _ACCEPTABLE:
         lines += ["", *_accept(site, known)]
     lines += ["", f"The history: recollect watch history {site.uri} --data {known.folder}"]
     return Letter(key_of(notice), site.uri, headline(notice, site), "\n".join(lines) + "\n")
+
+
+_ENDS = (Notice.RECOVERED, Notice.NOT_RECOVERED)
+_WITHOUT_SINCE = (*_ENDS, Notice.CERTIFICATE_EXPIRES, Notice.DOMAIN_EXPIRES, Notice.OFFLINE)
+
+
+def _since(notice: Pending, site: Site, known: Background) -> datetime | None:
+    """When the cause of a notice began: of a reminder and of lost pages not the moment of the notice."""
+    if notice.kind in _WITHOUT_SINCE:
+        return None
+    if notice.kind is Notice.REMINDER:
+        return site.status.since
+    gone = [one.gone_since for one in known.lost if one.gone_since is not None]
+    return min(gone, default=notice.since) if notice.kind is Notice.PAGES_LOST else notice.since
 
 
 _RECOVERABLE = (

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from recollect.quantities import format_percent
 from recollect.recovery.fingerprint import SiteFingerprint
 from recollect.watch.states import Held, Live, Notice, ResourceState, SiteState, SiteStatus, VisitResult, resource_state
 
@@ -249,6 +250,18 @@ class Pending:
     since: datetime
     at: datetime
     why: str
+
+
+def held_of(counts: Mapping[ResourceState, int]) -> tuple[int, int]:
+    """How many resources archives hold, and of how many that is known."""
+    known = sum(counts.values()) - counts[ResourceState.UNKNOWN]
+    return counts[ResourceState.REPLICATED] + counts[ResourceState.ENDANGERED], known
+
+
+def percent_of(counts: Mapping[ResourceState, int]) -> str:
+    """The share that archives hold of what is known, in words."""
+    held, known = held_of(counts)
+    return format_percent(held, known) if known else "unknown"
 
 
 def counts_of(resources: Iterable[Resource]) -> dict[ResourceState, int]:

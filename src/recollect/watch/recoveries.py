@@ -92,13 +92,12 @@ async def _start(store: Store, recoverer: Recoverer, site: Site, folder: str, no
     failed_before = store.recovery(folder)
     row = Recovering(folder, site.uri, RecoveryState.RUNNING, now, now)
     _put(store, row, site)
-    failure = ""
     try:
         lost = lost_pages(store.resources(site.uri)) if site.status.state is SiteState.PAGES_LOST else ()
         progress = await recoverer.start(site, folder, lost)
     except (RecollectError, OSError) as error:
         progress = Progressed(RecoveryState.FAILED, detail=str(error))
-        failure = f"{site.uri}: {error}"
+    failure = f"{site.uri}: {progress.detail}" if progress.state is RecoveryState.FAILED else ""
     pause = FOLLOW_EVERY if progress.state is RecoveryState.QUEUED else AGAIN_AFTER
     row = Recovering(folder, site.uri, progress.state, now, now + pause, progress.job, progress.token, progress.detail)
     _put(store, row, site)

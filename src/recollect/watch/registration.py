@@ -85,6 +85,14 @@ def _objects(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
+def merged(before: Registration | None, now: Registration) -> Registration:
+    """What is known after an answer: a field that it does not have stays as it was."""
+    if before is None:
+        return now
+    fields = {name: value or getattr(before, name) for name, value in asdict(now).items()}
+    return Registration(**fields)
+
+
 def changes(before: Registration | None, now: Registration | None) -> tuple[Confirmation, ...]:
     """What changed hands. Name servers have changed when none of the old ones is left."""
     if before is None or now is None:

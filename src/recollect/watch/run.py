@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recollect.archives.live import LiveAnswer, LiveClient
+from recollect.datetimes import format_iso
 from recollect.watch.notices import deliver
 from recollect.watch.records import Site
 from recollect.watch.recoveries import run_recoveries
@@ -96,10 +97,11 @@ def _report_offline(store: Store, now: datetime) -> datetime | None:
             months = (now - silent[sites[0].uri]) // REMIND_EVERY
             others = ", ".join(site.uri for site in sites[1:11])
             more = f" and {len(sites) - 11} more" if len(sites) > 11 else ""
-            why = "neither the site nor any canary, archive or DNS server answers" + (
+            began = silent[sites[0].uri]
+            why = f"since {format_iso(began)} neither the site nor any canary, archive or DNS server answers" + (
                 f"; the same holds for {others}{more}" if others else ""
             )
-            since = silent[sites[0].uri] + months * REMIND_EVERY
+            since = began + months * REMIND_EVERY
             store.add_notice(sites[0].uri, Notice.OFFLINE, since, now, why)
     return min(silent.values(), default=None)
 

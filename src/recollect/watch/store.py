@@ -116,6 +116,7 @@ _RESOURCE_COLUMNS = (
     *("copy", "copied_at"),
 )
 _DAY = timedelta(days=1)
+_MOST_DETAIL = 4000
 
 
 class Busy(RecollectError):
@@ -386,7 +387,7 @@ class Store:
     def put_recovery(self, one: Recovering) -> None:
         values = (
             *(one.folder, one.site, one.state, _text(one.at), _text(one.next_at), one.job, one.token),
-            one.detail[:500],
+            one.detail[:_MOST_DETAIL],
         )
         self._db.execute("INSERT OR REPLACE INTO recovery VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 

@@ -31,7 +31,7 @@ from recollect.watch.outside import MOST_DOMAINS, injected
 from recollect.watch.pageloss import lost_pages
 from recollect.watch.records import Notes, Observation, Past, Resource, Site, counts_of
 from recollect.watch.recoveries import Recoverer
-from recollect.watch.registration import Registration, ask_rdap, changes, host_of
+from recollect.watch.registration import Registration, ask_rdap, changes, host_of, merged
 from recollect.watch.saving import SaveEndpoint
 from recollect.watch.states import (
     OWN_CONTENT,
@@ -97,7 +97,7 @@ class Visits:
         self.clients: dict[bool, LiveClient] = {}
         self.due = self.begun = 0
         self.registered: set[str] = set()
-        """Sites whose registry answered in this round: only then is it told when a registration ends."""
+        """Sites whose registry answered in this round."""
 
     async def run(
         self,
@@ -202,7 +202,7 @@ class Visits:
             looked = await self._ask_archives(site, status, known, archives)
         if not offline and site.uri not in self.registered and self._ends_soon(site):
             fresh = await self._registration(site)
-            changed = replace(changed, registration=fresh.to_json()) if fresh is not None else changed
+            changed = replace(changed, registration=_known_registration(changed, fresh))
         changed = replace(
             changed,
             status=status,
@@ -236,7 +236,7 @@ class Visits:
         return replace(
             site,
             portrait=portrait.to_json(),
-            registration=registration.to_json() if registration is not None else site.registration,
+            registration=_known_registration(site, registration),
             notes=_noted(site.notes, look),
         ), looked
 
@@ -314,8 +314,8 @@ class Visits:
             fresh = store.site(site.uri)
             if fresh is None:
                 return  # removed meanwhile
-            if fresh.notes.accept and not before.notes.accept:
-                return  # accepted meanwhile: the next visit learns the site again
+            if (fresh.status, fresh.notes) != (before.status, before.notes):
+                return  # accepted meanwhile: the next visit begins from there
             store.add_visit(Past(site.uri, now, visit.seen, status.state, visit.why))
             for one in looked:
                 store.put_resource(one.resource)
@@ -364,14 +364,20 @@ class Visits:
         ends = registration.ends if registration is not None else None
         found = [
             certificate_warning(certificate, self.now),
-            domain_warning(self.tools.domain(site.uri) or host_of(site.uri), ends, self.now)
-            if site.uri in self.registered
-            else None,
+            domain_warning(
+                *(self.tools.domain(site.uri) or host_of(site.uri), ends, self.now),
+                answered=site.uri in self.registered,
+            ),
         ]
         if site.notes.injected and not before.notes.injected:
             why = "Most pages link to domains that they did not link to before: " + ", ".join(site.notes.injected[:20])
             found.append(Warned(Notice.NEW_LINKS, self.now, why))
         return [one for one in found if one is not None]
+
+
+def _known_registration(site: Site, answer: Registration | None) -> str:
+    """What is known of a domain after a question; without an answer that is what was known before."""
+    return merged(Registration.from_json(site.registration), answer).to_json() if answer else site.registration
 
 
 def _pages_since(site: Site, visit: Visit, now: datetime) -> str:
@@ -387,7 +393,7 @@ def _noted(notes: Notes, look: Look) -> Notes:
     seen = {domain for page in look.outside for domain in page.domains}
     return replace(
         notes,
-        outside=tuple(sorted({*notes.outside, *(seen - {*spam})}))[:MOST_DOMAINS],
+        outside=tuple(dict.fromkeys([*sorted(seen - {*spam}), *notes.outside]))[:MOST_DOMAINS],
         injected=spam,
         learned=True,
         accept=False,

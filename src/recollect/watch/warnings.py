@@ -36,14 +36,18 @@ def certificate_warning(certificate: Certificate | None, at: datetime) -> Warned
     return Warned(Notice.CERTIFICATE_EXPIRES, certificate.until - min(passed), why)
 
 
-def domain_warning(domain: str, ends: datetime | None, at: datetime) -> Warned | None:
-    """The warning of a registration that ends soon, or has ended."""
-    passed = [before for before in DOMAIN_BEFORE if ends is not None and at >= ends - before]
+def domain_warning(domain: str, ends: datetime | None, at: datetime, *, answered: bool = True) -> Warned | None:
+    """The warning of a registration that ends soon, or has ended. While the registry does not answer (`answered`), what
+    it said last counts, but not before the last week: most domains are renewed earlier."""
+    thresholds = DOMAIN_BEFORE if answered else DOMAIN_BEFORE[1:]
+    passed = [before for before in thresholds if ends is not None and at >= ends - before]
     if ends is None or not passed:
         return None
     verb = "ended" if ends <= at else "ends"
     left = "" if ends <= at else f" ({_left(ends - at)})"
     why = f"The registration of {domain} {verb} on {ends:%Y-%m-%d}{left}"
+    if not answered:
+        why += ", by the registry's last answer; whether it was renewed since then is not known"
     return Warned(Notice.DOMAIN_EXPIRES, ends - min(passed), why)
 
 

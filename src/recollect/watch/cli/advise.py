@@ -8,7 +8,7 @@ import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, talk
 from recollect.errors import UsageError
-from recollect.watch.cli.tools import data_option, example, open_store, percent, shown, site_uri
+from recollect.watch.cli.tools import data_option, example, open_store, shown, site_uri
 
 
 @click.command(
@@ -23,7 +23,7 @@ def advise_command(uri: str, folder: str, as_json: bool) -> int:
     from recollect.watch.advice import advise
     from recollect.watch.board import share_of
     from recollect.watch.measures import measure
-    from recollect.watch.records import counts_of
+    from recollect.watch.records import counts_of, percent_of
 
     with open_store(folder, read_only=True) as store:
         site = store.site(site_uri(uri))
@@ -43,7 +43,7 @@ def advise_command(uri: str, folder: str, as_json: bool) -> int:
         emit_json(report)
         return 0
     known = ", ".join(f"{count:,} {state.value}" for state, count in counts.items())
-    talk(f"{site.uri}: {percent(share_of(counts))} would come back ({known})")
+    talk(f"{site.uri}: {percent_of(counts)} would come back ({known})")
     rows = [
         (
             *(one.archive, f"{one.held:,} of {one.resources:,}", _days(one.t_a), _days(one.ttl_c), _share(one.p_r)),

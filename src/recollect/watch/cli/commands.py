@@ -18,7 +18,7 @@ from recollect.errors import UsageError
 from recollect.quantities import counted
 from recollect.watch.cli.advise import advise_command
 from recollect.watch.cli.pages import COMMANDS
-from recollect.watch.cli.tools import PERIOD, data_option, example, open_store, percent, refuse_private, shown, site_uri
+from recollect.watch.cli.tools import PERIOD, data_option, example, open_store, refuse_private, shown, site_uri
 
 if TYPE_CHECKING:
     from recollect.watch.board import Line
@@ -322,10 +322,12 @@ def history_command(uri: str | None, folder: str, resources: bool, as_json: bool
 
 def _show_check(report: Check) -> None:
     whole = report.whole
-    talk(
-        f"If {report.site} were lost today, {percent(whole.share)} of its "
-        f"{counted(whole.total, 'resource')} would come back."
-    )
+    if whole.known:
+        unknown = f"; of {whole.unknown:,} more that is unknown" if whole.unknown else ""
+        sample = f"{whole.percent} of {counted(whole.known, 'resource')} would come back{unknown}"
+    else:
+        sample = f"it is unknown how many of its {counted(whole.total, 'resource')} would come back"
+    talk(f"If {report.site} were lost today, {sample}.")
     rows = [
         (
             group.name,
@@ -333,7 +335,7 @@ def _show_check(report: Check) -> None:
             f"{group.held:,}",
             f"{group.fresh:,}",
             f"{group.unknown:,}",
-            percent(group.share),
+            group.percent,
         )
         for group in (*report.groups, whole)
     ]
@@ -375,7 +377,7 @@ def _show_round(done: Round, as_json: bool) -> None:
 
 
 def _site_row(line: Line) -> tuple[str, ...]:
-    from recollect.watch.records import RecoveryState
+    from recollect.watch.records import RecoveryState, percent_of
 
     site = line.site
     since = f"{site.status.since:%Y-%m-%d}" if site.status.since else ""
@@ -391,4 +393,4 @@ def _site_row(line: Line) -> tuple[str, ...]:
     if site.notes.injected:
         believed += ", new links to " + ", ".join(site.notes.injected[:3])
     lost = f"{len(line.lost):,}"
-    return site.uri, shown(believed), since, visited, percent(line.recoverable), total, lost, folder, state
+    return site.uri, shown(believed), since, visited, percent_of(line.counts), total, lost, folder, state

@@ -13,7 +13,7 @@ from recollect.cli.console import emit_json, emit_table, json_option, talk
 from recollect.cli.types import DATE
 from recollect.errors import UsageError
 from recollect.quantities import counted
-from recollect.watch.cli.tools import data_option, example, open_store, percent
+from recollect.watch.cli.tools import data_option, example, open_store
 
 if TYPE_CHECKING:
     from recollect.watch.board import Board, Detail
@@ -172,7 +172,7 @@ def evaluate_command(lives: int, sites: int, seed: int, pages: str | None, as_js
             one.story.value,
             f"{one.lives:,}",
             f"{one.false_alarms:.3f}",
-            percent(one.detected) if one.detected is not None else "",
+            f"{one.detected:.1%}" if one.detected is not None else "",
             *(f"{days:.1f}" if days is not None else "" for days in (one.days_median, one.days_p95, one.back_median)),
             f"{one.visits_a_day:.2f}",
         )

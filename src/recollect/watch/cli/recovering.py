@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import copyfile
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from recollect.errors import UsageError
 from recollect.formats.containers import atomic_output
-from recollect.quantities import counted
+from recollect.quantities import counted, format_percent
+from recollect.recovery.sentences import outage, rerun_command, summary, text
 from recollect.watch.pageloss import Redirect, redirects_of
 from recollect.watch.records import RecoveryState
 from recollect.watch.recoveries import Progressed
@@ -34,10 +35,10 @@ MOST_ASSETS = 100
 _README = """Lost pages of {site}, recovered from web archives
 
 upload/       Copy what is in it to the root of your web space. It has {pages} that came back, and what they embed
-              and the site does not have any more. Nothing that answers today is in it.
-redirects/    If you do not want the old pages back, or for those that did not come back: rules that lead links to lost
-              pages to their new addresses (moved) or to copies in archives (copy). nginx.conf and htaccess are parts
-              for your configuration, _redirects for static hosts, redirects.tsv is a table of all.
+              and the site does not have any more, as archived. Nothing that answers today is in it.
+{renamed}redirects/    If you do not want the old pages back, or for those that did not come back: rules that lead
+              links to lost pages to their new addresses (moved) or to copies in archives (copy). nginx.conf and
+              htaccess are parts for your configuration, _redirects for static hosts, redirects.tsv is a table of all.
 report.html   How each page came back.
 """
 
@@ -58,14 +59,12 @@ class LocalRecoveries:
             report = await asyncio.to_thread(work, site, place, pages, stopped.is_set)
         finally:
             stopped.set()
-        if report is None or not report.resources:
-            return Progressed(RecoveryState.NOTHING_FOUND, detail="archives have nothing of it")
-        if pages:
-            return Progressed(RecoveryState.DONE, detail=await self._make_upload(site, place, pages, report))
-        known = len(report.resources) + len(report.missing)
-        share = len(report.resources) / known
-        detail = f"{len(report.resources):,} of {counted(known, 'resource')} came back ({share:.0%})"
-        return Progressed(RecoveryState.DONE, detail=detail)
+        assert report is not None  # only a person who declines the survey gets none
+        told = await self._make_upload(site, place, pages, report) if pages else _told(report, place)
+        if report.resources:
+            return Progressed(RecoveryState.DONE, detail=told)
+        failed = bool(report.figures.outages)  # an archive that failed may have it: it is asked again
+        return Progressed(RecoveryState.FAILED if failed else RecoveryState.NOTHING_FOUND, detail=told)
 
     async def follow(self, recovery: Recovering) -> Progressed:
         """A job of a desk that is no longer configured."""
@@ -107,36 +106,72 @@ class LocalRecoveries:
         files = _files_of(place)
         back = [uri for uri in files if uri in wanted]
         gone = await self._gone(site, [uri for uri in files if uri not in wanted])
-        for uri in (*back, *gone):
-            target = place / "upload" / files[uri]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            copyfile(place / "rehost" / "public" / files[uri], target)
+        _write_files(place, {uri: files[uri] for uri in (*back, *gone)})
         with Store(self.folder) as store:
             rules = redirects_of(pages, store.resources(site.uri))
         _write_rules(place / "redirects", rules)
-        text = _README.format(site=site.uri, pages=counted(len(back), "page"))
+        readme = _README.format(site=site.uri, pages=counted(len(back), "page"), renamed=_renamed(files, back))
         with atomic_output(place / "README.txt") as out:
-            out.write(text.encode())
-        upload = f"; to upload: {(place / 'upload').resolve()}" if back else ""
-        return f"{len(back):,} of {counted(len(pages), 'lost page')} came back ({len(back) / len(pages):.0%}){upload}"
+            out.write(readme.encode())
+        lines = [
+            f"{len(back):,} of {counted(len(pages), 'lost page')} came back ({format_percent(len(back), len(pages))}).",
+            *([f"To upload: {(place / 'upload').resolve()}"] if back else []),
+            *([f"Rules that lead links to lost pages elsewhere: {(place / 'redirects').resolve()}"] if rules else []),
+            *(f"{text(outage(one))}." for one in report.figures.outages),
+        ]
+        return "\n".join(lines)
 
     async def _gone(self, site: Site, assets: Sequence[str]) -> list[str]:
         """Assets that the live site does not have any more; what answers, or does not say, is left alone."""
-        from recollect.archives.client import USER_AGENT
         from recollect.archives.live import LiveClient
+        from recollect.archives.opening import operator_agent
 
-        async with LiveClient(user_agent=USER_AGENT, allow_private=site.allow_private) as client:
+        async with LiveClient(user_agent=operator_agent(), allow_private=site.allow_private) as client:
             answers = [(uri, await client.get(uri)) for uri in assets[:MOST_ASSETS]]
         return [uri for uri, answer in answers if answer.failure is None and answer.status in (404, 410)]
+
+
+def _told(report: Report, place: Path) -> str:
+    """How a recovery ended, in the sentences of all recoveries; for each archive that failed, how to ask it again."""
+    figures = report.figures
+    again = [f"To ask it again: {rerun_command(one, str(place.resolve()))}" for one in figures.outages]
+    return "\n".join([*(f"{line}." for line in summary(figures)), *again])
 
 
 def _files_of(place: Path) -> dict[str, str]:
     """By old address, the file below `rehost/public/` that holds it."""
     listing = place / "rehost" / "redirects.tsv"
+    if not listing.exists():  # nothing came back
+        return {}
     rows = [line.split("\t") for line in listing.read_text("utf-8", "surrogateescape").splitlines()]
     public = "public/"
     found = {row[1]: row[2].removeprefix(public) for row in rows if row[0] == "file" and row[2].startswith(public)}
     return {uri: name for uri, name in found.items() if not name.startswith("_recollect/")}
+
+
+def _write_files(place: Path, files: Mapping[str, str]) -> None:
+    """Write files to `upload/`, by address: as archived, because links of a live site lead where they led."""
+    from recollect.recovery.store import Store
+
+    with Store.open(place) as store:
+        for resource in store.recovered(redirects=False):
+            if resource.uri in files:
+                target = place / "upload" / files[resource.uri]
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with atomic_output(target) as out:
+                    out.write(store.content(resource))
+
+
+def _renamed(files: Mapping[str, str], pages: Sequence[str]) -> str:
+    """Pages that a server does not find by their file alone: those with a query, and programs."""
+    lines = []
+    for uri in pages:
+        split = urlsplit(uri)
+        path = unquote(split.path).strip("/")
+        if split.query or files[uri] not in (path, f"{path}/index.html".lstrip("/"), f"{path}.html"):
+            lines.append(f"              {uri} is {files[uri]}\n")
+    head = "              Pages whose address is not the name of a file; lead links there, or use redirects/:\n"
+    return "".join([head, *lines]) if lines else ""
 
 
 def _write_rules(folder: Path, rules: Iterable[Redirect]) -> None:
@@ -148,6 +183,6 @@ def _write_rules(folder: Path, rules: Iterable[Redirect]) -> None:
         "_redirects": netlify_redirects(found),
         "redirects.tsv": table(found),
     }
-    for name, text in texts.items():
+    for name, rows in texts.items():
         with atomic_output(folder / name) as out:
-            out.write(text.encode("utf-8", "surrogateescape"))
+            out.write(rows.encode("utf-8", "surrogateescape"))

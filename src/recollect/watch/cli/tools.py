@@ -88,10 +88,6 @@ def shown(text: object) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
-def percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.0%}"
-
-
 def secret_of(path: str | None) -> str:
     """The text of a file with a secret; empty without one."""
     if path is None:

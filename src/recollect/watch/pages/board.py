@@ -25,8 +25,8 @@ from recollect.ui.look import (
     tag,
 )
 from recollect.ui.pages import INLINED, Inlined, Linked
-from recollect.watch.board import Board, Counts, Detail, Line, share_of
-from recollect.watch.records import RecoveryState
+from recollect.watch.board import Board, Counts, Detail, Line
+from recollect.watch.records import RecoveryState, percent_of
 from recollect.watch.states import HIDDEN, ResourceState, SiteState
 
 KINDS = {
@@ -95,7 +95,7 @@ def board_page(
             [
                 (f"{len(board.lines):,}", "site watched" if len(board.lines) == 1 else "sites watched"),
                 (f"{gone:,}", "not seen by visitors"),
-                (_percent(share_of(board.total)), "of the resources with a known state would come back"),
+                (percent_of(board.total), "of the resources with a known state would come back"),
                 (f"{board.total[ResourceState.VULNERABLE]:,}", "resources held by no archive"),
                 (f"{sum(len(line.lost) for line in board.lines):,}", "lost pages"),
             ]
@@ -159,7 +159,7 @@ def _row(line: Line, place: str) -> tuple[Text, ...]:
         tag("a", site.uri, href=place, class_="address"),
         state_of(line),
         tag("span", f"{status.since:%Y-%m-%d}", class_="whole") if status.since else "",
-        _percent(line.recoverable),
+        percent_of(line.counts),
         f"{sum(line.counts.values()):,}",
         *(f"{line.counts[state]:,}" for state in _COUNTED),
         f"{len(line.lost):,}",
@@ -197,10 +197,6 @@ def _recovery(line: Line) -> Text:
     return tag("span", line.site.recovery, class_="address") if line.site.recovery else ""
 
 
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.0%}"
-
-
 def site_parts(detail: Detail, form: Text = "") -> list[Html]:
     """The page of one site; `form` is the button that accepts its present content."""
     line = detail.line
@@ -208,7 +204,7 @@ def site_parts(detail: Detail, form: Text = "") -> list[Html]:
     facts_ = [
         ("State", state_of(line)),
         ("Since", f"{site.status.since:%Y-%m-%d %H:%M}" if site.status.since else ""),
-        ("Would come back", _percent(line.recoverable)),
+        ("Would come back", percent_of(line.counts)),
         *((state.value.capitalize(), f"{count:,}") for state, count in line.counts.items()),
         ("Certificate until", site.notes.certificate_until[:10] or "unknown"),
         ("Recovery", _recovery(line) or "none"),

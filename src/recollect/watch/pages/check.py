@@ -21,7 +21,7 @@ def check_page(report: Check) -> str:
         f"If {report.site} were lost today",
         figures(
             [
-                (_percent(whole.share), "of the resources with a known state would come back"),
+                (whole.percent, "of the resources with a known state would come back"),
                 (f"{whole.total:,}", "live resources in the sample"),
                 (f"{len(report.vulnerable):,}", "held by no archive"),
                 (f"{whole.fresh:,}", "held in their present form"),
@@ -54,16 +54,9 @@ def _note(report: Check) -> str:
 
 
 def _types(report: Check) -> Html:
-    rows = [
-        (group.name, group.total, group.held, group.fresh, group.unknown, _percent(group.share))
-        for group in report.groups
-    ]
+    rows = [(group.name, group.total, group.held, group.fresh, group.unknown, group.percent) for group in report.groups]
     headers = ["type", "live", "held", "fresh", "unknown", "comes back"]
     return table(headers, rows, numbers=(1, 2, 3, 4, 5), caption="By type")
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.0%}"
 
 
 def _resources(report: Check) -> Html:
