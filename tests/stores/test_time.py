@@ -138,6 +138,17 @@ def test_permanent_and_temporary_refusals_differ(database: Database, run: Any, e
         assert [message["Message-ID"] for message in server.got] == [row["message_id"]]
 
 
+def test_a_mail_that_just_went_out_is_not_sent_again(database: Database, run: Any) -> None:
+    submit(run)
+    server = Server()
+    send_due(database, server, RENDER, 0.0, SETTINGS)
+    [row] = run(outbox.mails)
+    assert not run(outbox.send_again, row["number"], 5.0), "it waited when the operator looked, or by a second click"
+    send_due(database, server, RENDER, 6.0, SETTINGS)
+    assert len(server.got) == 1
+    assert run(outbox.send_again, row["number"], DAY), "by the operator's decision"
+
+
 def test_a_mail_is_given_up_after_three_days(database: Database, run: Any) -> None:
     submit(run)
     server = Server()

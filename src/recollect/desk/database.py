@@ -33,6 +33,8 @@ Value = str | int | float | None
 _Result = TypeVar("_Result")
 _RECONNECT_SECONDS = 30.0
 _CLAIM_SECONDS = 5.0  # a desk that was just stopped may still be ending
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000", "secure_delete=ON")
+_SCRUBBED = 1  # user_version of a file in which nothing deleted is left
 _DESK_LOCK = 0x7265636F6C6C  # "recoll"
 
 
@@ -62,6 +64,9 @@ class Database(Protocol):
     """What a SELECT of rows to claim ends with, so that claims do not wait for each other."""
 
     def transact(self, work: Callable[[Connection], _Result]) -> _Result: ...
+
+    def scrub(self) -> None:
+        """Overwrite what was deleted, where the database keeps a copy of it for a while."""
 
     def claim_for_desk(self) -> bool:
         """Make this process the only desk of the database, or see that it still is; False when there is another."""
@@ -118,9 +123,13 @@ class SqliteDatabase:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
         self._db.row_factory = sqlite3.Row
         # A job that was confirmed and a mail that was queued survive a power failure, too.
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000"):
+        # What was deleted is overwritten: addresses of people and names of their sites are in it.
+        for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
         migrate(self, "sqlite", str(path))
+        if self._db.execute("PRAGMA user_version").fetchone()[0] < _SCRUBBED:
+            self._db.execute("VACUUM")  # what was deleted before that
+            self._db.execute(f"PRAGMA user_version = {_SCRUBBED}")
 
     def transact(self, work: Callable[[Connection], _Result]) -> _Result:
         with self._lock:
@@ -140,6 +149,11 @@ class SqliteDatabase:
     def _undo(self) -> None:
         if self._db.in_transaction:  # SQLite itself undoes some failed transactions
             self._db.execute("ROLLBACK")
+
+    def scrub(self) -> None:
+        """Empty the write-ahead log, which has pages as they were."""
+        with self._lock, suppress(sqlite3.OperationalError):  # a reader of the file delays it to the next time
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def claim_for_desk(self) -> bool:
         """The folder of the file is locked by its desk."""
@@ -208,6 +222,9 @@ class PostgresDatabase:
             except BaseException:
                 _abandon(connection)
                 raise
+
+    def scrub(self) -> None:
+        """PostgreSQL overwrites deleted rows by itself (autovacuum)."""
 
     def claim_for_desk(self) -> bool:
         """By a lock of a session of its own, which PostgreSQL gives up when this process ends."""

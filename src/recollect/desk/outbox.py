@@ -13,7 +13,7 @@ import re
 import secrets
 import smtplib
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -35,6 +35,7 @@ _FIRST_PAUSE = 60.0
 _MAX_PAUSE = 3600.0
 _IN_FLIGHT = 300.0
 _BATCH = 50
+_JUST_SENT = 60.0
 
 
 class Kind(StrEnum):
@@ -75,14 +76,20 @@ class FolderTransport:
     folder: Path
 
     def send(self, message: EmailMessage) -> None:
-        name = str(message["Message-ID"]).strip("<>").partition("@")[0]
         try:
             private_folder(self.folder)
-            with atomic_output(self.folder / f"{name}.eml", private=True) as file:
+            with atomic_output(self._file(str(message["Message-ID"])), private=True) as file:
                 file.write(message.as_bytes())
         except (OSError, ResourceError) as error:
             why = getattr(error, "strerror", None) or getattr(error, "why", "") or str(error)
             raise NotNow("cannot write the mail", where=str(self.folder), why=why) from error
+
+    def remove(self, message_ids: Iterable[str]) -> None:
+        for message_id in message_ids:
+            self._file(message_id).unlink(missing_ok=True)
+
+    def _file(self, message_id: str) -> Path:
+        return self.folder / f"{message_id.strip('<>').partition('@')[0]}.eml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +145,12 @@ def transport_of(settings: DeskSettings) -> Transport:
     if not host or not port.isdigit():
         host, port = settings.smtp, "25"
     return SmtpTransport(host.strip("[]"), int(port), settings.smtp_user, settings.smtp_password, settings.smtp_tls)
+
+
+def remove_copies(transport: Transport, message_ids: Iterable[str]) -> None:
+    """Delete the files of mails, where files take the place of a mail server."""
+    if isinstance(transport, FolderTransport):
+        transport.remove(message_ids)
 
 
 def enqueue(
@@ -259,11 +272,12 @@ def _later(c: Connection, row: Row, now: float, settings: DeskSettings, error: s
 
 
 def send_again(c: Connection, number: int, now: float) -> bool:
-    """Let the operator try a mail once more."""
+    """Let the operator try a mail once more; one that went out meanwhile, or by a first click, is not sent twice."""
     return bool(
         c.change(
-            "UPDATE outbox SET state = 'waiting', next_at = ?, created = ?, attempts = 0 WHERE number = ?",
-            now, now, number,
+            """UPDATE outbox SET state = 'waiting', next_at = ?, created = ?, attempts = 0
+               WHERE number = ? AND (state != 'sent' OR sent_at <= ?)""",
+            now, now, number, now - _JUST_SENT,
         )
     )  # fmt: skip
 

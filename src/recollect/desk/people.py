@@ -23,6 +23,7 @@ from recollect.desk.jobs import Job, Refused, Submission, host_name, host_of, jo
 from recollect.desk.reports import unanswered
 from recollect.desk.settings import DAY, DeskSettings
 from recollect.desk.states import ACTIVE, DELIVERED, Action, State
+from recollect.desk.statistics import ending_of
 from recollect.errors import RecollectError
 
 _SHARED = tuple(sorted(state.value for state in (ACTIVE | DELIVERED | {State.PENDING})))
@@ -221,7 +222,7 @@ def _new_job(
         identifier, asked.uri, asked.site, json.dumps(asked.options()), asked.fingerprint, now, now, now, source,
         estimate,
     )  # fmt: skip
-    queue.record(c, identifier, "submit", None, State.PENDING, now, "person", asked.uri)
+    queue.record(c, identifier, "submit", None, State.PENDING, now, "person", ending_of(asked.uri))
     return queue.get(c, identifier)
 
 
@@ -276,7 +277,7 @@ def _address_under(email: str, pattern: str) -> bool:
 def _check_limits(c: Connection, asked: Submission, now: float, settings: DeskSettings, network: str) -> None:
     buckets = {
         f"address {hash_of(asked.email.lower())}": (settings.per_address, "of this e-mail address"),
-        f"site {asked.site}": (settings.per_site, "for this site"),
+        f"site {hash_of(asked.site)}": (settings.per_site, "for this site"),
     }
     if network:
         buckets[f"network {hash_of(network)}"] = (settings.per_network, "from your network")
@@ -383,16 +384,6 @@ def leave(c: Connection, person: Recipient, now: float) -> Job:
     c.change("UPDATE recipient SET left_at = ?, email = NULL, name = NULL WHERE id = ?", now, person.id)
     if not recipients(c, job.id) and job.state in (ACTIVE | {State.PENDING}):
         queue.step(c, job, Action.CANCEL, now, "person")
-    return queue.get(c, job.id)
-
-
-def forget(c: Connection, person: Recipient, now: float) -> Job:
-    """Delete what is stored of a recipient, at once; a result without other recipients expires."""
-    job = leave(c, person, now)
-    c.change("UPDATE recipient SET network = NULL, tell_more = 0 WHERE id = ?", person.id)
-    c.change("UPDATE outbox SET state = 'dropped' WHERE recipient = ? AND state = 'waiting'", person.id)
-    if job.state in DELIVERED and not recipients(c, job.id):
-        queue.step(c, job, Action.EXPIRE, now, "person")
     return queue.get(c, job.id)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recollect.desk.database import Connection, Row, Value, one
-from recollect.desk.jobs import Job, job_of
+from recollect.desk.jobs import Job, host_of, job_of
 from recollect.desk.settings import DeskSettings
 from recollect.desk.states import CLAIMED, Action, BadTransition, State, after
 from recollect.desk.statistics import facts_of
@@ -32,6 +32,10 @@ HISTORY_PAGE = 10_000
 
 class LeaseLost(RecollectError):
     """The worker no longer holds the job: its lease ran out, or another worker took or ended the job."""
+
+
+class JobOver(LeaseLost):
+    """The job is gone or has ended: what a worker has fetched for it is of no use."""
 
 
 class UnknownJob(RecollectError):
@@ -68,8 +72,15 @@ def step(c: Connection, job: Job, action: Action, now: float, actor: str, detail
     )  # fmt: skip
     if not changed:
         raise BadTransition("the job changed in the meantime", where=job.id)
-    record(c, job.id, action.value, job.state, state, now, actor, detail)
+    record(c, job.id, action.value, job.state, state, now, actor, _without_site(detail, job))
     return state
+
+
+def _without_site(detail: str, job: Job) -> str:
+    """Words for the history, which keeps no address of a site: a job can be deleted, the history cannot."""
+    for name in (job.uri, host_of(job.uri), job.site):
+        detail = re.sub(re.escape(name), "(site)", detail, flags=re.IGNORECASE) if name else detail
+    return detail
 
 
 def record(
@@ -112,7 +123,9 @@ def held(c: Connection, lease: Lease, now: float) -> Job:
     try:
         job = get(c, lease.job, to_change=True)
     except UnknownJob:
-        raise LeaseLost("the job is gone", where=lease.job) from None
+        raise JobOver("the job is gone", where=lease.job) from None
+    if job.state in (State.CANCELLED, State.EXPIRED):
+        raise JobOver("the job has ended", where=lease.job, why=f"it is {job.state}")
     if job.state not in CLAIMED or (job.fence, job.worker) != (lease.fence, lease.worker):
         raise LeaseLost(
             "the job is not held by this worker", where=lease.job, why=f"it is {job.state}, fence {job.fence}"
@@ -284,7 +297,8 @@ TAKEN_DOWN = message("this site was taken down at the request of its owner")
 
 
 def delete(c: Connection, job: str, now: float, actor: str, words: str = REMOVED) -> Job:
-    """Remove a job and its people; the history stays, and `words` answer the links that people have."""
+    """Remove a job and its people; the history stays, and `words` answer the links that people have. `erasing.delete`
+    removes what else there is of it."""
     found = get(c, job, to_change=True)
     if found.state in CLAIMED:
         raise BadTransition("a job that a worker holds cannot be deleted", where=job, hint="cancel it first")

@@ -65,7 +65,7 @@ class Statistics:
 
 @dataclass(slots=True)
 class _Life:
-    uri: str = ""
+    ending: str = "*.?"
     confirmed: float | None = None
     finished: float | None = None
     facts: Mapping[str, Any] | None = None
@@ -83,7 +83,8 @@ def statistics(events: Iterable[Row]) -> Statistics:
         if event["action"] == "continue":
             life.continues = True
         elif event["action"] == "submit":
-            life.uri = event["detail"]
+            # Before there was `ending_of`, the whole address was kept.
+            life.ending = event["detail"] if event["detail"].startswith("*.") else ending_of(event["detail"])
         elif event["action"] == Action.CONFIRM:
             life.confirmed = event["at"]
         elif event["action"] in (Action.DELIVER, Action.FIND_NOTHING):
@@ -117,6 +118,13 @@ def facts_of(options: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     kept = {name: summary.get(name, 0) for name in ("discovered", "recovered")}
     kept |= {name: dict(summary.get(name) or {}) for name in ("by_archive", "requests")}
     return json.dumps({**kept, "scope": options.get("scope", "site")}, separators=(",", ":"))
+
+
+def ending_of(uri: str) -> str:
+    """What the history keeps of the address of a site: its ending, as `*.org`."""
+    from recollect.desk.jobs import host_of
+
+    return f"*.{host_of(uri).rpartition('.')[2] or '?'}"
 
 
 def _facts(text: str) -> Mapping[str, Any]:
@@ -167,10 +175,8 @@ def _shares(done: Sequence[_Life]) -> tuple[int, ...]:
 
 
 def _tlds(done: Sequence[_Life]) -> dict[str, tuple[int, float]]:
-    from recollect.desk.jobs import host_of
-
     groups: dict[str, list[_Life]] = defaultdict(list)
     for life in done:
-        groups[host_of(life.uri).rpartition(".")[2] or "?"].append(life)
+        groups[life.ending.removeprefix("*.")].append(life)
     found = {name: (len(group), sum(map(_share, group)) / len(group)) for name, group in groups.items()}
     return dict(sorted(found.items(), key=lambda item: (-item[1][0], item[0])))

@@ -75,6 +75,15 @@ def listing_key(options: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
 
+def listing_keys(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys of every listing that was made for these options."""
+    return listing_key(options), _fresh_key(options)
+
+
+def _fresh_key(options: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(["fresh", dict(options)], sort_keys=True).encode()).hexdigest()[:32]
+
+
 def known(c: Connection, key: str, now: float, lifetime: float) -> Listed | None:
     row = one(c.rows("SELECT * FROM listing WHERE key = ? AND created > ?", key, now - lifetime))
     return Listed(row["state"], json.loads(row["survey"]), row["error"], row["created"]) if row else None
@@ -145,8 +154,7 @@ class Surveyor:
 
     async def fresh(self, options: Mapping[str, Any]) -> Listed:
         """Ask the archives again, whatever is known, for exactly these options: as a job for them would be listed."""
-        key = hashlib.sha256(json.dumps(["fresh", dict(options)], sort_keys=True).encode()).hexdigest()[:32]
-        return await self._survey(key, dict(options))
+        return await self._survey(_fresh_key(options), dict(options))
 
     async def close(self) -> None:
         for task in list(self._running.values()):
@@ -222,6 +230,7 @@ class Surveyor:
             await process.wait()
             self._permits.ended(name)
         if error or not found:
+            shutil.rmtree(place / "site", ignore_errors=True)
             return Listed("failed", found, error)
         state = "partial" if found.get("captures") else "unanswered"
         if not Listed("done", found).silent:

@@ -18,6 +18,9 @@ from recollect.desk.states import Action, State
 
 log = logging.getLogger("recollect.desk")
 
+MAILS_FOR = 60 * DAY
+"""How long the operator sees that a mail was sent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
@@ -115,4 +118,4 @@ def _forget(c: Connection, now: float, settings: DeskSettings) -> None:
     c.change("DELETE FROM attempt WHERE at < ?", now - DAY)
     c.change("DELETE FROM idempotency WHERE created < ?", now - DAY)
     c.change("DELETE FROM session WHERE expires < ?", now)
-    c.change("DELETE FROM outbox WHERE state IN ('sent', 'dropped') AND created < ?", now - 60 * DAY)
+    c.change("DELETE FROM outbox WHERE state IN ('sent', 'dropped') AND created < ?", now - MAILS_FOR)

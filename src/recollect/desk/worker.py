@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import socket
@@ -30,6 +30,8 @@ from typing import Any
 import aiohttp
 
 from recollect.desk.delivery import STATE, read_state, write_state
+from recollect.desk.joblog import JobLog
+from recollect.desk.processes import locked, remove_unused
 from recollect.errors import RecollectError
 from recollect.recovery.store import FOLDER
 
@@ -40,14 +42,20 @@ _PAUSE = 1.0
 _NEWS = 1.0
 _NOTICE = 2.0  # how soon a worker learns that a job was taken from it; see budget.NOTICED
 _MAX_SKIPPED = 20
+_SWEEP = 3600.0
+_ASKED = 1000
+_JOB_FOLDER = re.compile(r"[0-9a-f]{16}(\.\d+)?")
 _FORGOTTEN = 30 * 86_400.0
 _MAX_PAUSE = 15.0
 _MAX_LINE = 4 * 1024 * 1024
-_LOG_LINES = 20
 
 
 class Lost(RecollectError):
     """The job is not ours any more."""
+
+
+class Over(Lost):
+    """The job has ended, or is deleted: what was fetched for it is of no use."""
 
 
 class NotAllowed(RecollectError):
@@ -85,6 +93,11 @@ class DeskClient:
         ) as response:
             await _check(response)
             return None if response.status == 204 else await response.json()
+
+    async def over(self, jobs: list[str]) -> list[str]:
+        """Those of some jobs that have ended or are deleted."""
+        answer = await self.post("/over", jobs=jobs)
+        return [str(one) for one in (answer or {}).get("over", ())]
 
     async def own_name(self) -> str:
         """The name that the token was made for; empty for the desk's own token."""
@@ -127,7 +140,8 @@ async def owner_of(address: str, token: str) -> str:
 
 async def _check(response: aiohttp.ClientResponse) -> None:
     if response.status in (409, 410):
-        raise Lost("the desk refuses", why=await _why(response))
+        over = await _field(response, "kind") == "job-over"
+        raise (Over if over else Lost)("the desk refuses", why=await _why(response))
     if response.status in (401, 403):
         raise NotAllowed("the desk does not accept the token", where=str(response.url.origin()))
     if response.status >= 300:
@@ -135,11 +149,16 @@ async def _check(response: aiohttp.ClientResponse) -> None:
 
 
 async def _why(response: aiohttp.ClientResponse) -> str:
+    return await _field(response, "message") or f"status {response.status}"
+
+
+async def _field(response: aiohttp.ClientResponse, name: str) -> str:
+    """A field of the desk's error; empty when an intermediary answers."""
     try:
         answer = await response.json()
-        return str(answer["error"]["message"])[:300]
+        return str(answer["error"][name])[:300]
     except Exception:  # whatever else an intermediary may say
-        return f"status {response.status}"
+        return ""
 
 
 _TROUBLE = (aiohttp.ClientError, TimeoutError, ConnectionError, OSError)
@@ -166,13 +185,16 @@ class Worker:
         async with aiohttp.ClientSession(connector=connector) as session:
             desk = DeskClient(session, self.options)
             pause = _PAUSE
-            connected = False
+            connected, swept = False, -_SWEEP
             while not self.stopping.is_set():
                 try:
                     job = await self._claim(desk, _CLAIM_SECONDS if connected else 0.0)
                     if not connected:
                         on_ready()
                         connected = True
+                    if job is None and time.monotonic() > swept + _SWEEP:
+                        swept = time.monotonic()
+                        await _remove_over(desk, self.options.work)
                     pause = _PAUSE
                 except (Lost, *_TROUBLE) as error:
                     log.warning("no job from the desk: %s", error or type(error).__name__)
@@ -228,7 +250,7 @@ class Work:
         self._status: dict[str, Any] = {}
         self._share: float | None = None
         self._survey: dict[str, Any] | None = None
-        self._log: list[str] = []
+        self._log = JobLog()
         self._finished: list[tuple[str, str]] = []
         self._open: dict[str, str] = {}  # permit -> archive, of requests that may be under way
         self._counted = {one["id"] for one in job["archives"] if one.get("concurrency")}
@@ -244,6 +266,7 @@ class Work:
         self._done: dict[str, Any] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost: RecollectError | None = None
+        self._over = False
         self._news = asyncio.Event()
         self._reconsider = False  # what was fetched was fetched for another date
 
@@ -277,6 +300,7 @@ class Work:
                 await self._finish(folder, self._done or {"outcome": "failed", "reason": self._last_words()})
             except (Lost, NotAllowed) as error:
                 log.info("job %s: %s", self.id, error)
+                self._over = isinstance(error, Over)
             finally:
                 beat.cancel()
                 for task in self._tasks:
@@ -285,6 +309,8 @@ class Work:
                 if self._process is not None:
                     await self._process.wait()
                 await self._give_back()
+                if self._over:
+                    await asyncio.to_thread(shutil.rmtree, folder.parent, ignore_errors=True)
 
     async def _give_back(self) -> None:
         """Report that no request is under way, also of a job that was taken from us: others wait for their permits."""
@@ -306,11 +332,11 @@ class Work:
     async def _folder(self) -> AsyncIterator[Path]:
         """The job's own folder, or a new one while a worker that lost the job still uses it."""
         folder = self._options.work / self.id
-        lock = _locked(folder)
+        lock = locked(folder)
         if lock is None:
             folder = self._options.work / f"{self.id}.{self.fence}"
             shutil.rmtree(folder, ignore_errors=True)
-            lock = _locked(folder)
+            lock = locked(folder)
         try:
             yield folder / "site"
         finally:
@@ -341,15 +367,17 @@ class Work:
                 await asyncio.wait_for(self._news.wait(), max(0.0, min(_NOTICE, self._job["heartbeat"]) - _NEWS))
             self._news.clear()
             try:
-                await self._post(
-                    "beat", status=self._status, progress=self._share, log="".join(self._log), survey=self._survey
-                )
-                self._log.clear()
+                await self._report()
             except (Lost, NotAllowed) as error:
                 # Cancelled, paused, or taken over: the subprocess must not go on.
                 self._lost = error
                 self._kill()
                 return
+
+    async def _report(self) -> None:
+        """Tell the desk how far the job is, with what its log has since the last time."""
+        async with self._log.sending() as lines:
+            await self._post("beat", status=self._status, progress=self._share, survey=self._survey, log=lines)
 
     # The subprocess ------------------------------------------------------------------------------------------
 
@@ -404,11 +432,17 @@ class Work:
 
     async def _listen_to_errors(self, process: Process) -> None:
         assert process.stderr is not None
-        async for text in process.stderr:
-            self._log.append(text.decode("utf-8", "replace")[:2000])
+        while True:
+            try:
+                text = await process.stderr.readline()
+            except ValueError:  # longer than _MAX_LINE: no line of ours
+                continue
+            if not text:
+                return
+            self._log.add(text.decode("utf-8", "replace"))
 
     def _last_words(self) -> str:
-        return ("".join(self._log[-_LOG_LINES:]).strip()[-800:]) or "the recovery ended without a result"
+        return self._log.last_words or "the recovery ended without a result"
 
     def _heard(self, message: dict[str, Any]) -> None:
         kind = message.pop("type")
@@ -516,9 +550,9 @@ class Work:
     async def _finish(self, folder: Path, done: dict[str, Any]) -> None:
         outcome = done["outcome"]
         if self._status or self._log:
-            words = "".join(self._log)
-            await self._post("beat", status=self._status, progress=self._share, survey=self._survey, log=words)
-            self._log.clear()
+            await self._report()
+        while self._log:
+            await self._report()
         if outcome == "recovered":
             await self._post("pack")
             for one in done["files"]:
@@ -558,23 +592,24 @@ class Work:
                 pause = min(pause * 2, 5.0)
 
 
+async def _remove_over(desk: DeskClient, work: Path) -> None:
+    """Remove what was fetched for jobs that have ended elsewhere or are deleted."""
+    folders = await asyncio.to_thread(_folders, work)
+    jobs = sorted({folder.name.partition(".")[0] for folder in folders})
+    for start in range(0, len(jobs), _ASKED):
+        over = set(await desk.over(jobs[start : start + _ASKED]))
+        for folder in folders:
+            if folder.name.partition(".")[0] in over:
+                await asyncio.to_thread(remove_unused, folder)
+
+
+def _folders(work: Path) -> list[Path]:
+    """The folders of jobs in the work folder; whatever else a person has there is theirs."""
+    return [one for one in sorted(work.iterdir()) if _JOB_FOLDER.fullmatch(one.name) and (one / "lock").is_file()]
+
+
 def _sweep(work: Path) -> None:
     """Remove folders of jobs that never came back here."""
-    for folder in work.iterdir():
-        if folder.is_dir() and folder.stat().st_mtime < time.time() - _FORGOTTEN:
-            lock = _locked(folder)
-            if lock is not None:
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(lock)
-
-
-def _locked(folder: Path) -> int | None:
-    """A lock on a folder that goes with the process; None when another process has it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        return None
-    return handle
+    for folder in _folders(work):
+        if folder.stat().st_mtime < time.time() - _FORGOTTEN:
+            remove_unused(folder)

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from recollect.desk import people, queue
 from recollect.desk.database import Connection, one
-from recollect.desk.http import operator_api as operate
+from recollect.desk.http import removing
 from recollect.desk.http.context import Desk, desk_of, whole_number
 from recollect.desk.http.pages import see
 from recollect.desk.http.session import button, form, page, session
@@ -117,7 +117,7 @@ async def settle_takedown(request: web.Request) -> web.Response:
 
     for identifier in await desk.transact(work):
         desk.taken_away(identifier)
-        await operate.delete(desk, identifier, "admin: takedown", queue.TAKEN_DOWN)
+        await removing.delete(desk, identifier, "admin: takedown", queue.TAKEN_DOWN)
     return see("/admin/takedowns")
 
 

@@ -12,6 +12,7 @@ from recollect.desk import people, queue
 from recollect.desk.database import Connection
 from recollect.desk.delivery import DOWNLOADS
 from recollect.desk.http import operator_api as operate
+from recollect.desk.http import removing
 from recollect.desk.http.api import sent_file
 from recollect.desk.http.context import desk_of, whole_number
 from recollect.desk.http.pages import see
@@ -234,7 +235,7 @@ async def change_job(request: web.Request) -> web.Response:
     desk, given = await form(request)
     identifier, action = request.match_info["job"], request.match_info["action"]
     if action == "delete":
-        await operate.delete(desk, identifier, "admin")
+        await removing.delete(desk, identifier, "admin")
     else:
         await operate.act(desk, action, identifier, given, "admin")
     return see("/admin")

@@ -9,7 +9,6 @@ import asyncio
 import base64
 import json
 import re
-import shutil
 from collections.abc import Mapping
 from functools import partial
 from html import escape
@@ -20,6 +19,7 @@ from aiohttp import web
 
 from recollect.desk import outages, people, queue
 from recollect.desk.delivery import DOWNLOADS, MEDIA_TYPES, REPORT, WACZ
+from recollect.desk.http import removing
 from recollect.desk.http.context import (
     BadRequest,
     Denied,
@@ -37,7 +37,7 @@ from recollect.desk.http.hub import OPERATOR
 from recollect.desk.jobs import Job, Submission, parse_submission
 from recollect.desk.letters import status_url
 from recollect.desk.reports import figures_of
-from recollect.desk.states import ACTIVE, DELIVERED, FINAL, State
+from recollect.desk.states import DELIVERED, FINAL, State
 from recollect.desk.surveyor import known, listing_key
 from recollect.errors import RecollectError
 from recollect.recovery.sentences import summary as sentences
@@ -197,19 +197,8 @@ async def forget(request: web.Request) -> web.Response:
     job, person = await authorized(request)
     if person is None:
         raise Denied("only a recipient can delete their data", hint="DELETE /api/jobs/ID removes the job")
-    await delete_data(desk, job, person)
+    await removing.forget(desk, person)
     return json_reply({"id": job.id, "state": State.CANCELLED.value})
-
-
-async def delete_data(desk: Desk, job: Job, person: people.Recipient) -> None:
-    """Delete what is stored of a recipient; the files, too, without other recipients."""
-    now = desk.now()
-    after = await desk.run(people.forget, person, now)
-    if after.state not in ACTIVE:
-        desk.taken_away(job.id)
-    if after.state == State.EXPIRED:
-        await asyncio.to_thread(shutil.rmtree, desk.results(job.id), ignore_errors=True)
-    desk.changed(job.id)
 
 
 async def review(request: web.Request) -> web.Response:

@@ -257,6 +257,7 @@ _STATUS: tuple[tuple[type[RecollectError], int, str], ...] = (
     (people.BadToken, 404, "bad-token"),
     (people.TooMany, 429, "too-many"),
     (people.Conflict, 422, "conflict"),
+    (queue.JobOver, 409, "job-over"),
     (queue.LeaseLost, 409, "lease-lost"),
     (queue.UnknownJob, 404, "not-found"),
     (BadTransition, 409, "bad-transition"),

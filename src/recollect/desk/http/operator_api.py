@@ -19,6 +19,7 @@ from recollect import __version__
 from recollect.datetimes import format_iso
 from recollect.desk import outbox, people, queue
 from recollect.desk.database import Connection, Row
+from recollect.desk.http import removing
 from recollect.desk.http.context import (
     BadRequest,
     Desk,
@@ -122,14 +123,8 @@ def _rank(fields: dict[str, Any]) -> int:
 async def remove(request: web.Request) -> web.Response:
     desk = desk_of(request)
     actor = f"operator {await require(request, 'operator')}"
-    await delete(desk, request.match_info["job"], actor)
+    await removing.delete(desk, request.match_info["job"], actor)
     return web.Response(status=204)
-
-
-async def delete(desk: Desk, job: str, actor: str, words: str = queue.REMOVED) -> None:
-    await desk.run(queue.delete, job, desk.now(), actor, words)
-    shutil.rmtree(desk.results(job), ignore_errors=True)
-    desk.changed(job)
 
 
 # Workers, archives, mails --------------------------------------------------------------------------------------------
@@ -240,7 +235,8 @@ async def send_again(request: web.Request) -> web.Response:
     await require(request, "operator")
     number = whole_number(request.match_info["number"], "number")
     done = await desk.run(outbox.send_again, number, desk.now())
-    return json_reply({"queued": done}, 200 if done else 404)
+    known = done or bool(await desk.transact(lambda c: c.rows("SELECT 1 AS n FROM outbox WHERE number = ?", number)))
+    return json_reply({"queued": done}, 200 if done else 409 if known else 404)
 
 
 # History and statistics ----------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from aiohttp import web
 from recollect.desk import outbox, people, promises, queue
 from recollect.desk.addresses import Question, read_date, understand
 from recollect.desk.database import Connection
-from recollect.desk.http import views, views_ask, views_job
-from recollect.desk.http.api import decide, delete_data, full_view, take
+from recollect.desk.http import removing, views, views_ask, views_job
+from recollect.desk.http.api import decide, full_view, take
 from recollect.desk.http.context import (
     BODY_SECONDS,
     Denied,
@@ -291,7 +291,7 @@ async def forget(request: web.Request) -> web.Response:
     await posted(request)
     job, person = await authorized(request)
     if person is not None:
-        await delete_data(desk, job, person)
+        await removing.forget(desk, person)
     return see(_job_path(job.id, request.query.get("token", "")))
 
 

@@ -15,14 +15,14 @@ from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from recollect.desk import people, queue
+from recollect.desk import erasing, people, queue
 from recollect.desk.database import Connection
 from recollect.desk.http.context import Desk
 from recollect.desk.jobs import Job, job_of
 from recollect.desk.letters import renderer
-from recollect.desk.outbox import Kind, enqueue, send_due
+from recollect.desk.outbox import Kind, enqueue, remove_copies, send_due
 from recollect.desk.states import ACTIVE, DELIVERED, Action
-from recollect.desk.upkeep import tick
+from recollect.desk.upkeep import MAILS_FOR, tick
 from recollect.errors import RecollectError
 
 log = logging.getLogger("recollect.desk")
@@ -86,6 +86,8 @@ def start(desk: Desk) -> list[asyncio.Task[None]]:
     async def clean() -> None:
         kept = await desk.transact(_kept)
         await asyncio.to_thread(sweep, desk, kept)
+        await asyncio.to_thread(remove_copies, desk.transport, await desk.run(erasing.mails_without_address))
+        await asyncio.to_thread(desk.database.scrub)
 
     return [
         asyncio.ensure_future(forever("upkeep", _TICK, upkeep)),
@@ -107,6 +109,8 @@ def sweep(desk: Desk, kept: Iterable[str]) -> None:
     now, ids = desk.now(), set(kept)
     for place in (desk.folder / "listings").glob("*"):
         _remove_older(place, now - desk.settings.listings_for)
+    for mail in (desk.folder / "outbox").glob("*.eml"):
+        _remove_older(mail, now - MAILS_FOR)
     for part in (desk.folder / "results").glob("*/.*.part"):
         _remove_older(part, now - _HALF_UPLOAD)
     for place in (desk.folder / "results").glob("*"):

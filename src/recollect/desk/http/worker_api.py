@@ -39,13 +39,16 @@ from recollect.desk.http.context import (
 from recollect.desk.jobs import Job
 from recollect.desk.queue import Lease
 from recollect.desk.reports import clean_status, clean_summary
-from recollect.desk.states import State
+from recollect.desk.states import DELIVERED, FINAL, State
 from recollect.desk.surveyor import listing_key
 from recollect.errors import ResourceError
 
 _MAX_CLAIM = 30.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DONE = "ok"
+_MAX_JOBS = 1000
+# A job that failed can be tried again, with what its worker has.
+_OVER = frozenset(state.value for state in FINAL | DELIVERED) - {State.FAILED.value}
 
 
 def seen(c: Connection, name: str, host: str, egress: str, now: float) -> None:
@@ -432,9 +435,23 @@ async def me(request: web.Request) -> web.Response:
     return json_reply({"name": None if owner == LOCAL else owner})
 
 
+async def over(request: web.Request) -> web.Response:
+    """Which of some jobs have ended or are deleted: a worker removes what it has of them."""
+    desk = desk_of(request)
+    await require(request, "worker")
+    jobs = (await json_body(request)).get("jobs")
+    if not isinstance(jobs, list):
+        raise BadRequest("`jobs` is not a list")
+    asked = {str(one) for one in jobs[:_MAX_JOBS]}
+    rows = await desk.transact(lambda c: c.rows("SELECT id, state FROM job"))
+    kept = {row["id"] for row in rows if row["state"] not in _OVER}
+    return json_reply({"over": sorted(asked - kept)})
+
+
 _JOB = "/api/worker/jobs/{job}"
 ROUTES = [
     web.get("/api/worker/me", me),
+    web.post("/api/worker/over", over),
     web.post("/api/worker/claim", claim),
     web.post(f"{_JOB}/beat", beat),
     web.post(f"{_JOB}/permit", permit),
