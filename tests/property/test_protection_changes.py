@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protected_sites import KEY
 from recollect.errors import FormatError
-from recollect.protection.changes import base_of, make, make_whole, merge
+from recollect.protection.changes import base_of, make, make_spliced, merge
+from recollect.protection.chunks import Chunks, list_chunks
 
 NAMES = st.sampled_from(["a", "b.txt", "dir/c", "dir/d.bin", "é", "dir"])
 CONTENTS = st.binary(max_size=50) | st.integers(0, 5).map(lambda seed: Random(seed).randbytes(9000))
@@ -46,8 +48,9 @@ def test_changes_lead_from_any_files_to_any_others(
     changes = make(base, "f" * 64, newest)
     assert base_of(changes) == "f" * 64
     assert merge(base, changes) == newest
-    whole = make_whole("f" * 64, newest)  # made without the base
-    assert base_of(whole) == "f" * 64 and merge(base, whole) == newest
+    chunks = Chunks.from_bytes(list_chunks(base, KEY.digest).to_bytes())
+    spliced = make_spliced(chunks, "f" * 64, newest, KEY.digest)  # made without the base
+    assert base_of(spliced) == "f" * 64 and merge(base, spliced) == newest
 
 
 def test_a_changed_line_of_a_large_file_is_a_small_patch() -> None:

@@ -105,6 +105,11 @@ def text_bytes(payload: int) -> int:
     return 4 * -(-payload // 3) + 370
 
 
+def payload_bytes(text: int) -> int:
+    """The largest payload of a block that surely has no more characters than `text`."""
+    return (text - 390) // 4 * 3
+
+
 def _head(block: Block) -> str:
     v = block.version
     key = base64.b64encode(v.key).decode()

@@ -23,16 +23,9 @@ from recollect.protection.age import check_lock
 from recollect.protection.block import Version
 from recollect.protection.blocksfile import FORMAT, check_format, path_of, read_only
 from recollect.protection.collect import Collector
+from recollect.protection.markup import SCRIPT_CLOSE, SCRIPT_OPEN
 from recollect.protection.pack import Packing
-from recollect.protection.sealing import (
-    Options,
-    base_sizes,
-    blocks_for,
-    manifest_text,
-    seal_class,
-    spread,
-    with_needs,
-)
+from recollect.protection.sealing import Options, blocks_for, manifest_text, seal_all
 from recollect.protection.site import Applied
 
 _SPARE = 4  # one spare block for this number of listed paths
@@ -83,8 +76,7 @@ def write(
         raise UsageError("the output is a folder", where=str(path), hint="name a file, as in -o site.blocks")
     known, had = _known(path, options)
     spares = [f"spare {number}" for number in range(max(_LEAST_SPARE, len(pages) // _SPARE))]
-    sealed = [one for packing in packings for one in seal_class(packing, known, options)]
-    plan = spread(base_sizes(sealed), len(pages), options.need, options.growth)
+    plan, sealed = seal_all(packings, len(pages), known, options, progress)
     if plan.vault:
         raise UsageError(
             "too few pages",
@@ -92,12 +84,11 @@ def write(
             why=f"{plan.pages:,} are needed",
             hint="allow more growth, need fewer blocks, or list more paths",
         )
-    sealed = with_needs(sealed, plan, known, options)
     texts = blocks_for(sealed, [*pages, *spares], had, options, progress)
-    listing = manifest_text(sealed, len(pages), options.key)
-    growth = max(len(text) for text in texts.values()) + 50
+    growth = max(len(text) for text in texts.values()) + len(SCRIPT_OPEN) + len(SCRIPT_CLOSE)
     root = min(pages, key=lambda name: (name != "/", name.count("/"), len(name), name))
-    texts[root] += f"\n{listing}"
+    listing = manifest_text(sealed, len(pages), options, growth)
+    texts[root] += f"\n{listing}" if listing else ""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _new_database(path) as db:
         db.executescript(_SCHEMA)

@@ -11,24 +11,31 @@ member `.recollect/changes.json` with
     removed   names that the version has and the newest files have not
     patched   names whose member is not the content but a patch: a zstd frame that has the version's content of the
               same name as its dictionary (as `zstd --patch-from` writes it)
-    whole     true if the object holds all files, because the version could not be opened to compare
+    ranges    if the version could not be opened, but its chunks are known (`chunks.py`): the newest archive as ranges
+              of the version's archive, [offset, length], and of the member `.recollect/literals` for an offset of -1
+    sha256    of the archive that the ranges lead to
 
 Pure. Invariant: `merge(base, make(base, ..., newest))` has the members of `newest`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from recollect.errors import FormatError
+from recollect.protection.chunks import Chunks, Delta, Digest, delta, splice
 
 SUFFIX = "-changes"
 _NOTES = ".recollect/changes.json"
+_LITERALS = ".recollect/literals"
 _MAX_NOTES = 64 << 20
+MAX_MERGED = 4 << 30
 _PATCH_FROM = 4096  # bytes of a file from which a patch may be smaller
 _PATCH_MOST = 64 << 20  # larger files are taken whole: a patch needs a window of their size
 _WINDOW = 1 << 27
@@ -91,15 +98,24 @@ def make(base: bytes, base_object: str, newest: bytes) -> bytes:
             patched.append(name)
         changed.append((name, entry if patch is None else _Entry(patch, entry.mode)))
     notes = {"base": base_object, "removed": sorted(before.keys() - after.keys()), "patched": sorted(patched)}
-    first = (_NOTES, _Entry(json.dumps(notes, sort_keys=True).encode(), 0o644))
-    return _written(iter([first, *changed]))
+    return _written(iter([_noted(notes), *changed]))
 
 
-def make_whole(base_object: str, newest: bytes) -> bytes:
-    """All files of an archive, in place of those of a version that cannot be opened here."""
-    notes = {"base": base_object, "removed": [], "patched": [], "whole": True}
-    first = (_NOTES, _Entry(json.dumps(notes, sort_keys=True).encode(), 0o644))
-    return _written(iter([first, *_entries(newest).items()]))
+def make_spliced(chunks: Chunks, base_object: str, newest: bytes, digest: Digest) -> bytes:
+    """The changes from a version of which only the chunks are known to an archive."""
+    change = delta(chunks, newest, digest)
+    notes = {
+        "base": base_object,
+        "removed": [],
+        "patched": [],
+        "ranges": change.ranges,
+        "sha256": hashlib.sha256(newest).hexdigest(),
+    }
+    return _written(iter([_noted(notes), (_LITERALS, _Entry(change.literals, 0o644))]))
+
+
+def _noted(notes: dict[str, Any]) -> tuple[str, _Entry]:
+    return _NOTES, _Entry(json.dumps(notes, sort_keys=True).encode(), 0o644)
 
 
 def base_of(changes: bytes) -> str:
@@ -116,12 +132,14 @@ def changed_names(changes: bytes) -> frozenset[str]:
     return frozenset(_entries(changes)) - {_NOTES}
 
 
-def merge(base: bytes, changes: bytes) -> bytes:
-    """The archive that the changes lead to."""
+def merge(base: bytes, changes: bytes, most: int = MAX_MERGED) -> bytes:
+    """The archive that the changes lead to; raises FormatError if it had more than `most` bytes."""
     try:
         with tarfile.open(fileobj=io.BytesIO(changes), mode="r:") as tar:
             notes = _notes(tar)
-        entries = {} if notes.get("whole") else _entries(base)
+        if "ranges" in notes:
+            return _spliced(base, notes, _entries(changes), most)
+        entries = _entries(base)
         for name in notes["removed"]:
             entries.pop(name, None)
         patched = set(notes["patched"])
@@ -136,7 +154,20 @@ def merge(base: bytes, changes: bytes) -> bytes:
     return _written(iter(sorted(entries.items(), key=lambda item: item[0].encode("utf-8", "surrogateescape"))))
 
 
-def _notes(tar: tarfile.TarFile) -> dict[str, list[str]]:
+def _spliced(base: bytes, notes: dict[str, Any], entries: dict[str, _Entry], most: int) -> bytes:
+    ranges, literals = notes["ranges"], entries.get(_LITERALS)
+    is_list = isinstance(ranges, list) and all(
+        isinstance(one, list) and len(one) == 2 and all(type(value) is int for value in one) for one in ranges
+    )
+    if not is_list or literals is None or literals.content is None:
+        raise FormatError("the changes cannot be read", why="their notes have another form")
+    archive = splice(base, Delta(tuple((one[0], one[1]) for one in ranges), literals.content), most)
+    if hashlib.sha256(archive).hexdigest() != notes.get("sha256"):
+        raise FormatError("the changes do not fit their version", why="they lead to other files")
+    return archive
+
+
+def _notes(tar: tarfile.TarFile) -> dict[str, Any]:
     info = tar.next()
     member = tar.extractfile(info) if info is not None and info.name == _NOTES and info.size <= _MAX_NOTES else None
     if member is None:
@@ -151,7 +182,7 @@ def _notes(tar: tarfile.TarFile) -> dict[str, list[str]]:
     )
     if not lists or not isinstance(notes.get("base"), str):
         raise FormatError("not an object of changes", why="its notes have another form")
-    return notes  # type: ignore[no-any-return]
+    return dict(notes)
 
 
 def _patch(old: bytes | None, new: bytes | None) -> bytes | None:

@@ -21,9 +21,11 @@ from recollect.installation import install_command
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
+_NONCE = 12
 _SECRET = "recollect-secret-key-1"
 _PUBLIC = "recollect-public-key-1"
 
@@ -44,6 +46,23 @@ class SigningKey:
     def digest(self, message: bytes) -> bytes:
         """A keyed digest: recognises content again without revealing it."""
         return hmac.new(self._seed, b"recollect content" + message, hashlib.sha256).digest()
+
+    def lock(self, message: bytes, about: bytes) -> bytes:
+        """Encrypt a note for the owner of this key; the same note about the same thing gives the same bytes."""
+        nonce = self._derived(b"note nonce" + hashlib.sha256(about).digest() + message)[:_NONCE]
+        return nonce + _cipher(self._derived(b"note key")).encrypt(nonce, message, about)
+
+    def unlock(self, data: bytes, about: bytes) -> bytes | None:
+        """A note that this key locked; None for any other bytes, or one about something else."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return _cipher(self._derived(b"note key")).decrypt(data[:_NONCE], data[_NONCE:], about)
+        except (InvalidTag, ValueError):
+            return None
+
+    def _derived(self, purpose: bytes) -> bytes:
+        return hmac.new(self._seed, b"recollect " + purpose, hashlib.sha256).digest()
 
     def __repr__(self) -> str:
         return "SigningKey(…)"
@@ -69,6 +88,14 @@ def _private(seed: bytes) -> Ed25519PrivateKey:
     except ImportError as error:
         raise _missing() from error
     return Ed25519PrivateKey.from_private_bytes(seed)
+
+
+def _cipher(key: bytes) -> ChaCha20Poly1305:
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+    except ImportError as error:
+        raise _missing() from error
+    return ChaCha20Poly1305(key)
 
 
 def _missing() -> UsageError:

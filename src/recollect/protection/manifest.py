@@ -30,11 +30,13 @@ class Entry:
     encrypted: bool
 
 
-def make(entries: Sequence[Entry], key: SigningKey) -> Block:
-    """The manifest as a block of its own class."""
+def make(entries: Sequence[Entry], key: SigningKey, most: int = MAX_BYTES) -> Block | None:
+    """The manifest as a block of its own class, without files if it had more bytes than `most`; None if even then."""
     payload = _payload(entries, with_files=True)
-    if len(payload) > MAX_BYTES:
+    if len(payload) > most:
         payload = _payload(entries, with_files=False)
+    if len(payload) > max(most, 0):
+        return None
     at = max(entry.version.at for entry in entries)
     content = key.digest(payload).hex()[:16]
     digest = hashlib.sha256(payload).hexdigest()

@@ -26,7 +26,8 @@ from recollect.errors import FormatError, ResourceError, UsageError
 from recollect.formats.temporaries import replacing
 from recollect.protection.age import is_locked
 from recollect.protection.block import is_class_name
-from recollect.protection.changes import is_changes_class
+from recollect.protection.changes import changes_class, is_changes_class
+from recollect.protection.chunks import is_chunks_class
 from recollect.protection.markup import is_page, strip
 from recollect.protection.selection import OWN_FOLDER, Selection, is_version_control, walk
 
@@ -126,11 +127,16 @@ def _split(source: str) -> tuple[str, str]:
     name, mark, path = source.partition("=")
     if not mark or os.path.lexists(source):
         name, path = DEFAULT_CLASS, source
-    elif not is_class_name(name) or is_changes_class(name):
+    elif (
+        not is_class_name(changes_class(name))
+        or not is_class_name(name)
+        or is_changes_class(name)
+        or is_chunks_class(name)
+    ):
         raise UsageError(
             "not a name of a class",
             where=name,
-            hint="small letters, digits and -, not manifest and not with -changes at its end: code=app/",
+            hint="code=app/: up to 24 small letters, digits and -; not manifest, and no -changes or -chunks at its end",
         )
     if not path:
         raise UsageError("no path", where=f"--files {source!r}", hint="--files app/ or --files code=app/")

@@ -11,6 +11,7 @@ from recollect.datetimes import parse_timestamp
 from recollect.protection.age import Opener, unseal
 from recollect.protection.block import Version
 from recollect.protection.changes import base_of, changes_class, is_changes_class, merge
+from recollect.protection.chunks import is_chunks_class
 from recollect.protection.collect import Collector, Standing
 from recollect.protection.pack import Limits, expanded
 
@@ -34,8 +35,8 @@ class RestoredClass:
 
 
 def class_names(collector: Collector) -> list[str]:
-    """The classes that a person knows, without those that carry changes."""
-    return [name for name in collector.classes() if not is_changes_class(name)]
+    """The classes that a person knows, without those that carry changes and lists of chunks."""
+    return [name for name in collector.classes() if not is_changes_class(name) and not is_chunks_class(name)]
 
 
 def restore_class(
@@ -53,7 +54,7 @@ def restore_class(
             continue
         found = expanded(unseal(sealed, opener), limits)
         if base_of(found) == base.version.object:
-            archive, changes = merge(archive, found), one.version
+            archive, changes = merge(archive, found, limits.total_bytes), one.version
             break
     at = changes.at if changes is not None else base.version.at
     newer = [

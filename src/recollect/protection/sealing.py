@@ -17,9 +17,17 @@ from recollect.errors import UsageError
 from recollect.model import Progress, ProgressCallback
 from recollect.protection import manifest, odds
 from recollect.protection.age import Lock, Locked, Opener, lock_kinds, seal, unseal
-from recollect.protection.block import Block, Version, write
-from recollect.protection.changes import SUFFIX, changed_names, changes_class, is_changes_class, make_whole
+from recollect.protection.block import Block, Version, payload_bytes, write
+from recollect.protection.changes import (
+    SUFFIX,
+    changed_names,
+    changes_class,
+    is_changes_class,
+    make_spliced,
+)
 from recollect.protection.changes import make as make_changes
+from recollect.protection.chunks import SUFFIX as CHUNKS
+from recollect.protection.chunks import Chunks, chunks_class, list_chunks
 from recollect.protection.code import MARGIN, Code, encode
 from recollect.protection.collect import Collector
 from recollect.protection.keys import SigningKey
@@ -28,6 +36,10 @@ from recollect.protection.pack import Compression, Limits, Packing, archive, com
 from recollect.protection.place import content_id, give_numbers, kept_version, new_moment, period_of
 
 _CHANGES_BLOCK = 8192  # bytes of changes that one page carries: most changes come back from any single page
+_CHANGES_ROOM = 8  # the part of the allowed growth that versions leave to their changes
+_LEAST_ROOM = 1024
+_MANIFEST_ROOM = 1280  # bytes of a manifest without names of files
+_RENEWED_FROM = 10  # a version older than `every` is renewed when its changes have more than this part of its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +90,14 @@ class Spread:
         return self.own + self.vault
 
 
-def spread(sizes: Sequence[int], own: int, need: int | float | None, growth: int | None) -> Spread:
-    """How many blocks are needed, and how many vault pages.
+def spread(sizes: Sequence[int], own: int, need: int | float | None, growth: int | None, room: int = 0) -> Spread:
+    """How many blocks are needed, and how many vault pages; `room` is the part of the growth that is left to others.
 
     Without `need`, as few as the growth allows, because fewer are safer; without `growth` either, as many as bring
     everything back with a certainty of 95% when half of the pages are captured.
     """
     limit = growth if growth is not None else odds.DEFAULT_GROWTH
-    least = odds.need_for_growth(sizes, limit)
+    least = odds.need_for_growth(sizes, limit - room) or odds.need_for_growth(sizes, limit)
     if least is None:
         raise UsageError(
             "no page can grow by so little",
@@ -110,9 +122,48 @@ def spread(sizes: Sequence[int], own: int, need: int | float | None, growth: int
     return Spread(least if need is None and growth is not None else wanted, own, 0)
 
 
+def room_beside(options: Options) -> int:
+    """The bytes of growth that versions leave to their changes and to the manifest."""
+    if not options.every:
+        return _MANIFEST_ROOM
+    return _MANIFEST_ROOM + max(_LEAST_ROOM, (options.growth or odds.DEFAULT_GROWTH) // _CHANGES_ROOM)
+
+
 def base_sizes(sealed: Sequence[Sealed]) -> list[int]:
     """The sizes that decide how many blocks are needed: those of the classes, without their changes."""
     return [one.version.size for one in sealed if not one.is_changes]
+
+
+def seal_all(
+    packings: Sequence[Packing],
+    pages: int,
+    known: Collector,
+    options: Options,
+    progress: ProgressCallback = lambda _progress: None,
+) -> tuple[Spread, list[Sealed]]:
+    """Every class for a site with so many pages, with its need decided. Changes that no longer fit into the allowed
+    growth make new versions of their classes."""
+    sealed: list[Sealed] = []
+    for done, packing in enumerate(packings):
+        progress(Progress("packing", done, len(packings), "classes"))
+        sealed += seal_class(packing, known, options)
+    room = room_beside(options)
+    plan = spread(base_sizes(sealed), pages, options.need, options.growth, room)
+    chosen = _with_needs(sealed, plan, known, options)
+    if chosen is None:
+        changed = {one.version.name.removesuffix(SUFFIX) for one in sealed if one.is_changes}
+        kept = [one for one in sealed if one.packing.name.removesuffix(SUFFIX) not in changed]
+        fresh = [
+            one
+            for packing in packings
+            if packing.name in changed
+            for one in _fresh(packing, archive(packing), known, options)
+        ]
+        sealed = sorted([*kept, *fresh], key=lambda one: one.version.name)
+        plan = spread(base_sizes(sealed), pages, options.need, options.growth, room)
+        chosen = _with_needs(sealed, plan, known, options)
+        assert chosen is not None
+    return plan, chosen
 
 
 def seal_class(packing: Packing, known: Collector, options: Options) -> list[Sealed]:
@@ -120,46 +171,72 @@ def seal_class(packing: Packing, known: Collector, options: Options) -> list[Sea
     The needs are not chosen yet."""
     data = archive(packing)
     base = _living_version(packing.name, known, options)
-    if base is None:
-        return [_sealed(packing, data, known, options)]
-    sealed = known.object_of(base)
-    assert sealed is not None
-    if lock_kinds(sealed) != options.lock.kinds:  # encryption was turned on or off, or is for others
-        return [_sealed(packing, data, known, options)]
-    held = Sealed(packing, base, sealed, True, not options.lock.is_open, held=True)
-    old = _opened(sealed, options)
-    if old is None and options.lock.recipients:
-        return _beside_closed(held, data, known, options)
-    if old is None:
-        return [_sealed(packing, data, known, options)]
-    if content_id(options.key, old, _how(options)) != base.content:  # other compression or passphrase
-        return [_sealed(packing, data, known, options)]
-    if old == data and not _has_changes(packing.name, known):
-        return [replace(held, held=False)]
-    changes = make_changes(old, base.object, data)
-    names = changed_names(changes)
-    changed = tuple(member for member in packing.members if member.name in names)
-    return [held, _sealed(Packing(changes_class(packing.name), changed), changes, known, options)]
-
-
-def _beside_closed(held: Sealed, data: bytes, known: Collector, options: Options) -> list[Sealed]:
-    """A version that is encrypted for others, and beside it all files if they changed: nothing can be compared here."""
-    packing, base = held.packing, held.version
+    sealed = known.object_of(base) if base is not None else None
+    if base is None or sealed is None or lock_kinds(sealed) != options.lock.kinds:
+        return _fresh(packing, data, known, options)
     if content_id(options.key, data, _how(options)) == base.content and not _has_changes(packing.name, known):
-        return [replace(held, held=False)]
-    changes = Packing(changes_class(packing.name), packing.members)
-    return [held, _sealed(changes, make_whole(base.object, data), known, options)]
+        return _fresh(packing, data, known, options)
+    held = Sealed(packing, base, sealed, True, not options.lock.is_open, held=True)
+    living = _beside(held, data, known, options)
+    if living is None:
+        return _fresh(packing, data, known, options)
+    is_old = (options.now - parse_timestamp(base.at)).total_seconds() >= (options.every or 0)
+    if is_old and _RENEWED_FROM * living[-1].version.size > base.size:
+        return _fresh(packing, data, known, options)
+    return living
+
+
+def _fresh(packing: Packing, data: bytes, known: Collector, options: Options) -> list[Sealed]:
+    """A class as a version of these files; with the list of its chunks, if it cannot be opened here later."""
+    sealed = _sealed(packing, data, known, options)
+    if not options.lock.recipients or not options.every:
+        return [sealed]
+    listing = options.key.lock(list_chunks(data, options.key.digest).to_bytes(), _about(sealed.version, options))
+    content = content_id(options.key, listing, "chunks")
+    return [sealed, _as_version(_chunks_packing(packing), content, listing, known, options)]
+
+
+def _about(base: Version, options: Options) -> bytes:
+    """What a list of chunks belongs to: an object, and how it was sealed. For other recipients it is of no use."""
+    return f"{base.object} {_how(options)}".encode()
+
+
+def _chunks_packing(packing: Packing) -> Packing:
+    return Packing(chunks_class(packing.name), ())
+
+
+def _beside(held: Sealed, data: bytes, known: Collector, options: Options) -> list[Sealed] | None:
+    """A version as it is, and last what changed since; None if it was sealed in another way.
+
+    It is compared by its files, or, where it is encrypted for others, by the list of its chunks that pages carry.
+    """
+    packing, base, key = held.packing, held.version, options.key
+    name = changes_class(packing.name)
+    if not options.lock.recipients:
+        old = _opened(held.sealed, options)
+        if old is None or content_id(key, old, _how(options)) != base.content:  # other passphrase or compression
+            return None
+        changes = make_changes(old, base.object, data)
+        changed = changed_names(changes)
+        members = tuple(member for member in packing.members if member.name in changed)
+        return [held, _sealed(Packing(name, members), changes, known, options)]
+    for version in _versions(known):
+        found = known.object_of(version) if version.name == chunks_class(packing.name) else None
+        listing = key.unlock(found, _about(base, options)) if found is not None else None
+        if found is not None and listing is not None:
+            changes = make_spliced(Chunks.from_bytes(listing), base.object, data, key.digest)
+            listed = Sealed(_chunks_packing(packing), version, found, True, True, held=True)
+            return [held, listed, _sealed(Packing(name, packing.members), changes, known, options)]
+    return None
 
 
 def _living_version(name: str, known: Collector, options: Options) -> Version | None:
-    """The newest version of a class, if it is younger than `every` and can be restored from the pages."""
+    """The newest version of a class, if versions live on while files change."""
     if not options.every:
         return None
     mine = (name, options.key.public)
     own = [one.version for one in known.standings() if (one.version.name, one.version.key) == mine]
-    if not own or (options.now - parse_timestamp(own[0].at)).total_seconds() >= options.every:
-        return None
-    return own[0] if known.object_of(own[0]) is not None else None
+    return own[0] if own else None
 
 
 def _has_changes(name: str, known: Collector) -> bool:
@@ -181,18 +258,23 @@ def _how(options: Options) -> str:
 
 
 def _sealed(packing: Packing, data: bytes, known: Collector, options: Options) -> Sealed:
+    """An archive as a version that pages carry already, or a new one."""
     content = content_id(options.key, data, _how(options))
-    versions = [standing.version for standing in known.standings()]
-    public = options.key.public
-    encrypted = not options.lock.is_open
-    for version in versions:
-        if (version.name, version.content, version.key) == (packing.name, content, public):
+    for version in _versions(known):
+        if (version.name, version.content, version.key) == (packing.name, content, options.key.public):
             found = known.object_of(version)
             if found is not None:
-                return Sealed(packing, version, found, True, encrypted)
+                return Sealed(packing, version, found, True, not options.lock.is_open)
     sealed = seal(compress(data, options.compression, options.level), options.lock)
-    digest = hashlib.sha256(sealed).hexdigest()
-    for version in versions:  # too few blocks are left, but the same object comes out
+    return _as_version(packing, content, sealed, known, options)
+
+
+def _as_version(packing: Packing, content: str, sealed: bytes, known: Collector, options: Options) -> Sealed:
+    """A sealed object as a new version; or as one that has too few blocks left, if the same object came out."""
+    digest, public = hashlib.sha256(sealed).hexdigest(), options.key.public
+    encrypted = not options.lock.is_open
+    versions = _versions(known)
+    for version in versions:
         if (version.name, version.content, version.key, version.object) == (packing.name, content, public, digest):
             return Sealed(packing, version, sealed, True, encrypted)
     at = new_moment(_related(versions, packing.name), options.now)
@@ -200,27 +282,45 @@ def _sealed(packing: Packing, data: bytes, known: Collector, options: Options) -
     return Sealed(packing, version, sealed, False, encrypted)
 
 
-def with_needs(sealed: Sequence[Sealed], plan: Spread, known: Collector, options: Options) -> list[Sealed]:
-    """All classes with their needs decided. Changes are small, so few of their blocks suffice."""
-    chosen = []
-    for one in sealed:
-        if one.held:
-            chosen.append(one)
-            continue
-        need = min(plan.need, -(-one.version.size // _CHANGES_BLOCK)) if one.is_changes else plan.need
-        chosen.append(_with_need(one, max(1, need), known, options))
-    return chosen
+def _versions(known: Collector) -> list[Version]:
+    return [standing.version for standing in known.standings()]
+
+
+def _with_needs(sealed: Sequence[Sealed], plan: Spread, known: Collector, options: Options) -> list[Sealed] | None:
+    """All classes with their needs decided; None if the changes do not fit into the growth that is allowed."""
+    bases = [one if one.held else _with_need(one, plan.need, known, options) for one in sealed if not one.is_changes]
+    changes = [one for one in sealed if one.is_changes]
+    least: int | None = 1
+    if changes and (options.growth is not None or options.need is None):
+        used = sum(odds.growth([one.version.size], one.version.need) for one in bases)
+        allowed = options.growth if options.growth is not None else odds.DEFAULT_GROWTH
+        sizes = [one.version.size for one in changes]
+        least = odds.need_for_growth(sizes, allowed - used - _MANIFEST_ROOM)
+        if least is None or least > max(one.version.need for one in bases):
+            return None
+    # Changes are small, so few of their blocks suffice.
+    few = [
+        _with_need(one, max(least or 1, min(plan.need, -(-one.version.size // _CHANGES_BLOCK))), known, options)
+        for one in changes
+    ]
+    return sorted([*bases, *few], key=lambda one: one.version.name)
 
 
 def _related(versions: Sequence[Version], name: str) -> list[Version]:
-    """The versions of a class and of its changes, which follow each other in time."""
-    base = name.removesuffix(SUFFIX)
+    """The versions of a class and of its changes, which follow each other in time. A list of chunks has the time of
+    its class."""
+    base = _base_name(name)
     return [version for version in versions if version.name in (base, changes_class(base))]
+
+
+def _base_name(name: str) -> str:
+    """The class that changes or a list of chunks belong to."""
+    return name.removesuffix(CHUNKS).removesuffix(SUFFIX)
 
 
 def _with_need(sealed: Sealed, need: int, known: Collector, options: Options) -> Sealed:
     """The class with its need decided: the version pages carry already, or a new one."""
-    versions = [standing.version for standing in known.standings()]
+    versions = _versions(known)
     own = sealed.version
     if sealed.kept:
         kept = kept_version(versions, own.name, own.content, need, options.code, own.key)
@@ -252,8 +352,9 @@ def blocks_for(
     return {name: "\n".join(blocks) for name, blocks in texts.items()}
 
 
-def manifest_text(classes: Sequence[Sealed], pages: int, key: SigningKey) -> str:
-    """The manifest of these classes as the text of a block."""
+def manifest_text(classes: Sequence[Sealed], pages: int, options: Options, growth: int) -> str:
+    """The manifest of these classes as the text of a block, for pages that grow by `growth` without it; empty if no
+    page may grow by so much more."""
     entries = [
         manifest.Entry(
             sealed.version,
@@ -264,4 +365,8 @@ def manifest_text(classes: Sequence[Sealed], pages: int, key: SigningKey) -> str
         )
         for sealed in classes
     ]
-    return write(manifest.make(entries, key), key)
+    left = manifest.MAX_BYTES
+    if options.growth is not None:
+        left = min(left, payload_bytes(options.growth - growth - 1))
+    block = manifest.make(entries, options.key, left)
+    return write(block, options.key) if block is not None else ""

@@ -26,7 +26,17 @@ from recollect.protection import vault
 from recollect.protection.age import check_lock
 from recollect.protection.block import MANIFEST, Refusal, Version, mentions
 from recollect.protection.collect import Collector, Standing
-from recollect.protection.markup import Unfit, carry, is_page, is_xml_page, place, strip, vault_link
+from recollect.protection.markup import (
+    SCRIPT_CLOSE,
+    SCRIPT_OPEN,
+    Unfit,
+    carry,
+    is_page,
+    is_xml_page,
+    place,
+    strip,
+    vault_link,
+)
 from recollect.protection.pack import Packing
 from recollect.protection.record import EARLIER, Record, replace_file
 from recollect.protection.sealing import (
@@ -36,9 +46,8 @@ from recollect.protection.sealing import (
     base_sizes,
     blocks_for,
     manifest_text,
+    seal_all,
     seal_class,
-    spread,
-    with_needs,
 )
 from recollect.recovery.rewrite import tags
 
@@ -128,19 +137,14 @@ def apply(
     names, unfit = fit_pages(site, options.exclude)
     known = Collector([options.key.public])
     had = _carried(target, known, progress)
-    sealed: list[Sealed] = []
-    for done, packing in enumerate(packings):
-        progress(Progress("packing", done, len(packings), "classes"))
-        sealed += seal_class(packing, known, options)
-    plan = spread(base_sizes(sealed), len(names), options.need, options.growth)
-    sealed = with_needs(sealed, plan, known, options)
+    plan, sealed = seal_all(packings, len(names), known, options, progress)
     vault_names = vault.names(plan.vault)
     carriers = [*names, *vault_names]
     texts = blocks_for(sealed, carriers, had, options, progress)
-    growth = max(len(text) for text in texts.values()) + 50
+    growth = max(len(text) for text in texts.values()) + len(SCRIPT_OPEN) + len(SCRIPT_CLOSE)
     root = root_page(names)
-    listing = manifest_text(sealed, len(carriers), options.key)
-    for name in _with_manifest(site, names, root, vault_names):
+    listing = manifest_text(sealed, len(carriers), options, growth)
+    for name in _with_manifest(site, names, root, vault_names) if listing else ():
         texts[name] = f"{texts[name]}\n{listing}"
     writer = _Writer(site, target, options, record)
     if record is not None:

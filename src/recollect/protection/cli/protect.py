@@ -170,7 +170,7 @@ def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_js
     writes nothing."""
     from recollect.protection import bundle, keys, odds
     from recollect.protection.cli import tables as protecttalk
-    from recollect.protection.sealing import spread
+    from recollect.protection.sealing import room_beside, spread
     from recollect.protection.site import fit_pages, page_weights, sizes_now
 
     refuse_inputs(plot, [site, *_paths(given["sources"])])
@@ -187,7 +187,7 @@ def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_js
                 progress(Progress(f"asking {archive}", captures, None, "captures"))
 
             found = site_coverage(_archives(given), coverage, pages, datetime.now(UTC), on_page)
-    share = spread(sizes, len(pages), options.need, given["growth"])
+    share = spread(sizes, len(pages), options.need, given["growth"], room_beside(options))
     seen = odds.Coverage(found.pages, found.captured) if found is not None else None
     need = share.need
     if seen is not None and not share.vault:

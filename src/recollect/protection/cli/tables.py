@@ -13,6 +13,7 @@ import click
 from recollect.cli.console import emit_table, talk
 from recollect.errors import UsageError
 from recollect.protection import odds
+from recollect.protection.chunks import is_chunks_class
 from recollect.protection.code import MARGIN, available
 from recollect.protection.keys import fingerprint
 from recollect.protection.secrets import REFUSED, Found, Secret, scan
@@ -21,6 +22,7 @@ from recollect.quantities import counted, format_size
 if TYPE_CHECKING:
     from recollect.protection.collect import Standing
     from recollect.protection.pack import Packing
+    from recollect.protection.sealing import Sealed
     from recollect.protection.site import Applied, Checked, PageWeights
     from recollect.recovery.coverage import SiteCoverage
 
@@ -287,12 +289,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 def show_applied(done: Applied, where: Path) -> None:
     for one in done.classes:
-        state = "unchanged" if one.kept else "new"
-        talk(
-            f"{one.version.name}: {counted(len(one.packing.files), 'file')}, {format_size(one.packing.size)}, "
-            f"sealed {format_size(one.version.size)}{', encrypted' if one.encrypted else ''}; "
-            f"version {one.version.at} ({state})"
-        )
+        talk(_class_line(one))
     vault = f", {done.spread.vault:,} of them vault pages" if done.spread.vault else ""
     need = max(one.version.need for one in done.classes)
     talk(
@@ -311,6 +308,21 @@ def show_applied(done: Applied, where: Path) -> None:
         talk(f"… and {len(done.unfit) - _SHOWN:,} more pages without blocks")
 
 
+def _class_line(one: Sealed) -> str:
+    """What became of a class. A version that lives on has other files than there are now: only its changes are new."""
+    version = one.version
+    sealed = f"sealed {format_size(version.size)}{', encrypted' if one.encrypted else ''}"
+    if is_chunks_class(version.name):
+        return f"{version.name}: {sealed}: shows what changes, without the identity"
+    if one.is_changes:
+        state = "unchanged" if one.kept else "new"
+        return f"{version.name}: what changed since then, {sealed}; version {version.at} ({state})"
+    if one.held:
+        return f"{version.name}: version {version.at} lives on, {sealed}"
+    files = f"{counted(len(one.packing.files), 'file')}, {format_size(one.packing.size)}"
+    return f"{version.name}: {files}, {sealed}; version {version.at} ({'unchanged' if one.kept else 'new'})"
+
+
 def applied_json(done: Applied) -> dict[str, Any]:
     return {
         "pages": done.spread.pages,
@@ -322,6 +334,7 @@ def applied_json(done: Applied) -> dict[str, Any]:
                 "class": one.version.name,
                 "version": one.version.at,
                 "kept": one.kept,
+                "lives_on": one.held,
                 "files": len(one.packing.files),
                 "bytes": one.packing.size,
                 "sealed": one.version.size,
