@@ -108,6 +108,11 @@ class Archive:
     def burst(self) -> int | None:
         return self.index_rate.burst if self.index_rate else None
 
+    @property
+    def is_local(self) -> bool:
+        """Is this a file or folder on this disk (`recollect.sources`), which is read and not asked?"""
+        return self.cdx.startswith("file:")
+
     def timemap_uri(self, uri_r: str) -> str:
         """Where its TimeMap of a resource is (URI-T)."""
         return _fill(self.timemap, uri_r)

@@ -217,7 +217,7 @@ def _walk_arc(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterator[
         yield from _arc_records(stream, label, on_problem)
 
 
-def _arc_header(line: str) -> dict[str, str] | None:
+def arc_header(line: str) -> dict[str, str] | None:
     """The fields of a record's first line: the URL ends before the first address that a time follows."""
     words = line.split(" ")
     if not _ARC_SCHEME.match(line) or not _ARC_LENGTH.fullmatch(words[-1]):
@@ -236,7 +236,7 @@ def _arc_records(stream: IO[bytes], label: str, on_problem: OnProblem) -> Iterat
     while line := stream.readline(_LONGEST_LINE):
         start = offset
         offset += len(line)
-        header = _arc_header(line.decode("utf-8", "surrogateescape").rstrip("\r\n"))
+        header = arc_header(line.decode("utf-8", "surrogateescape").rstrip("\r\n"))
         if header is None:
             if line.strip() and not lost:
                 lost = True

@@ -312,6 +312,9 @@ class Acquirer:
             incoming.write(seen[1])
             return seen[0]
         wanted = Wanted(source.uri, source.captured_at, source.locator)
+        if archive.is_local and self._lister.local is not None:
+            limit = self._options.max_bytes
+            return self._lister.local.fetch(self._journal, archive, source, incoming.write, max_bytes=limit)
         return await fetch(self._meter, archive, wanted, incoming.write, max_bytes=self._options.max_bytes)
 
     def _accept(

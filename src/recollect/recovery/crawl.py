@@ -33,6 +33,7 @@ from recollect.recovery.journal import Journal, Queued, now_utc
 from recollect.recovery.knowledge import SiteKnowledge
 from recollect.recovery.links import Document, Link
 from recollect.recovery.lister import Lister, SiteQuery, side_query, site_queries
+from recollect.recovery.local import LocalSources
 from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, OutOfQuota, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.owners import own_addresses, owner_evidence, search_ownership
@@ -71,9 +72,11 @@ class Crawl:
         on_reading: Callable[[str], None] = lambda _capture: None,
         skip: frozenset[str] = frozenset(),
         idle: Sequence[str] = (),
+        local: LocalSources | None = None,
     ) -> None:
         self.store = store
         self.journal = Journal(store)
+        self._local = local  # files and folders that are read like archives
         self.options = options
         self.archives = [evenly(archive) for archive in archives]
         self._on_status = on_status
@@ -119,6 +122,7 @@ class Crawl:
                 self.options.rules,
                 self._page_listed,
                 self.options.dates.at or self.options.dates.end,
+                self._local,
             )
             self._acquirer = Acquirer(
                 self.store,

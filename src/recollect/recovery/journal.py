@@ -8,6 +8,7 @@ goes on from its last step; a request is counted before it is sent, so a quota i
     listing  (archive, query)         state done | part | failed, cursor for the next page
     attempt  key, archive, uri, at    what came of a fetch or a question
     held     (archive, uri, at)       a payload that was fetched for its blocks, whatever was recovered
+    note     (archive, uri, at)       of a file on this disk: origin of the time, marks
     failure  archive                  kind and words of its last failure in the last run that asked it
     usage    archive                  requests of the current period, and in all, by kind
 """
@@ -45,6 +46,9 @@ CREATE TABLE IF NOT EXISTS attempt (
 CREATE INDEX IF NOT EXISTS attempt_key ON attempt (key);
 CREATE TABLE IF NOT EXISTS held (
   archive TEXT NOT NULL, uri TEXT NOT NULL, at TEXT NOT NULL, encoding TEXT NOT NULL, sha256 TEXT NOT NULL,
+  PRIMARY KEY (archive, uri, at)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS note (
+  archive TEXT NOT NULL, uri TEXT NOT NULL, at TEXT NOT NULL, origin TEXT NOT NULL, marks TEXT NOT NULL,
   PRIMARY KEY (archive, uri, at)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS failure (
   archive TEXT PRIMARY KEY, kind TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
@@ -86,6 +90,17 @@ class Held:
     captured_at: datetime
     encoding: str
     sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a reader has to know about a capture of a file on this disk."""
+
+    archive: str
+    uri: str
+    captured_at: datetime
+    origin: str  # of its time
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +205,26 @@ class Journal:
                 for key, c in captures
             ),
         )
+
+    def add_notes(self, notes: Iterable[Note]) -> None:
+        """The caller commits."""
+        self.db.executemany(
+            "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?)",
+            ((n.archive, n.uri, format_timestamp(n.captured_at), n.origin, " ".join(n.marks)) for n in notes),
+        )
+
+    def notes(self) -> Iterator[Note]:
+        """None in a journal from before there were any."""
+        if self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'note'").fetchone():
+            for archive, uri, at, origin, marks in self.db.execute("SELECT archive, uri, at, origin, marks FROM note"):
+                yield Note(archive, uri, parse_timestamp(at), origin, tuple(marks.split()))
+
+    def place_of(self, archive: str, digest: str, uri: str) -> str | None:
+        """Where an archive has bytes with a digest, best under this URI; for revisits of files."""
+        self.db.execute("CREATE INDEX IF NOT EXISTS capture_digest ON capture (digest)")
+        query = "SELECT locator FROM capture WHERE digest = ? AND archive = ? AND NOT revisit ORDER BY uri != ? LIMIT 1"
+        row = self.db.execute(query, (digest, archive, uri)).fetchone()
+        return str(row[0]) if row else None
 
     def candidates(self, key: str) -> list[Candidate]:
         """Every listed capture of a visit key."""

@@ -20,6 +20,7 @@ from recollect.errors import ArchiveError, ArchiveTimeout, ArchiveUnreachable, B
 from recollect.recovery.canonical import Rules, spellings, split, visit_key
 from recollect.recovery.choose import Candidate
 from recollect.recovery.journal import Journal, Listing, ListingState
+from recollect.recovery.local import LocalSources
 from recollect.recovery.meter import Meter
 from recollect.recovery.scope import Scope
 
@@ -93,6 +94,7 @@ class Lister:
     rules: Rules
     on_page: Callable[[str, int], None] = lambda _archive, _captures: None
     at: datetime | None = None  # the date that TimeGates are asked for; the newest when None
+    local: LocalSources | None = None  # files and folders that are read like archives
 
     async def list_site(self, archives: Sequence[Archive], queries: Sequence[SiteQuery]) -> None:
         """Every query in every archive that has a listing, side by side; what is done already is not asked again."""
@@ -136,6 +138,8 @@ class Lister:
         return not archive.cdx and all(a is not None and a.state != "failed" and not a.captures for a in answers)
 
     async def _list(self, archive: Archive, site: SiteQuery, old: Listing | None) -> None:
+        if archive.is_local:
+            return await self._list_local(archive, site)
         cursor = old.cursor if old is not None and old.state == "part" else ""
         count = old.captures if old is not None and cursor else 0
         try:
@@ -150,6 +154,16 @@ class Lister:
             self._fail(archive, site, error)
             if isinstance(error, (ArchiveTimeout, ArchiveUnreachable)):
                 self.meter.down.setdefault(archive.id, str(error))
+        else:
+            self._set(archive, site, "truncated" if cut else "done", count, cut)
+
+    async def _list_local(self, archive: Archive, site: SiteQuery) -> None:
+        """A file is listed once, with all that the scope may need of it; every query is answered by that."""
+        assert self.local is not None
+        try:
+            count, cut = await self.local.list_into(self.journal, archive, lambda n: self.on_page(archive.id, n))
+        except ArchiveError as error:
+            self._fail(archive, site, error)
         else:
             self._set(archive, site, "truncated" if cut else "done", count, cut)
 
@@ -189,6 +203,9 @@ class Lister:
 
     async def ask_one(self, archive: Archive, uri: str, key: str) -> Page:
         """What one archive holds of one resource; its captures go into the journal under the key."""
+        if archive.is_local and self.local is not None:
+            await self.local.list_into(self.journal, archive, lambda _count: None)
+            return Page(())
         page = await list_exact(self.meter, archive, uri, self.at)
         if not archive.cdx:
             # Without a list only asking shows under which spelling a resource is held.

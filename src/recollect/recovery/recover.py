@@ -24,6 +24,7 @@ from recollect.errors import UsageError
 from recollect.recovery.canonical import visit_key
 from recollect.recovery.journal import Journal, now_utc
 from recollect.recovery.lister import Lister, site_queries
+from recollect.recovery.local import LocalSources, open_local
 from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.outputs import Outputs, write_outputs
@@ -100,14 +101,20 @@ def recover(
         idle = [one.id for one in replace(sources, use=before.use).archives() if one.id not in names]
     outputs = outputs or Outputs()
     places = maps or (sources.maps if sources else None)
-    with on_this_disk(folder), _opened(places, known, watch) as opened, Store.create(folder) as store:
+    with (
+        on_this_disk(folder),
+        _opened(places, known, watch) as opened,
+        open_local(sources, options.scope, (archive.id for archive in known), watch.problem) as local,
+        Store.create(folder) as store,
+    ):
+        known += local.archives
         prepare(store, options, resuming=start is None, again=bool(idle))
         if sources is not None:
             kept = replace(sources, use=before.use) if start is None else sources
             store.set_meta("asked", kept.to_json())
         store.set_meta("outputs", outputs.to_json())
         _charge(store, known, run.used)
-        return _recover(store, known, options, opened, outputs, watch, run, idle)
+        return _recover(store, known, options, opened, outputs, watch, run, idle, local)
 
 
 def stored_options(out_dir: str | Path) -> Options:
@@ -180,20 +187,25 @@ def survey_site(
     sources = archives if isinstance(archives, Sources) else None if archives is not None else Sources()
     known = sources.archives() if sources is not None else list(archives or ())  # type: ignore[arg-type]
 
-    async def ask(store: Store, opened: Maps) -> Survey:
+    async def ask(store: Store, opened: Maps, local: LocalSources) -> Survey:
         asked, skipped = worth_asking(known, wanted, opened)
         journal = Journal(store)
         async with open_client(ClientOptions(timeout=TIMEOUT), permits=run.permits) as client:
             quotas = quotas_of(asked, wanted.quotas)
             meter = Meter(client, journal, quotas, patience=run.patience, longest_pause=run.longest_pause)
-            lister = Lister(meter, journal, wanted.rules, on_page)
+            lister = Lister(meter, journal, wanted.rules, on_page, local=local)
             polite = [evenly(archive) for archive in asked]
             queries = site_queries(wanted.scope)
             await asyncio.gather(lister.list_site(polite, queries), lister.ask_front(polite, wanted.scope.start))
         return survey(journal, known, wanted, skipped)
 
-    with _opened(maps or (sources.maps if sources else None), known, watch) as opened, Store.in_memory() as store:
-        return asyncio.run(ask(store, opened))
+    with (
+        _opened(maps or (sources.maps if sources else None), known, watch) as opened,
+        open_local(sources, wanted.scope, (archive.id for archive in known), watch.problem) as local,
+        Store.in_memory() as store,
+    ):
+        known += local.archives
+        return asyncio.run(ask(store, opened, local))
 
 
 def _same_start(before: Sequence[str], start: Sequence[str], options: Options) -> bool:
@@ -247,6 +259,7 @@ def _recover(
     watch: Watch,
     run: Run,
     idle: Sequence[str],
+    local: LocalSources,
 ) -> Recovery:
     """Recover into a prepared store, then write everything that is made of it."""
     from recollect.recovery.crawl import Crawl  # with the judge of pages, which a survey does not need
@@ -272,6 +285,7 @@ def _recover(
         on_reading=watch.reading,
         skip=run.skip,
         idle=idle,
+        local=local,
     )
     finished = asyncio.run(crawl.run())
     if finished.stopped == Stop.DECLINED:

@@ -1,6 +1,8 @@
-"""Where a recovery's archives and maps come from: one frozen value, kept with the recovery so that it can be resumed.
+"""Where a recovery's archives, files and maps come from: one frozen value, kept with the recovery so that it can be
+resumed.
 
-Hides: the list of archives, the choice among them, slowing them down, and opening their maps.
+Hides: the list of archives, the choice among them, slowing them down, and opening their maps. Files and folders that
+hold captures (`also`) are opened by `recovery.local`.
 """
 
 from __future__ import annotations
@@ -25,9 +27,14 @@ class Sources:
     use: str = ""  # only these (`ia,arquivo`), or all but some (`!ia`)
     maps: str = ""  # folder of published maps
     pause: float = 0.0  # seconds at least between two requests to one archive
+    also: tuple[str, ...] = ()  # files and folders that hold captures
+    base: str = ""  # the address of files that do not say it
+    offline: bool = False  # only the files of `also`, no archives
 
     def archives(self) -> list[Archive]:
         """The archives to ask; raises UsageError when there are none."""
+        if self.offline:
+            return []
         found = list(choose(load_archives(self.registry or None), self.use))
         if not found:
             raise UsageError("no archives to ask", where=self.registry, hint="recollect archives list")
@@ -38,16 +45,32 @@ class Sources:
             "registry": str(Path(self.registry).resolve()) if self.registry else None,
             "use": self.use or None,
             "maps": str(Path(self.maps).resolve()) if self.maps else None,
+            "also": [str(Path(path).resolve()) for path in self.also],
+            "base": self.base or None,
+            "offline": self.offline,
         }
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> Sources:
-        return Sources(value.get("registry") or "", value.get("use") or "", value.get("maps") or "")
+        return Sources(
+            value.get("registry") or "",
+            value.get("use") or "",
+            value.get("maps") or "",
+            also=tuple(value.get("also") or ()),
+            base=value.get("base") or "",
+            offline=bool(value.get("offline")),
+        )
 
     def over(self, older: Sources) -> Sources:
         """These where they say something, else the older ones."""
         return Sources(
-            self.registry or older.registry, self.use or older.use, self.maps or older.maps, self.pause or older.pause
+            self.registry or older.registry,
+            self.use or older.use,
+            self.maps or older.maps,
+            self.pause or older.pause,
+            tuple(dict.fromkeys((*older.also, *(str(Path(path).resolve()) for path in self.also)))),
+            self.base or older.base,
+            self.offline or (older.offline and not (self.registry or self.use)),
         )
 
 

@@ -25,6 +25,7 @@ from recollect.recovery.options import Options
 KINDS = ("html", "image", "style", "script", "document", "media", "other", "redirect", "error")
 # What a site still links to in its last year is captured in that year: the one estimate of links before any is read.
 _RECENT = timedelta(days=366)
+_LOCAL = 300.0  # captures a second that are read from a file of this disk
 _UNLIMITED = 20.0  # requests a second an archive without a limit is taken to answer
 
 
@@ -217,9 +218,10 @@ def survey(journal: Journal, archives: Sequence[Archive], options: Options, skip
 def _estimate(chosen: Sequence[Candidate], archives: Sequence[Archive], options: Options, listing: int) -> Estimate:
     counts = Counter(candidate.archive for candidate in chosen)
     quotas = quotas_of(archives, options.quotas)
+    read = sum(counts[archive.id] for archive in archives if archive.is_local)  # from this disk, without a request
     return Estimate(
         len(chosen),
-        len(chosen) + listing,
+        len(chosen) - read + listing,
         sum(candidate.length or 0 for candidate in chosen),
         max((_seconds(archive, counts[archive.id], options) for archive in archives), default=0.0),
         tuple(name for name, quota in quotas.items() if counts[name] > quota.limit),
@@ -263,7 +265,8 @@ _STATES = {
 
 def _seconds(archive: Archive, requests: int, options: Options) -> float:
     """How long this number of captures takes from one archive, under its rate and its quota."""
-    rate = archive.replay_rate.per_second if archive.replay_rate else _UNLIMITED
+    unlimited = _LOCAL if archive.is_local else _UNLIMITED
+    rate = archive.replay_rate.per_second if archive.replay_rate else unlimited
     seconds = requests / rate
     quota = quotas_of([archive], options.quotas).get(archive.id)
     if quota is not None and requests > quota.limit:

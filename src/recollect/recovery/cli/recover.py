@@ -33,6 +33,7 @@ Examples:
   recollect survey http://lost.example/                       what the public archives hold
   recollect survey http://lost.example/~joe/ --json
   recollect survey lost.example --scope subdomains --archives archives.toml --maps maps/
+  recollect survey http://lost.example/ --also old-crawl.warc.gz --also ~/.mozilla/firefox/x.default/
 
 \b
 Exit code: 0 done, 3 some archives did not answer or cut their listing off, 1 none answered, 2 wrong usage.
@@ -44,6 +45,9 @@ Examples:
   recollect recover http://lost.example/ -o site/ --from 2004 --to 2008 --use ia,arquivo
   recollect recover http://lost.example/ -o site/ --policy knowledgeable --quota ia=1000/day
   recollect recover http://lost.example/ -o site/ --outputs site,kit,as-archived,markdown
+  recollect recover http://lost.example/ -o site/ --also old-crawl.warc.gz --also saved/ --also session.har
+  recollect recover --only collection.wacz -o site/           without archives; the address is that of the collection
+  recollect recover --only backup/ --base http://lost.example/ -o site/
   recollect recover --resume site/                            continue after an interruption or a used-up quota
 
 \b
@@ -68,6 +72,20 @@ def _archive_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="List of archives (MemGator's archives.json, or TOML or JSON).  [default: public archives]",
         ),
         contact_option,
+        click.option(
+            "--also",
+            multiple=True,
+            type=click.Path(exists=True),
+            metavar="PATH",
+            help="A file or folder that holds pages, too: WARC, WACZ, HAR, MHTML, saved pages, a mirror, a backup, "
+            "a browser's cache (docs/sources.md).",
+        ),
+        click.option(
+            "--only", multiple=True, type=click.Path(exists=True), metavar="PATH", help="Like --also, without archives."
+        ),
+        click.option(
+            "--base", metavar="URL", help="The address of files that do not say it: a backup, a page saved by Firefox."
+        ),
         click.option(
             "--use", cls=Joined, metavar="IDS", help="Only these archives (ia,arquivo), or all but some (!ia)."
         ),
@@ -119,14 +137,16 @@ def _guess_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(epilog=SURVEY_EPILOG)
-@click.argument("uris", nargs=-1, required=True, metavar="URI...")
+@click.argument("uris", nargs=-1, metavar="[URI]...")
 @_archive_options
 @_guess_options
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 @json_option
 def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> int:
     """Show what archives hold of a lost website: captures per year and type, dates, and the cost of a recovery."""
-    options = _options(uris, given)
+    if not uris and not given["only"]:
+        raise UsageError("missing URI", hint="recollect survey http://lost.example/")
+    options = _options(uris or _inferred(given), given)
     from recollect.recovery.progress import Watch
     from recollect.recovery.recover import survey_site
     from recollect.recovery.survey import ListingState
@@ -221,14 +241,14 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 @json_option
 def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **given: Any) -> int:
     """Recover a lost website from all archives that hold a part of it."""
-    folder = _folder(uris, output, resume)
+    folder = _folder(uris, output, resume, given["only"])
     for written in (given["log_file"], given["summary"]):
         refuse_inputs(written, [place for place in (given["registry"], given["maps"]) if place])
     from recollect.recovery.progress import Watch
     from recollect.recovery.recover import Run
     from recollect.recovery.recover import recover as recover_site
 
-    options = _resumed(folder, given) if resume else _options(uris, given)
+    options = _resumed(folder, given) if resume else _options(uris or _inferred(given), given)
     for_programs = given["progress_json"]
     quiet = given["quiet"] or given["as_json"] or for_programs
     with ExitStack() as stack:
@@ -262,16 +282,34 @@ def recover(uris: tuple[str, ...], output: str | None, resume: str | None, **giv
 # From flags to values ------------------------------------------------------------------------------------------------
 
 
-def _folder(uris: tuple[str, ...], output: str | None, resume: str | None) -> Path:
+def _folder(uris: tuple[str, ...], output: str | None, resume: str | None, only: tuple[str, ...]) -> Path:
     if resume and (uris or output):
         raise UsageError("--resume takes the folder only", hint=f"recollect recover --resume {resume}")
     if resume:
         return Path(resume)
-    if not uris:
+    if not uris and not only:
         raise UsageError("missing URI", hint="recollect recover http://lost.example/ -o site/")
     if not output:
-        raise UsageError("missing -o FOLDER", hint=f"recollect recover {uris[0]} -o site/")
+        given = uris[0] if uris else f"--only {only[0]}"
+        raise UsageError("missing -o FOLDER", hint=f"recollect recover {given} -o site/")
     return Path(output)
+
+
+def _inferred(given: dict[str, Any]) -> tuple[str, ...]:
+    """The address of a collection that is recovered without one; the command says which, and why."""
+    from recollect.recovery.local import infer_start
+
+    start = infer_start(given["only"], given["base"] or "")
+    if not given.get("as_json") and not given.get("quiet"):
+        talk(f"address: {start.uri} ({start.words})")
+    given["extent"] = _default_to(given, "extent", "host")
+    return (start.uri,)
+
+
+def _default_to(given: dict[str, Any], name: str, value: str) -> Any:
+    """Another default where the flag was not given."""
+    source = click.get_current_context().get_parameter_source(name)
+    return given[name] if source == click.core.ParameterSource.COMMANDLINE else value
 
 
 def _options(uris: tuple[str, ...], given: dict[str, Any]) -> Options:
@@ -288,6 +326,8 @@ def _options(uris: tuple[str, ...], given: dict[str, Any]) -> Options:
         drop_sessions=not given["keep_sessions"],
         learn=not given["no_learn"],
     )
+    if given.get("only") and "assets" in given:
+        given["assets"] = _default_to(given, "assets", "anywhere")  # all that pages need is in the files, or nowhere
     scope = Scope(
         tuple(uri if "://" in uri else f"http://{uri}" for uri in uris),
         given["extent"],
@@ -328,7 +368,15 @@ def _quota(text: str) -> tuple[str, Any]:
 def _sources(given: dict[str, Any]) -> Sources:
     from recollect.recovery.sources import Sources
 
-    return Sources(given["registry"] or "", given["use"] or "", given["maps"] or "", given.get("pause") or 0.0)
+    return Sources(
+        given["registry"] or "",
+        given["use"] or "",
+        given["maps"] or "",
+        given.get("pause") or 0.0,
+        (*given["also"], *given["only"]),
+        given["base"] or "",
+        offline=bool(given["only"]),
+    )
 
 
 def _outputs(given: dict[str, Any], resumed: Path | None) -> Outputs:
