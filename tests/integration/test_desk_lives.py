@@ -170,3 +170,43 @@ def test_windows_names_are_those_of_the_files_in_the_zip(tmp_path: Path) -> None
     links = re.findall(r"href=['\"]?([^'\"> ]+)", trees[True]["lost.example/index.html"].decode())
     assert len(links) == len(paths)
     assert {unquote(urljoin("lost.example/index.html", link)) for link in links} <= set(trees[True]), "links lead there"
+
+
+def test_nothing_runs_in_the_download_unless_the_person_asks_for_scripts(tmp_path: Path) -> None:
+    import io
+    import zipfile
+
+    fake = site("/a.html")
+    fake.add("/", "<title>Home</title><p onclick='run()'>Hello.</p><script src=/m.js></script><script>run()</script>")
+    fake.add("/m.js", "run()", media_type="text/javascript")
+
+    def contents(desk: RunningDesk, job: Job) -> dict[str, str]:
+        zipped = desk.ask("GET", desk.wait(job, "ready")["result"]["zip"]).body
+        with zipfile.ZipFile(io.BytesIO(zipped)) as opened:
+            return {name: opened.read(name).decode("latin-1") for name in opened.namelist()}
+
+    with served(fake) as archive:
+        path = tmp_path / "archives.json"
+        path.write_text(json.dumps([{"id": "fake", "cdx": archive.cdx, "raw": archive.raw}]))
+        with running_desk(tmp_path / "desk", path, **QUICK) as desk:
+            form = desk.ask("GET", "/").text
+            assert re.search(r'name="scripts" value="no" checked', form) and "nothing in your copy runs" in form
+            job = desk.submit("http://lost.example/", "s@mail.example")
+            place = desk.confirm(job)
+            plain = contents(desk, job)
+            pages = [name for name in plain if name.endswith("/index.html")]
+            assert sorted(pages) == ["lost.example/index.html", "rehost/public/index.html"]
+            for name in pages:
+                assert "<script" not in plain[name] and "onclick" not in plain[name]
+            assert not [name for name in plain if name.endswith(".js")]
+            assert "Nothing runs in this copy" in plain["START-HERE.html"]
+            words = desk.ask("GET", place).text
+            assert "Nothing runs in your copy" in words and "Make the copy with scripts" in words
+
+            answer = desk.ask("POST", place.replace("?", "/again?"), form={"scripts": "yes"})
+            identifier, token = answer.headers["Location"].removeprefix("/jobs/").split("?token=")
+            again = type(job)(identifier, token, "s@mail.example", "queued")
+            whole = contents(desk, again)
+            assert "<script>run()</script>" in whole["lost.example/index.html"] and "lost.example/m.js" in whole
+            assert "keep their scripts" in whole["START-HERE.html"]
+            assert "Make the copy without scripts" in desk.ask("GET", answer.headers["Location"]).text

@@ -42,6 +42,7 @@ from recollect.recovery.figures import Loss
 from recollect.recovery.meter import OutOfQuota
 
 if TYPE_CHECKING:
+    from recollect.recovery.outputs import Outputs
     from recollect.recovery.report import Report
 
 _LONG_WAIT = 30.0  # a refusal that lasts longer is not waited for: the job gives its worker back
@@ -228,7 +229,6 @@ def _run_or_start_afresh(line: Line, assignment: Mapping[str, Any]) -> dict[str,
 def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     """Recover, or only survey, and pack what came; how it ended."""
     from recollect.desk.jobs import recovery_options
-    from recollect.recovery.outputs import Outputs
     from recollect.recovery.progress import Watch
     from recollect.recovery.recover import Run, recover
     from recollect.recovery.review import doubtful_pages
@@ -259,7 +259,7 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
         folder,
         archives=archives,
         options=options,
-        outputs=Outputs(windows_names=bool(assignment["options"].get("windows_names"))),
+        outputs=_outputs(assignment["options"]),
         watch=Watch(
             status=lambda status: line.say(**status.to_json()),
             listed=listed,
@@ -299,6 +299,13 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
         "summary": summary,
         "files": pack(line, steps, folder, report, int(limits.get("pictures") or 0)),
     }
+
+
+def _outputs(options: Mapping[str, Any]) -> Outputs:
+    """What goes into the download: nothing in it runs, unless the person asked for scripts."""
+    from recollect.recovery.outputs import Outputs
+
+    return Outputs(windows_names=bool(options.get("windows_names")), scripts=bool(options.get("scripts")))
 
 
 def _worth_waiting(report: Report, permits: LinePermits, longest: float) -> bool:

@@ -62,6 +62,7 @@ class Submission:
     archives: tuple[str, ...] = ()
     dates: DatePreference = DatePreference()  # noqa: RUF009 - frozen
     windows_names: bool = False
+    scripts: bool = False  # whether the site and the kit keep what runs in their pages
     language: str = ""  # of the mails; it decides nothing else
 
     @property
@@ -79,6 +80,7 @@ class Submission:
             "from": _iso(self.dates.start),
             "to": _iso(self.dates.end),
             "windows_names": self.windows_names,
+            "scripts": self.scripts,
         }
 
     @property
@@ -150,7 +152,7 @@ def recovery_options(options: Mapping[str, Any], *, limit: int | None = None) ->
 
 def parse_submission(fields: Mapping[str, Any], known_archives: Sequence[str]) -> Submission:
     """A submission from the fields of the API or the form; raises Refused with the field and a sentence about it."""
-    known = {"uri", "email", "name", "scope", "archives", "at", "from", "to", "windows_names", "language"}
+    known = {"uri", "email", "name", "scope", "archives", "at", "from", "to", "windows_names", "scripts", "language"}
     for name in fields:
         if name not in known:
             raise Refused("unknown field", where=str(name)[:50], hint=f"known are {', '.join(sorted(known))}")
@@ -167,6 +169,7 @@ def parse_submission(fields: Mapping[str, Any], known_archives: Sequence[str]) -
         archives=_archives(fields, known_archives),
         dates=DatePreference(at, start, end),
         windows_names=_switch(fields, "windows_names"),
+        scripts=_switch(fields, "scripts"),
         language=_text(fields, "language")[:20] or current().language,
     )
 

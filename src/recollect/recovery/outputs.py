@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
 from recollect.model import ProgressCallback
-from recollect.recovery.filenames import ANY_SYSTEM, WINDOWS
+from recollect.recovery.filenames import ANY_SYSTEM, WINDOWS, NameRules
 from recollect.recovery.store import Store
 
 if TYPE_CHECKING:
+    from recollect.recovery.ownfiles import OwnFiles
     from recollect.recovery.report import Report
     from recollect.recovery.restore import MissingLinks, OutsideLinks
 
 NAME = "recovered"
+NO_SCRIPT = "no-script"  # the folder of the copy without scripts
 # Name of an output as people choose it -> attribute of `Outputs`.
 OUTPUTS = {
     "site": "tree",
@@ -28,6 +30,7 @@ OUTPUTS = {
     "kit": "kit",
     "as-archived": "as_archived",
     "markdown": "markdown",
+    "no-script": "no_script",
 }
 
 
@@ -41,10 +44,11 @@ class Outputs:
     kit: bool = True
     as_archived: bool = False
     markdown: bool = False
+    no_script: bool = False  # a second copy of the site, in which nothing runs
     outside: OutsideLinks = "robust"  # links to other sites: with Robust Links attributes, to an archive, as they were
     summary: Path | None = None  # where the summary goes, if not into the folder
     windows_names: bool = False  # short names of ASCII letters
-    scripts: bool = True  # False: nothing in the copies runs, so that nothing in them can leave
+    scripts: bool = True  # False: nothing runs in the site and the kit, so that nothing in them can leave
     missing: MissingLinks = "neutral"  # links to pages that did not come back: to a local page, or as they were
 
     @property
@@ -66,6 +70,7 @@ class Outputs:
             kit="kit" in wanted,
             as_archived="as-archived" in wanted,
             markdown="markdown" in wanted,
+            no_script="no-script" in wanted,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -76,6 +81,7 @@ class Outputs:
             "kit": self.kit,
             "as_archived": self.as_archived,
             "markdown": self.markdown,
+            "no_script": self.no_script,
             "outside": self.outside,
             "summary": str(self.summary.resolve()) if self.summary else None,
             "scripts": self.scripts,
@@ -91,6 +97,7 @@ class Outputs:
             **flags,
             as_archived=bool(value.get("as_archived", False)),
             markdown=bool(value.get("markdown", False)),
+            no_script=bool(value.get("no_script", False)),
             outside=value.get("outside", "robust"),
             summary=Path(summary) if summary else None,
             windows_names=bool(value.get("windows_names", False)),
@@ -130,6 +137,9 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
             progress=progress,
         )
         names, neutral = done.names, done.neutral
+    if outputs.no_script:
+        placed = _without_scripts(store, files, outputs, rules)
+        names = names or placed
     if outputs.warc:
         with files.open(f"{NAME}.warc.gz") as out:
             stream_warc(store, out, f"{NAME}.warc.gz")
@@ -153,6 +163,20 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
         write_also_found(store, files, names, ALSO_FOUND)
     report = make_report(store, names, neutral=neutral, kept=files.kept)
     write_report(report, files, summary=outputs.summary)
-    files.write(START_HERE, start_here_page(report, outputs.chosen).encode("utf-8", "replace"))
+    page = start_here_page(report, outputs.chosen, scripts=outputs.scripts)
+    files.write(START_HERE, page.encode("utf-8", "replace"))
     files.finish()
     return report
+
+
+def _without_scripts(store: Store, files: OwnFiles, outputs: Outputs, rules: NameRules) -> dict[str, str]:
+    """Write the copy in which nothing runs, in a folder of its own; returns URI -> file."""
+    from recollect.recovery.filenames import file_names, host_folder
+    from recollect.recovery.restore import NOT_RECOVERED, Layout, restore
+
+    pairs = ((resource.uri, resource.media_type) for resource in store.recovered(redirects=False))
+    names = file_names(pairs, lambda uri: f"{NO_SCRIPT}/{host_folder(uri, rules)}", rules)
+    layout = Layout(names, f"{NO_SCRIPT}/{NOT_RECOVERED}")
+    missing, outside = outputs.missing, outputs.outside
+    done = restore(store, store.out_dir, files=files, layout=layout, missing=missing, outside=outside, scripts=False)
+    return done.names

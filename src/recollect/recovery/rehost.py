@@ -97,7 +97,8 @@ def write_kit(
         return {}
     placed = {uri: f"{FOLDER}/{name}" for uri, name in names.items()}
     layout = Layout(placed, f"{FOLDER}/{_NOT_RECOVERED}")
-    restore(store, store.out_dir, files=files, layout=layout, missing=missing, outside=outside, scripts=scripts)
+    done = restore(store, store.out_dir, files=files, layout=layout, missing=missing, outside=outside, scripts=scripts)
+    placed, names = done.names, {uri: names[uri] for uri in done.names}
     write_also_found(store, files, placed, f"{FOLDER}/{_ALSO_FOUND}")
     found, as_they_are = rules(store, names)
     host = urlsplit(store.start[0]).hostname or "site" if store.start else "site"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlsplit
@@ -23,6 +23,7 @@ from recollect.model import Progress, ProgressCallback
 from recollect.recovery.active import clean_xml, quiet_pdf
 from recollect.recovery.filenames import ANY_SYSTEM, NameRules, file_names, relative_link
 from recollect.recovery.links import effective_type
+from recollect.recovery.noscript import is_program, without_scripts
 from recollect.recovery.options import Options
 from recollect.recovery.ownfiles import OwnFiles
 from recollect.recovery.rewrite import (
@@ -100,12 +101,15 @@ def restore(
     scripts: bool = True,
     progress: ProgressCallback = lambda _p: None,
 ) -> Restored:
-    """Write the site; without `scripts` nothing of it runs in a browser. Without `files` this is all that is written:
-    what else an earlier run wrote is taken away."""
+    """Write the site; without `scripts` nothing of it runs in a browser, and files that are scripts are left out.
+    Without `files` this is all that is written: what else an earlier run wrote is taken away."""
     own = files or OwnFiles(store, out_dir)
     resources = list(store.recovered(redirects=False))
     if layout is None:
         layout = Layout(file_names(((resource.uri, resource.media_type) for resource in resources), rules=names))
+    if not scripts:
+        resources = [one for one in resources if not is_program(one.media_type, layout.names[one.uri])]
+        layout = replace(layout, names={one.uri: layout.names[one.uri] for one in resources})
     links = Links(store, layout, missing, outside)
     for done, resource in enumerate(resources):
         progress(Progress("restoring files", done, len(resources), "files"))
@@ -213,9 +217,8 @@ def content_of(
     if kind in ("text/html", "application/xhtml+xml") and not is_xml_file:
         policy = policy if scripts or not policy else WITHOUT_SCRIPTS
         head = _QUIET + (GUARD if scripts else "")
-        return rewrite_html(
-            body, uri, content_type, rewriter, missing, policy, links.outside, head=head, scripts=scripts
-        )
+        page = rewrite_html(body, uri, content_type, rewriter, missing, policy, links.outside, head=head)
+        return page if scripts else without_scripts(page, content_type)
     if kind == "text/css":
         return rewrite_css(body, uri, content_type, rewriter, missing)
     if kind == "application/pdf":
@@ -317,5 +320,6 @@ _ACTIVE_TYPES = frozenset(["text/html", "application/xhtml+xml", "text/css", "ap
 def not_recovered_page(store: Store, uris: set[str]) -> str:
     """A page that names every linked page that did not come back; the fragment of a link marks one of them."""
     reasons = {missing.uri: REASONS[missing.reason] for missing in store.missing()}
-    pages = [(uri, reasons.get(uri, "")) for uri in sorted(uris)]
+    left_out = "a script: this copy has none; the archived one is in recovered.warc.gz"
+    pages = [(uri, reasons.get(uri) or (left_out if store.resolve(uri) else "")) for uri in sorted(uris)]
     return render("recovery/not_recovered.html", INLINED, pages=pages)

@@ -79,7 +79,6 @@ _SKIPPED = re.compile(
 )
 _META_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?+\s*+([\w.:+-]++)", re.IGNORECASE)
 _ACTS = re.compile(r"<(?:meta|link|script)(?=[\s/>])", re.IGNORECASE)
-_CONTROLS = re.compile(r"[\x00-\x20]")
 _PROLOGUE = re.compile(r"\ufeff?(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!doctype[^>]*>)?", re.IGNORECASE)
 _BEFORE_HEAD = re.compile(r"(?>\s+|<!--(?>.*?-->))*+<(?:html|head)(?=[\s/>])", re.IGNORECASE | re.DOTALL)
 
@@ -124,50 +123,46 @@ def rewrite_html(
     outside: OutsideAttributes | None = None,
     *,
     head: str = "",
-    scripts: bool = True,
 ) -> bytes:
     """The page with its links repointed, `base` taken out, its true charset and the Content-Security-Policy declared
-    inside it, `head` behind that. Without `scripts` nothing of it runs."""
+    inside it, `head` behind that."""
     charset = guessed_charset(body, header_charset(content_type))
-    text, encode = _as_text(body, charset)
+    text, encode = as_text(body, charset)
     xml = content_type.startswith("application/xhtml")
     page = _Page(text, uri, charset, rewriter, missing, decoded=encode is not None, own_policy=not policy, xml=xml)
     page.outside = outside
     edits = list(page.edits())
     if missing is not None:
         edits.extend(page.disarmed())
-    if not scripts:
-        edits.extend(page.without_scripts())
     slash = " /" if xml else ""
     if encode is None:
         edits.extend(_declare(page, charset, header_charset(content_type)))
     if policy:
-        at = page.beginning
-        edits.append(
-            Edit(at, at, f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}"{slash}>{head}')
-        )
-    changed = _apply(text, edits)
+        head = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}"{slash}>{head}'
+    if head:
+        edits.append(Edit(page.beginning, page.beginning, head))
+    changed = apply_edits(text, edits)
     return changed.encode("latin-1") if encode is None else encode(changed)
 
 
 def rewrite_css(body: bytes, uri: str, content_type: str, rewriter: Rewriter, missing: Missing | None = None) -> bytes:
     """The style sheet with its `url()` and `@import` repointed."""
     charset = guessed_charset(body, header_charset(content_type))
-    text, encode = _as_text(body, charset)
-    changed = _apply(text, list(_css_edits(text, 0, uri, charset, rewriter, missing)))
+    text, encode = as_text(body, charset)
+    changed = apply_edits(text, list(_css_edits(text, 0, uri, charset, rewriter, missing)))
     return changed.encode("latin-1") if encode is None else encode(changed)
 
 
 def rewrite_svg(body: bytes, uri: str, content_type: str, rewriter: Rewriter, missing: Missing | None = None) -> bytes:
     """An SVG file is read like markup; nothing is declared in it."""
     charset = guessed_charset(body, header_charset(content_type))
-    text, encode = _as_text(body, charset)
+    text, encode = as_text(body, charset)
     page = _Page(text, uri, charset, rewriter, missing, decoded=encode is not None, xml=True)
-    changed = _apply(text, list(page.edits()))
+    changed = apply_edits(text, list(page.edits()))
     return changed.encode("latin-1") if encode is None else encode(changed)
 
 
-def _as_text(body: bytes, charset: str) -> tuple[str, Callable[[str], bytes] | None]:
+def as_text(body: bytes, charset: str) -> tuple[str, Callable[[str], bytes] | None]:
     """The text to work on and, for charsets that are not a superset of ASCII, how to get back to bytes."""
     if not charset.startswith(("utf-16", "utf-32", "utf_16", "utf_32", "iso2022", "iso-2022", "hz")):
         return body.decode("latin-1"), None
@@ -277,16 +272,6 @@ class _Page:
             if is_long or acts or rels & _HINTS:
                 yield Edit(match.start() + 1, match.start() + 1, "x-")
 
-    def without_scripts(self) -> Iterator[Edit]:
-        """Scripts emptied, handlers and addresses that are programs renamed."""
-        for tag in self.tags:
-            if tag.name == "script" and tag.raw_end > tag.end:
-                yield Edit(tag.end, tag.raw_end, "")
-            for item in tag.attributes:
-                bare = _CONTROLS.sub("", self.value(item)).lower() if item.start >= 0 else ""
-                if item.name[:2] == "on" or bare.startswith(("javascript:", "vbscript:")):
-                    yield Edit(item.at, item.at, "data-was-")
-
     def _attribute_edits(self, tag: Tag) -> Iterator[Edit]:
         values = {attribute.name: attribute for attribute in reversed(tag.attributes)}
         localized = False
@@ -341,7 +326,7 @@ class _Page:
         inner = _Page(
             value, self.uri, "utf-8", self.rewriter, self.missing, decoded=True, own_policy=False, base=self.base
         )
-        return _apply(value, list(inner.edits()))
+        return apply_edits(value, list(inner.edits()))
 
     def _replacement(self, tag: str, attribute: Attribute, values: dict[str, Attribute]) -> str | None:
         name = attribute.name
@@ -564,12 +549,12 @@ def _css_edits(
 
 def rewritten_css(text: str, base: str, rewriter: Rewriter, missing: Missing, *, strings: bool = False) -> str:
     """A style with its references repointed; with `strings` also those that a variable could hold."""
-    return _apply(text, list(_css_edits(text, 0, base, "latin-1", rewriter, missing, strings=strings)))
+    return apply_edits(text, list(_css_edits(text, 0, base, "latin-1", rewriter, missing, strings=strings)))
 
 
 def _css_text(text: str, base: str, rewriter: Rewriter, missing: Missing | None = None) -> str | None:
     edits = list(_css_edits(text, 0, base, "latin-1", rewriter, missing))
-    return _apply(text, edits) if edits else None
+    return apply_edits(text, edits) if edits else None
 
 
 def _declare(page: _Page, charset: str, header: str | None) -> Iterator[Edit]:
@@ -590,7 +575,8 @@ def _label(codec: str) -> str:
     return re.sub(r"^iso8859-", "iso-8859-", name)
 
 
-def _apply(text: str, edits: list[Edit]) -> str:
+def apply_edits(text: str, edits: list[Edit]) -> str:
+    """The text with the edits made; of two of one place, the first."""
     pieces: list[str] = []
     at = 0
     for edit in sorted(edits, key=lambda e: (e.start, e.end)):

@@ -10,6 +10,7 @@ from html import escape
 from urllib.parse import quote
 
 from recollect.recovery.alsofound import NAME as ALSO_FOUND
+from recollect.recovery.outputs import NO_SCRIPT
 from recollect.recovery.report import Report
 from recollect.recovery.sentences import Sentence, details, headline, outage, share, text
 
@@ -30,6 +31,7 @@ li, p {{ overflow-wrap: anywhere }}
 <ul>
 {links}
 </ul>
+{scripts}
 {online}
 </body></html>
 """
@@ -48,7 +50,18 @@ anywhere. Do not send visitors to the old domain; tell sites that link to you th
 for the date the domain expires, or the new owner for a redirect.</p>"""
 
 
-def start_here_page(report: Report, folders: frozenset[str]) -> str:
+_WITHOUT_SCRIPTS = """<p><b>Nothing runs in this copy.</b> Scripts, handlers and plug-ins were taken out of its pages,
+so that they cannot call other servers or lead visitors away. Menus, galleries and counters that need a script do not
+work. If you miss them, get the copy with scripts: by the choice on the page where you asked for the site, or with
+<code>recollect recover --resume FOLDER --scripts</code>. The archived originals, scripts included, are in
+<code>recovered.wacz</code>.</p>"""
+_WITH_SCRIPTS = """<p><b>The pages keep their scripts.</b> They load nothing from other servers, but old scripts are
+programs of others, and some browsers let them lead visitors away. To have nothing run, get the copy without scripts: by
+the choice on the page where you asked for the site, or with
+<code>recollect recover --resume FOLDER --no-scripts</code>.</p>"""
+
+
+def start_here_page(report: Report, folders: frozenset[str], *, scripts: bool = True) -> str:
     """The page; `folders` are the outputs that were written (`site`, `kit`, `as-archived` ...)."""
     figures = report.figures
     lines = [*details(figures), *(outage(one) for one in figures.outages)]
@@ -59,6 +72,7 @@ def start_here_page(report: Report, folders: frozenset[str]) -> str:
         share=escape(text(share(figures))),
         details=f"<ul>\n{listed}</ul>" if lines else "",
         links="\n".join(f'<li><a href="{quote(file)}">{words}</a></li>' for file, words in _links(report, folders)),
+        scripts=(_WITH_SCRIPTS if scripts else _WITHOUT_SCRIPTS) if folders & {"site", "kit"} else "",
         online=_ONLINE if "kit" in folders else "",
     )
 
@@ -67,6 +81,8 @@ def _links(report: Report, folders: frozenset[str]) -> list[tuple[str, str]]:
     found = [(report.front, "The recovered site, for browsing on this computer")] if report.front else []
     if report.figures.unlinked and "site" in folders:
         found.append((ALSO_FOUND, "Older pages and files that no link leads to"))
+    if "no-script" in folders and "site" in folders and report.front:
+        found.append((f"{NO_SCRIPT}/{report.front}", "The site without scripts: nothing in it runs"))
     if "as-archived" in folders:
         found.append(("as-archived/", "The files exactly as they were archived, to edit and upload"))
     if "markdown" in folders:

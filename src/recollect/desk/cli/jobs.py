@@ -191,6 +191,7 @@ def jobs() -> None:
 @click.option("--from", "since", metavar="DATE", help="No captures before this date.")
 @click.option("--to", "until", metavar="DATE", help="No captures after this date.")
 @click.option("--windows-names", is_flag=True, help="Short file names without accents, for older Windows programs.")
+@click.option("--scripts/--no-scripts", help="Whether the pages keep their scripts.  [default: no-scripts]")
 @_desk_options
 def submit(
     uri: str,
@@ -202,6 +203,7 @@ def submit(
     since: str | None,
     until: str | None,
     windows_names: bool,
+    scripts: bool,
     desk: str | None,
     token_file: str | None,
     data: str | None,
@@ -217,6 +219,7 @@ def submit(
         "scope": scope,
         "archives": wanted,
         "windows_names": windows_names,
+        "scripts": scripts,
     }
     body |= {key: value for key, value in (("at", at), ("from", since), ("to", until)) if value}
     reply = client.call("POST", "/api/jobs", body)

@@ -113,7 +113,7 @@ def _asked(request: web.Request) -> dict[str, Any]:
 
 def _options_of(given: dict[str, Any]) -> dict[str, Any]:
     """What the form says as fields of a submission: dates count only where their choice was made."""
-    fields = {name: given[name] for name in ("uri", "scope", "archives", "windows_names") if given.get(name)}
+    fields = {name: given[name] for name in ("uri", "scope", "archives", "windows_names", "scripts") if given.get(name)}
     when = given.get("when") or ("at" if given.get("at") else "between")
     for name in ("at",) if when == "at" else ("from", "to") if when == "between" else ():
         if given.get(name):
@@ -327,7 +327,8 @@ async def set_mails(request: web.Request) -> web.Response:
 
 
 async def again(request: web.Request) -> web.Response:
-    """Another date for the same site: no second confirmation, and what was fetched is used."""
+    """Another date for the same site, or its copy with or without scripts: no second confirmation, and what was fetched
+    is used."""
     desk = desk_of(request)
     given = await posted(request)
     job, person = await authorized(request)
@@ -338,7 +339,9 @@ async def again(request: web.Request) -> web.Response:
     fields = {"uri": job.uri, "scope": job.options["scope"], "email": person.email, "name": person.name}
     given = _in_plain_dates(given, request.headers.get("Accept-Language", ""))
     fields |= {"archives": list(job.options["archives"]), "at": given.get("at", "")}
-    fields["windows_names"] = job.options.get("windows_names", False)
+    fields |= {name: job.options.get(name, False) for name in ("windows_names", "scripts")}
+    if "scripts" in given:
+        fields |= {name: job.options[name] or "" for name in ("at", "from", "to")} | {"scripts": given["scripts"]}
     asked = parse_submission(fields, [archive.id for archive in desk.usual_archives()])
 
     def work(c: Connection) -> people.Submitted:

@@ -104,7 +104,9 @@ def question_page(reading: Reading, given: Mapping[str, Any]) -> str:
 
 def _choices(reading: Reading, given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The ways to go on, each a link with everything else that was chosen."""
-    kept = {name: str(given[name]) for name in ("when", "at", "from", "to", "windows_names") if given.get(name)}
+    kept = {
+        name: str(given[name]) for name in ("when", "at", "from", "to", "windows_names", "scripts") if given.get(name)
+    }
     made = []
     for one in reading.choices:
         dated = {"when": "at", "at": one.at} if one.at else {}

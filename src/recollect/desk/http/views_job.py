@@ -125,6 +125,7 @@ def _result(view: Mapping[str, Any], token: str, again_href: str) -> str:
         again_later=any(reason in reasons for reason in RETRIED),
         other_owner=bool(summary.get("ended_at")),
         windows=bool(view["options"].get("windows_names")),
+        runs=bool(view["options"].get("scripts")),
         last_date=last,
         downloads=_downloads(view["result"]),
         recovered=figures.recovered,
@@ -215,5 +216,5 @@ def again(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The fields of the form for the same choices."""
     kept = {name: str(options[name]) for name in ("uri", "scope", "at", "from", "to") if options.get(name)}
     when = "at" if "at" in kept else "between" if "from" in kept or "to" in kept else "newest"
-    windows = [("windows_names", "yes")] if options.get("windows_names") else []
-    return [*kept.items(), ("when", when), *(("archives", one) for one in options.get("archives", ())), *windows]
+    switches = [(name, "yes") for name in ("windows_names", "scripts") if options.get(name)]
+    return [*kept.items(), ("when", when), *(("archives", one) for one in options.get("archives", ())), *switches]

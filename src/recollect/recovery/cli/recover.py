@@ -223,7 +223,12 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
     "--outputs",
     multiple=True,
     metavar="NAMES",
-    help="What to write, of: site, warc, wacz, kit, as-archived, markdown.  [default: site,warc,wacz,kit]",
+    help="What to write, of: site, warc, wacz, kit, as-archived, markdown, no-script.  [default: site,warc,wacz,kit]",
+)
+@click.option(
+    "--scripts/--no-scripts",
+    default=None,
+    help="Whether site and kit keep their scripts; without them nothing in the copies runs.  [default: scripts]",
 )
 @click.option(
     "--outside-links",
@@ -401,6 +406,7 @@ def _outputs(given: dict[str, Any], resumed: Path | None) -> Outputs:
         kit=before.kit and not given["no_kit"],
         windows_names=before.windows_names or bool(given.get("windows_names")),
         summary=Path(given["summary"]) if given["summary"] else before.summary,
+        scripts=before.scripts if given.get("scripts") is None else given["scripts"],
         missing=given["missing"] or before.missing,
         outside=given.get("outside_links") or before.outside,
     )
