@@ -2,9 +2,10 @@
 
 Real TimeMaps of 19 archives (../shared/data/timemaps) are the truth. One threshold for all archives together is the
 trial this is measured against; `route --target-recall` asks the most probable archives of each URI; a threshold for
-each archive is what a map of a sample promises.
+each archive is what a map of a sample promises. With the floor, every archive keeps its share.
 
     make bench-sampling ARGS="--probes 284 --runs 5"
+    make bench-sampling ARGS="--probes 500 --targets 0.95 --largest 6"
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from pathlib import Path
 
 from recollect.errors import BadURI
 from recollect.formats.containers import open_input
-from recollect.maps.samples import Probe, sample_of, threshold
-from recollect.routing.choice import Candidate, Evidence, Source, route
+from recollect.maps.samples import Probe, finds_of, rank_of, sample_of, threshold
+from recollect.model import Answer
+from recollect.routing.choice import FLOOR, Candidate, Evidence, Rank, Source, route
 from recollect.uris import key_of_uri
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "timemaps" / "mementos.cdxj.zst"
@@ -62,7 +64,7 @@ class Result:
     ways: dict[str, Way] = field(default_factory=lambda: {name: Way() for name in WAYS})
 
 
-WAYS = ("one threshold", "by URI", "each archive")
+WAYS = ("one threshold", "by URI", "with floor", "each archive")
 
 
 def main() -> None:
@@ -70,11 +72,13 @@ def main() -> None:
     parser.add_argument("--probes", type=int, nargs="+", default=[284, 569])
     parser.add_argument("--targets", type=float, nargs="+", default=[0.90, 0.95, 0.99])
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--largest", type=int, help="only the archives that hold most")
     options = parser.parse_args()
     if not DATA.exists():
         sys.exit(f"{DATA.name} is not here: this benchmark needs the project's data for development")
     held = truth()
-    archives = sorted({archive for one in held.values() for archive in one})
+    sizes = Counter(archive for one in held.values() for archive in one)
+    archives = sorted(archive for archive, _ in sizes.most_common(options.largest))
     print(f"{len(held):,} URIs, {len(archives)} archives, {UNSEEN:,} unseen URIs, {options.runs} runs")
     for probes in options.probes:
         results = {target: Result() for target in options.targets}
@@ -95,18 +99,18 @@ def show(probes: int, archives: list[str], results: dict[float, Result]) -> None
             recall = way.found.total() / result.there.total()
             saved = 1 - way.requests / pairs
             print(f"{target:6.0%}  {name:14}{recall:8.3f}{saved:8.1%}{recalls[lowest]:8.3f}   {lowest}")
-    print(f"\n{'archive':36}{'finds':>6}" + "".join(f"{f'{target:.0%}: recall, asked':>28}" for target in results))
+    print(f"\n{'archive':36}{'finds':>6}" + "".join(f"{f'{target:.0%}: recall, asked':>42}" for target in results))
     first = next(iter(results.values()))
     for archive in sorted(archives, key=lambda one: -first.finds[one]):
         cells = []
         for result in results.values():
-            for name in ("one threshold", "each archive"):
+            for name in ("by URI", "with floor", "each archive"):
                 way, there = result.ways[name], result.there[archive]
                 recall = f"{way.found[archive] / there:.2f}" if there else "-"
                 cells.append(f"{recall} {way.asked[archive] / (result.runs * UNSEEN):.0%}")
         pairs_of = [f"{one:>14}" for one in cells]
         print(f"{archive:36}{first.finds[archive] / first.runs:6.1f}" + "".join(pairs_of))
-    print("For each target: one threshold for all archives, then each archive its own.")
+    print("For each target: by URI, the same with the floor, then each archive by its own threshold.")
 
 
 def one_run(
@@ -120,9 +124,13 @@ def one_run(
         asked = [Probe(key, archive in held[key]) for key in drawn]
         samples[archive] = (sample_of(asked), asked)
     chances = {archive: [sample.chance(key) for key in unseen] for archive, (sample, _) in samples.items()}
-    without = {
-        archive: [sample.chance_without(probe) for probe in asked if probe.held]
-        for archive, (sample, asked) in samples.items()
+    without = {archive: finds_of(sample, asked) for archive, (sample, asked) in samples.items()}
+    ranks = {
+        archive: [
+            Rank(*rank_of(without[archive], chance, sample.chance_as_find(key)))
+            for key, chance in zip(unseen, chances[archive], strict=True)
+        ]
+        for archive, (sample, _) in samples.items()
     }
     for target, result in results.items():
         result.runs += 1
@@ -134,7 +142,8 @@ def one_run(
         result.promised.update(archive for archive, level in own.items() if level is not None)
         count(result.ways["one threshold"], held, unseen, chances, dict.fromkeys(archives, together))
         count(result.ways["each archive"], held, unseen, chances, {one: level or 0.0 for one, level in own.items()})
-        by_uri(result.ways["by URI"], held, unseen, chances, target)
+        by_uri(result.ways["by URI"], held, unseen, chances, target, {})
+        by_uri(result.ways["with floor"], held, unseen, chances, target, ranks)
 
 
 def count(
@@ -152,12 +161,28 @@ def count(
 
 
 def by_uri(
-    way: Way, held: dict[bytes, set[str]], unseen: list[bytes], chances: dict[str, list[float]], target: float
+    way: Way,
+    held: dict[bytes, set[str]],
+    unseen: list[bytes],
+    chances: dict[str, list[float]],
+    target: float,
+    ranks: dict[str, list[Rank]],
 ) -> None:
-    """As `recollect route --target-recall`: of each URI the most probable archives until the share is expected."""
+    """As `recollect route --target-recall`: of each URI the most probable archives until the share is expected. With
+    `ranks` every archive keeps the floor."""
+    candidates = [Candidate(archive) for archive in chances]
     for number, key in enumerate(unseen):
-        said = {archive: Evidence("unknown", Source.SAMPLE, chance=mine[number]) for archive, mine in chances.items()}
-        for decision in route([Candidate(archive) for archive in chances], said, target_recall=target):
+        said = {
+            archive: Evidence(
+                Answer.UNKNOWN,
+                Source.SAMPLE,
+                chance=mine[number],
+                rank=ranks[archive][number] if ranks else None,
+            )
+            for archive, mine in chances.items()
+        }
+        floor, draws = (FLOOR, key.decode()) if ranks else (0.0, "")
+        for decision in route(candidates, said, target_recall=target, floor=floor, uri_r=draws):
             if decision.ask:
                 way.requests += 1
                 way.asked[decision.archive] += 1

@@ -75,6 +75,12 @@ class Settings:
         "ask archives by probability until this share of the holdings is expected to be found; if unset, ask all"
         " but those that the learned model makes unlikely (recall of each archive at least 95%)",
     )
+    floor: float = _setting(
+        0.3,
+        "share",
+        "with target_recall: the least share of what each archive holds that is asked for, where its chance is highest"
+        " and at random",
+    )
     max_stale_loss: float = _setting(
         0.01,
         "share",

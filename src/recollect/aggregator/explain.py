@@ -81,7 +81,8 @@ def words(decision: Decision) -> str:
 def decision_json(decision: Decision) -> dict[str, Any]:
     """The shape of a decision; empty fields are left out. `source` (also as `by`) is what decided, such as `map`, `set`
     or `voids`; `code` is the reason as an enumeration, `reason` as text; `chance` the probability that the archive has
-    the URI, `sources` where that comes from; `answer` is yes, no or unknown."""
+    the URI, `sources` where that comes from; `promised_recall` the least share of what the archive holds that these
+    options ask for; `answer` is yes, no or unknown."""
     entry: dict[str, Any] = {"id": decision.archive, "decision": "ask" if decision.ask else "skip"}
     if decision.answer is not None:
         entry["answer"] = decision.answer.value
@@ -102,6 +103,8 @@ def decision_json(decision: Decision) -> dict[str, Any]:
         entry["chance"] = round(decision.chance, 4)
     if decision.sources:
         entry["sources"] = [source.value for source in decision.sources]
+    if decision.promised is not None:
+        entry["promised_recall"] = round(decision.promised, 4)
     if decision.as_of:
         entry["as_of"] = decision.as_of
     if decision.gap:

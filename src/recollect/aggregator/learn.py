@@ -57,7 +57,7 @@ from recollect.aggregator.outcomes import Outcome, OutcomeKind
 from recollect.errors import BadURI, FormatError
 from recollect.formats.containers import atomic_output
 from recollect.model import Answer
-from recollect.routing.choice import Evidence, Reason, Source
+from recollect.routing.choice import Evidence, Rank, Reason, Source
 from recollect.uris import key_of_uri
 
 SLOTS = 1 << 18
@@ -87,11 +87,14 @@ class Learned:
         slots: int = SLOTS,
         explore: float = 0.05,
         target_recall: float = TARGET_RECALL,
+        ranks: bool = False,
         chance: Callable[[], float] = random.random,
         clock: Callable[[], float] = time,
     ) -> None:
         self._explore = explore
         self._target = target_recall
+        self._ranks = ranks
+        self._finds: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._chance = chance
         self._clock = clock
         self._slots = slots
@@ -144,8 +147,23 @@ class Learned:
             said[archive] = Evidence(
                 *(answer, Source.LEARNED, "", "", chance, Reason.UNLIKELY, chance, (Source.LEARNED,)),
                 explored=no and not skip,
+                rank=self._rank(self._used[archive], chance) if self._ranks else None,
             )
         return said
+
+    def _rank(self, number: int, chance: float) -> Rank | None:
+        """Where a chance stands among those of the finds that are kept, each judged without itself."""
+        known = self._finds.get(number)
+        if known is None:
+            return None
+        chances, below = known  # of each find, the weight of those that are less likely; last the weight of all
+        every = below[-1] + 1.0
+        place = int(chances.searchsorted(chance, "right"))
+        above = (below[-1] - below[place]) / every
+        if not place:
+            return Rank(float(above), 1.0)
+        first = int(chances.searchsorted(chances[place - 1], "left"))
+        return Rank(float(above), float((below[-1] - below[first]) / every))
 
     def learn(self, uri_r: str, outcomes: Sequence[Outcome], *, extra: Collection[str] = ()) -> None:
         """Count what archives answered; errors teach nothing. `extra` are those asked although the model said no, not
@@ -248,6 +266,8 @@ class Learned:
         chances = self._without(number, self._find_rows[number, :kept], weight)
         order = chances.argsort()
         missed = weights[order].cumsum()
+        if self._ranks:
+            self._finds[number] = chances[order], np.concatenate(([0.0], missed))
         allowed = (1.0 - self._target) * (missed[-1] + 1.0)
         margin = _DEVIATIONS * np.sqrt(np.maximum(allowed, (weights[order] ** 2).cumsum()))
         missable = int((missed + margin <= allowed).sum())

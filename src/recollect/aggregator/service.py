@@ -153,6 +153,7 @@ class Aggregator:
         target_recall: float | None = None,
         near: float | None = None,
         max_stale_loss: float | None = MAX_STALE_LOSS,
+        floor: float = 0.0,
         any_status: bool = False,
         limits: Limits | None = None,
         cache: Cache | None = None,
@@ -169,6 +170,7 @@ class Aggregator:
         self._target_recall = target_recall
         self._near = near
         self._max_stale_loss = max_stale_loss
+        self._floor = floor
         self._any_status = any_status
         self.learner = learner
         self._on_answer = on_answer or (lambda _: None)
@@ -222,6 +224,8 @@ class Aggregator:
             target_recall=self._target_recall,
             near=self._near,
             max_stale_loss=self._max_stale_loss,
+            floor=self._floor,
+            uri_r=uri_r,
         )
 
     def _routed(self, lookup: LookupRequest, at: datetime | None) -> tuple[Decision, ...]:

@@ -136,6 +136,7 @@ def simulate(
     by: Sequence[KindOf] = (),
     explore: float = 0.05,
     target_recall: float = TARGET_RECALL,
+    floor: float = 0.0,
     targets: Sequence[float] = (),
     latency: float = 0.5,
     seed: int = 1,
@@ -157,7 +158,8 @@ def simulate(
         learned = None
         tally = RoutingTotals(way)
         if way not in ("broadcast", "maps", "near", "kinds"):
-            learned = Learned(archives, explore=explore, target_recall=target, chance=chance.random)
+            ranks = floor > 0 and way in ("estimate", "referer")
+            learned = Learned(archives, explore=explore, target_recall=target, ranks=ranks, chance=chance.random)
             tally.target = target
         routing = _Routing(
             candidates,
@@ -167,6 +169,7 @@ def simulate(
             target if way in ("estimate", "referer") else None,
             near if way == "near" else None,
             {} if way == "referer" else None,
+            floor,
             _kind_profiles(lookups, archives, by, truth) if way == "kinds" else None,
         )
         for number, lookup in enumerate(lookups):
@@ -190,6 +193,7 @@ class _Routing:
     near: float | None = None
     answers: dict[str, dict[str, bool]] | None = None
     """By URI-R, what archives answered so far; None if referers are not used."""
+    floor: float = 0.0
     kinds: tuple[KindProfile, KindProfile] | None = None
     """By fold of the URI, the profile that judges it; None if kinds are not used."""
 
@@ -210,7 +214,15 @@ class _Routing:
                 evidence[archive] = combined(said, evidence[archive]) if archive in evidence else said
         if self.answers is not None and lookup.page:
             evidence = with_page(evidence, self.answers.get(lookup.page, {}))
-        decisions = route(self.candidates, evidence, top_k=self.top_k, target_recall=self.target_recall, near=self.near)
+        decisions = route(
+            self.candidates,
+            evidence,
+            top_k=self.top_k,
+            target_recall=self.target_recall,
+            near=self.near,
+            floor=self.floor,
+            uri_r=uri_r,
+        )
         asked = {decision.archive for decision in decisions if decision.ask}
         if held & asked:
             return asked, set()

@@ -31,9 +31,10 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from recollect.errors import FormatError
@@ -86,6 +87,18 @@ class Sample:
         """The chance of a probe of this sample, had it not been made."""
         return self._chance(levels(probe.key), self.weight if weight is None else weight, 1, int(probe.held))
 
+    def chance_as_find(self, key: bytes) -> float:
+        """The chance that a find of the same levels has when it is judged without itself."""
+        asked, held = self.total
+        less = min(held, 1)
+        chance = (held - less + _HALF_A_FIND) / (asked - less + 1.0)
+        for name in levels(key):
+            known = self.counts.get(name)
+            if known is not None:
+                less = min(known[1], 1)
+                chance = (known[1] - less + self.weight * chance) / (known[0] - less + self.weight)
+        return chance
+
     def _chance(self, names: Sequence[bytes], weight: float, less_asked: int, less_held: int) -> float:
         asked, held = self.total
         chance = (held - less_held + _HALF_A_FIND) / (asked - less_asked + 1.0)
@@ -127,10 +140,31 @@ def _weighted(counts: Mapping[bytes, Counts], probes: Sequence[Probe]) -> Sample
     return Sample(counts, min(WEIGHTS, key=loss)) if probes else sample
 
 
+def finds_of(sample: Sample, probes: Iterable[Probe]) -> list[float]:
+    """The chances of the held URIs, each judged without itself, in ascending order."""
+    return sorted(sample.chance_without(probe) for probe in probes if probe.held)
+
+
+_ROUNDING = 1 + 1e-9  # chances that differ by less are the same
+
+
+def rank_of(finds: Sequence[float], chance: float, as_find: float) -> tuple[float, float]:
+    """Where a URI that was not probed stands among what is held: the share that is likelier, and the share that is
+    likelier or as likely.
+
+    The URI takes any place among the n finds and itself with the same probability (conformal prediction). Had it been
+    probed and held, a find of the same levels would have its chance; judged in the sample as it is, without itself,
+    that find has `as_find` instead. So finds between both are as likely as the URI."""
+    number = len(finds)
+    likelier = number - bisect_right(finds, chance * _ROUNDING)
+    same = number - likelier - bisect_left(finds, min(chance, as_find) / _ROUNDING)
+    return likelier / (number + 1), (likelier + same + 1) / (number + 1)
+
+
 def threshold(sample: Sample, probes: Iterable[Probe], target_recall: float) -> float | None:
     """The chance from which on a URI is asked for so that the wanted share of what is held is found; None if the probes
     are too few to promise it."""
-    finds = sorted(sample.chance_without(probe) for probe in probes if probe.held)
+    finds = finds_of(sample, probes)
     place = math.floor((1.0 - target_recall) * (len(finds) + 1) + 1e-9) - 1
     return min(finds[place], sample.usual) if place >= 0 else None
 
@@ -268,6 +302,11 @@ class SampleMap:
 
     sample: Sample
     probes: tuple[Probe, ...]
+
+    @cached_property
+    def finds(self) -> list[float]:
+        """The chances of the held probes, each judged without itself, in ascending order."""
+        return finds_of(self.sample, self.probes)
 
     def threshold(self, target_recall: float) -> float | None:
         return threshold(self.sample, self.probes, target_recall)

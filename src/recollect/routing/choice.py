@@ -15,6 +15,11 @@ are Bayes factors on those odds. With `target_recall`, archives are asked in ord
 up that share of what is expected to be held; the others are skipped as BEYOND_TARGET. This replaces the thresholds of
 samples and of the learned model. An archive that holds the exact key, is named, or is explored is always asked.
 
+A floor for every archive. The largest archives alone can make up a target, and then a small one is never asked. So each
+archive is asked for at least the share `floor` of what it holds, where its chance is highest: `Rank` says where a URI
+stands among the holdings. At the edge of that share, and wherever nothing ranks the URIs, a draw decides. Draws depend
+on the URI and the archive alone, so that a decision can be repeated. What is asked for the floor counts for the target.
+
 Age. A "no" is one of the day up to which its map is complete. Evidence has the share of keys that are expected to be
 new since (`maps.growth`); where the chance that follows from it is too large, the archive is asked all the same.
 
@@ -24,6 +29,7 @@ asked last, and not at all if it exceeds `near`.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -38,7 +44,13 @@ USUAL_PROBABILITY = 0.0544
 MAX_STALE_LOSS = 0.01
 # A wildcard without counts: something below it is held, this URI perhaps. With counts see `maps.calibration`.
 WILDCARD_CHANCE = 0.5
+# The least share of what an archive holds that a target recall must find (setting `floor`).
+FLOOR = 0.3
 _LEAST = 1e-6
+# Chances are estimates of samples. Half as much again as the floor is aimed at, and 10% less than the loss that the
+# target allows: on real TimeMaps (make bench-sampling) most single samples are then on the promised side.
+_ABOVE_FLOOR = 1.5
+_OF_ALLOWED_LOSS = 0.9
 
 
 class Source(StrEnum):
@@ -67,6 +79,8 @@ class Source(StrEnum):
     """The wanted recall is reached without it."""
     AGE = "age"
     """The age of a map that says no."""
+    FLOOR = "floor"
+    """The least share of its holdings that every archive is asked for."""
 
 
 class Reason(StrEnum):
@@ -123,6 +137,19 @@ class Rest(NamedTuple):
     last_failure: str = ""
 
 
+class Rank(NamedTuple):
+    """Where a URI stands among what an archive holds, ordered by chance: the share of the holdings that is likelier,
+    and the share that is likelier or as likely."""
+
+    above: float = 0.0
+    at: float = 1.0
+
+    def share(self, floor: float) -> float:
+        """With which probability to ask for the URI, so that the archive is asked for the share `floor` of what it
+        holds. Without any order that is the floor itself."""
+        return min(max((floor - self.above) / (self.at - self.above), 0.0), 1.0) if self.at > self.above else 0.0
+
+
 class Evidence(NamedTuple):
     """What one source says about one archive and one URI."""
 
@@ -155,6 +182,10 @@ class Evidence(NamedTuple):
     """The share of the archive's keys, of those that could hold the URI, that are expected to be new since that day."""
     of_pages: bool = False
     """Whether the map does not answer because it lists other media types, such as pages only."""
+    rank: Rank | None = None
+    """Where the URI stands among the archive's holdings; None if this source does not order them."""
+    promise: float = 1.0
+    """The share of what the archive holds that is asked for where its own threshold decides."""
 
 
 class Candidate(NamedTuple):
@@ -195,6 +226,9 @@ class Decision(NamedTuple):
     """Why the answer is unknown, or how far a "no" goes."""
     as_of: str = ""
     """The day of a "no"; `chance` is then the chance that the archive holds the URI since."""
+    rank: Rank | None = None
+    promised: float | None = None
+    """The share of what the archive holds that is asked for by these options, at least; None after a "no"."""
 
 
 def combined(first: Evidence, second: Evidence) -> Evidence:
@@ -214,6 +248,8 @@ def combined(first: Evidence, second: Evidence) -> Evidence:
         explored=first.explored or second.explored,
         gap=max(first.gap, second.gap),
         note="; ".join(dict.fromkeys(filter(None, (first.note, second.note)))),
+        rank=first.rank or second.rank,
+        promise=first.promise * second.promise,
     )
 
 
@@ -246,6 +282,8 @@ def route(
     target_recall: float | None = None,
     near: float | None = None,
     max_stale_loss: float | None = None,
+    floor: float = 0.0,
+    uri_r: str = "",
 ) -> tuple[Decision, ...]:
     """A decision for every candidate: the asked first, by expectation (with `target_recall` by chance), those with
     captures far from the asked datetime after the others; then the skipped, in the order given.
@@ -253,7 +291,8 @@ def route(
     `chosen` are the archives the caller wants, None for all; with `named` they were named one by one, and what was
     learned about them does not count. `near` is in seconds. An archive whose map says no is asked if the chance that it
     holds the URI since the map was made is over `max_stale_loss`, or over 1 − `target_recall` where that is given; with
-    neither, maps count as if they were of today.
+    neither, maps count as if they were of today. With `target_recall`, at least the share `floor` of what each archive
+    holds is asked for; draws are those of `uri_r`.
     """
     stale_loss = max_stale_loss if target_recall is None else 1.0 - target_recall
     by_target = target_recall is not None
@@ -264,7 +303,7 @@ def route(
         (asked if decision.ask else skipped).append(decision)
     if target_recall is not None:
         asked.sort(key=lambda one: (one.gap, -(one.chance or 0.0), -one.expected))
-        asked, late = _until(asked, target_recall)
+        asked, late = _until([_with_floor(one, floor, uri_r) for one in asked], target_recall, uri_r)
         skipped += late
     elif len(asked) > 1:
         asked.sort(key=lambda one: (one.gap, -one.expected))
@@ -274,16 +313,39 @@ def route(
     return (*asked, *skipped)
 
 
-def _until(ordered: Sequence[Decision], target: float) -> tuple[list[Decision], list[Decision]]:
-    """Those to ask so that the expected share of what is held reaches the target, and those beyond it."""
+def _with_floor(one: Decision, floor: float, uri_r: str) -> Decision:
+    """A decision that no target recall may skip, if the archive's floor wants it."""
+    if one.always:
+        return one._replace(promised=1.0)
+    if not floor:
+        return one._replace(promised=0.0)
+    share = (one.rank or Rank()).share(min(1.0, floor * _ABOVE_FLOOR))
+    if not share or drawn(uri_r, one.archive) >= share:
+        return one._replace(promised=floor)
+    return one._replace(promised=floor, always=True, sources=(*one.sources, Source.FLOOR))
+
+
+def drawn(uri_r: str, archive: str) -> float:
+    """A number from 0 to below 1, the same whenever the same URI and archive are drawn for."""
+    digest = hashlib.blake2b(f"{archive} {uri_r}".encode("utf-8", "surrogatepass"), digest_size=6).digest()
+    return int.from_bytes(digest, "big") / 2**48
+
+
+def _until(ordered: Sequence[Decision], target: float, uri_r: str) -> tuple[list[Decision], list[Decision]]:
+    """Those to ask so that the expected share of what is held reaches the target, and those beyond it.
+
+    The last of them mostly has more than is missing. Where a sample estimates its chance, it is asked as often as the
+    target needs, by draws of the URI, so that no requests are spent beyond the target."""
     total = math.fsum(one.chance or 0.0 for one in ordered)
-    sure = math.fsum(one.chance or 0.0 for one in ordered if one.always)
-    reached, asked, late = sure, list[Decision](), list[Decision]()
+    reached = math.fsum(one.chance or 0.0 for one in ordered if one.always)
+    careful = 1.0 - (1.0 - target) * _OF_ALLOWED_LOSS
+    asked, late = list[Decision](), list[Decision]()
     for one in ordered:
-        if one.always:
-            asked.append(one)
-        elif reached < target * total * (1.0 - 1e-12):
-            reached += one.chance or 0.0
+        chance = one.chance or 0.0
+        by_draw = bool(uri_r) and one.source is Source.SAMPLE
+        missing = (careful if by_draw else target) * total * (1.0 - 1e-12) - reached
+        reached += 0.0 if one.always or missing <= 0 else chance
+        if one.always or (missing > 0 and not (by_draw and missing < chance * drawn(uri_r, f"{one.archive} last"))):
             asked.append(one)
         else:
             late.append(one._replace(ask=False, source=Source.TARGET, reason=Reason.BEYOND_TARGET))
@@ -307,7 +369,8 @@ def _decide(
     chance, sources, ratio = _chance(candidate, found)
     if found is not None and unlikely and not named and not by_target:
         said = Decision(candidate.id, False, found.source, found.key, found.frequency, reason=found.reason)
-        return said._replace(chance=chance, sources=sources, unlikely=True, answer=Answer.UNKNOWN)
+        said = said._replace(chance=chance, sources=sources, unlikely=True, answer=Answer.UNKNOWN)
+        return said._replace(promised=found.promise)
     if candidate.rest is not None:
         known = Answer.UNKNOWN if found is None or unlikely else found.answer
         resting = Decision(candidate.id, False, Source.RESTING, reason=candidate.rest.reason, rest=candidate.rest)
@@ -315,7 +378,7 @@ def _decide(
     if found is None:
         expected = candidate.probability
         said = Decision(candidate.id, True, Source.NOTHING, expected=expected, chance=chance, sources=sources)
-        return said._replace(answer=Answer.UNKNOWN)
+        return said._replace(answer=Answer.UNKNOWN, promised=1.0)
     expected = found.expected * ratio if found.answer == Answer.YES else chance
     decision = Decision(candidate.id, True, found.source, found.key, found.frequency, expected)
     decision = decision._replace(
@@ -326,6 +389,8 @@ def _decide(
         gap=found.gap,
         answer=Answer.UNKNOWN if unlikely else found.answer,
         note=found.note,
+        rank=found.rank,
+        promised=found.promise,
     )
     if near is not None and found.gap > near and not named:
         return decision._replace(ask=False, source=Source.TIME, reason=Reason.FAR_IN_TIME, expected=0.0)

@@ -32,6 +32,7 @@ from recollect.routing.choice import (
     USUAL_PROBABILITY,
     WILDCARD_CHANCE,
     Evidence,
+    Rank,
     Reason,
     Source,
     chance_since,
@@ -133,6 +134,8 @@ class ArchiveMap:
     """How likely its wildcards' yes is true, if learned here; else the shipped prior says so."""
     threshold: float | None = None
     """The chance from which on a sampled archive is asked; None if the probes are too few to skip it anywhere."""
+    target: float = 1.0
+    """The recall that the threshold is for."""
 
 
 @dataclass(frozen=True)
@@ -309,6 +312,7 @@ def _opened_sample(found: FoundMap, holdings: Holdings) -> ArchiveMap:
         None,
         sample,
         threshold=sample.threshold(target),
+        target=target,
     )
 
 
@@ -412,6 +416,8 @@ def _gap(one: ArchiveMap, keys: Sequence[bytes], at: datetime) -> float:
 
 def _estimated(one: ArchiveMap, sample: SampleMap, keys: Sequence[bytes], said: Evidence) -> Evidence:
     """What a sample says of a URI that it did not see: held with a chance, and too unlikely below the threshold."""
+    from recollect.maps.samples import rank_of
+
     if said.answer == Answer.YES and not said.key.endswith("*"):
         return said
     if not sample.sample.total[0]:  # listings and searches alone: no probes to estimate from
@@ -419,8 +425,10 @@ def _estimated(one: ArchiveMap, sample: SampleMap, keys: Sequence[bytes], said: 
     chance = max(sample.sample.chance(key) for key in keys)
     unlikely = one.threshold is not None and chance < one.threshold
     answer = Answer.NO if unlikely else Answer.UNKNOWN
-    sources = (one.source,)
-    return Evidence(answer, one.source, said.key, said.frequency, chance, Reason.UNLIKELY, chance, sources)
+    estimate = Evidence(answer, one.source, said.key, said.frequency, chance, Reason.UNLIKELY, chance, (one.source,))
+    promise = 1.0 if one.threshold is None else one.target
+    as_find = max(sample.sample.chance_as_find(key) for key in keys)
+    return estimate._replace(rank=Rank(*rank_of(sample.finds, chance, as_find)), promise=promise)
 
 
 def _wildcard_chance(lookup: Lookup, learned: Model | None) -> float:

@@ -209,8 +209,15 @@ def _terms(source: str) -> list[str]:
 @click.option(
     "--target-recall", default="95%", show_default=True, type=SHARE, help="Share of what is held that must be found."
 )
+@click.option(
+    "--floor",
+    default="30%",
+    show_default=True,
+    type=SHARE,
+    help="Share of what is held that `route --target-recall` asks for at least.",
+)
 @json_option
-def map_command(run: str, output: str, target_recall: float, as_json: bool) -> int:
+def map_command(run: str, output: str, target_recall: float, floor: float, as_json: bool) -> int:
     """Make a map of a RUN, and estimate its recall."""
     from recollect.formats.outputs import refuse_inputs
     from recollect.formats.ukvs import Writer
@@ -221,7 +228,7 @@ def map_command(run: str, output: str, target_recall: float, as_json: bool) -> i
         raise UsageError("a recall lies between 0% and 100%", where="--target-recall")
     refuse_inputs(output, [Path(run) / NAME])
     archive, entries = read_journal(run)
-    worth = worth_of(archive, entries, {*TARGETS, target_recall})
+    worth = worth_of(archive, entries, {*TARGETS, target_recall}, floor)
     if not (worth.probes or worth.seen or worth.listings):
         raise UsageError("nothing was answered in this run", where=run, hint="recollect sample uris --help")
     with Writer(output, worth.header(target_recall)) as writer:
@@ -299,6 +306,11 @@ def _show_worth(worth: Worth, output: str, target: float, as_json: bool) -> None
         emit_table(
             ["target recall", "recall", "asked", ""], rows, right=[0, 1, 2], title="Each probe judged without itself"
         )
+    if worth.floor is not None:
+        talk(
+            f"promised by `route --target-recall`, whatever other archives hold: at least {worth.floor.target:.0%} of "
+            f"what {worth.archive} holds (here {worth.floor.recall:.0%}, by asking about {worth.floor.asked:.0%})"
+        )
 
 
 def _json(worth: Worth) -> dict[str, Any]:
@@ -323,4 +335,7 @@ def _json(worth: Worth) -> dict[str, Any]:
             }
             for one in worth.promises
         ],
+        "floor": {"promised_recall": worth.floor.target, "recall": worth.floor.recall, "asked": worth.floor.asked}
+        if worth.floor
+        else None,
     }

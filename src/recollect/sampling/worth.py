@@ -11,6 +11,7 @@ Catchability"), with its log-normal interval; a lower bound where results are ra
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,12 +24,15 @@ from recollect.maps.samples import (
     Observed,
     Probe,
     Sample,
+    finds_of,
     levels,
+    rank_of,
     records_of,
     sample_of,
     threshold,
 )
 from recollect.maps.samplescope import SAMPLE
+from recollect.routing.choice import FLOOR, Rank
 from recollect.sampling.journal import Entry, Kind, Outcome
 from recollect.uris import key_of_uri
 
@@ -77,6 +81,8 @@ class Worth:
     uri_rs: Interval | None = None
     """Chao1 over the searches."""
     promises: tuple[Promise, ...] = ()
+    floor: Promise | None = None
+    """What `route --target-recall` keeps for this archive, whatever other archives hold."""
     records: tuple[Record, ...] = field(default=(), repr=False)
 
     def header(self, target_recall: float) -> Header:
@@ -93,7 +99,7 @@ class Worth:
         return Header(meta=meta)
 
 
-def worth_of(archive: str, entries: Sequence[Entry], targets: Iterable[float] = TARGETS) -> Worth:
+def worth_of(archive: str, entries: Sequence[Entry], targets: Iterable[float] = TARGETS, floor: float = FLOOR) -> Worth:
     """The map of a run, and its figures."""
     observed = Observed()
     _observe_uris(entries, observed)
@@ -115,6 +121,7 @@ def worth_of(archive: str, entries: Sequence[Entry], targets: Iterable[float] = 
         share_held=_share(entries, probes) if probes else None,
         uri_rs=chao1(times.values()) if times else None,
         promises=tuple(promise(sample, probes, target) for target in sorted(set(targets))) if probes else (),
+        floor=floor_promise(sample, probes, floor) if probes else None,
         records=tuple(records_of(observed)),
     )
 
@@ -179,6 +186,28 @@ def _keys(uris: Iterable[str]) -> Iterable[bytes]:
             yield key_of_uri(uri)
         except BadURI:
             continue
+
+
+def floor_promise(sample: Sample, probes: Sequence[Probe], floor: float) -> Promise:
+    """What the floor of `route --target-recall` finds of this archive at least, and how often it asks for that."""
+    finds = finds_of(sample, probes)
+    shares = []
+    for probe in probes:
+        if probe.held:
+            chance = sample.chance_without(probe)
+            rank = rank_of(_without(finds, chance), chance, chance)
+        else:
+            rank = rank_of(finds, sample.chance_without(probe), sample.chance_as_find(probe.key))
+        shares.append((Rank(*rank).share(floor), probe.held))
+    held = sum(there for _, there in shares)
+    found = math.fsum(share for share, there in shares if there) / held if held else floor
+    return Promise(floor, None, found, math.fsum(share for share, _ in shares) / len(shares))
+
+
+def _without(finds: Sequence[float], chance: float) -> list[float]:
+    """Finds without one of this chance."""
+    place = bisect_left(finds, chance)
+    return [*finds[:place], *finds[place + 1 :]]
 
 
 def promise(sample: Sample, probes: Sequence[Probe], target: float) -> Promise:

@@ -53,6 +53,9 @@ def settings_options(command: Any) -> Any:
             help="Ask archives by probability until this share of the holdings is expected to be found.",
         ),
         click.option(
+            "--floor", help="With --target-recall: the least share of what each archive holds to ask for.  [30%]"
+        ),
+        click.option(
             "--max-stale-loss", help="Ask an archive if the chance that its map's no is outdated is larger.  [1%]"
         ),
         click.option(
@@ -167,6 +170,13 @@ Examples:
     "--target-recall", type=SHARE, help="Ask archives by probability until this share of the holdings is expected."
 )
 @click.option(
+    "--floor",
+    type=SHARE,
+    default="30%",
+    show_default=True,
+    help="With --target-recall: the least share of what each archive holds to ask for.",
+)
+@click.option(
     "--max-stale-loss",
     type=SHARE,
     default="1%",
@@ -184,6 +194,7 @@ def route(
     maps_dir: str | None,
     top_k: int | None,
     target_recall: float | None,
+    floor: float,
     max_stale_loss: float,
     any_status: bool,
     at: datetime | None,
@@ -232,6 +243,8 @@ def route(
             target_recall=target_recall,
             near=near,
             max_stale_loss=max_stale_loss,
+            floor=floor,
+            uri_r=uri_r,
         )
         shown += 1
         if as_json:
@@ -249,7 +262,7 @@ def _show_route(uri_r: str, decisions: Sequence[Decision]) -> None:
 
     asked = sum(decision.ask for decision in decisions)
     emit_table(
-        ("archive", "decision", "answer", "chance", "by", "key", "frequency", "expected", "reason"),
+        ("archive", "decision", "answer", "chance", "by", "key", "frequency", "expected", "promised", "reason"),
         [
             (
                 d.archive,
@@ -260,12 +273,13 @@ def _show_route(uri_r: str, decisions: Sequence[Decision]) -> None:
                 d.key,
                 d.frequency,
                 f"{d.expected:g}" * d.ask,
+                "" if d.promised is None else f"{d.promised:.0%}",
                 reason_words(d),
             )
             for d in decisions
         ],
         title=f"{uri_r}: {asked} of {len(decisions)} archives are asked",
-        right=[3, 7],
+        right=[3, 7, 8],
     )
 
 
@@ -318,6 +332,13 @@ Examples:
     help="Recall that routing must reach for each archive.",
 )
 @click.option(
+    "--floor",
+    type=SHARE,
+    default="30%",
+    show_default=True,
+    help="With --estimate: the least share of what each archive holds to ask for.",
+)
+@click.option(
     "--latency", type=float, default=0.5, show_default=True, help="Seconds per request where the log has none."
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random numbers for exploring.")
@@ -334,6 +355,7 @@ def replay(
     near: float | None,
     explore: float,
     target_recall: float,
+    floor: float,
     latency: float,
     seed: int,
     as_json: bool,
@@ -364,6 +386,7 @@ def replay(
             by=kinds,
             explore=explore,
             target_recall=target_recall,
+            floor=floor,
             targets=_TARGETS,
             latency=latency,
             seed=seed,

@@ -160,6 +160,7 @@ class Worker:
             target_recall=settings.target_recall,
             near=settings.near,
             max_stale_loss=settings.max_stale_loss,
+            floor=settings.floor,
             any_status=settings.any_status,
             limits=Limits(settings.max_answer, settings.max_pages, budget=settings.budget),
             cache=_cache(settings),
@@ -344,7 +345,8 @@ def open_learned(settings: Settings, archive_set: ArchiveSet) -> Learned | None:
     if not settings.learn:
         return None
     target = TARGET_RECALL if settings.target_recall is None else settings.target_recall
-    model = Learned(_learned_ids(archive_set), explore=settings.explore, target_recall=target)
+    ranks = settings.target_recall is not None and settings.floor > 0
+    model = Learned(_learned_ids(archive_set), explore=settings.explore, target_recall=target, ranks=ranks)
     if settings.state:
         load_learned(model, _learned_file(settings.state), log.warning)
     _start_from_samples(model, archive_set)
