@@ -143,7 +143,7 @@ def commands(address: str, port: int) -> dict[str, list[str]]:
         "filter": ["filter", "none.ukvs", "-o", "f.filter"],
         "voids": ["voids", "urls.txt", "--map", "none.ukvs", "-o", "v.ukvs", "--quiet"],
         "tradeoff": ["tradeoff", "none.ukvs", "-o", "t.html"],
-        "overlap": ["overlap", "--holdings", "none.ukvs", "--accesses", "urls.txt"],
+        "overlap": ["overlap", "--holdings", "none.ukvs", "--lookups", "urls.txt"],
         "stats": ["stats", "index.cdxj"],
         "report": ["report", "index.cdxj", "-o", "r.html"],
         "publish": ["publish", "none.ukvs", "--to", "public"],

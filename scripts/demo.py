@@ -261,7 +261,7 @@ def describe(story: Story, world: World) -> None:
             f"report-{holder.id}.html",
             "--name",
             holder.name,
-            "--accesses",
+            "--lookups",
             "lookups.txt",
             show=3,
         )

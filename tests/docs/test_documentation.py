@@ -111,8 +111,10 @@ def test_commands_named_in_pages_exist_with_their_options(page: Path) -> None:
             continue  # prose
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
-        if isinstance(command, click.Group) and words:
-            command = command.commands.get(words[0], command)
+        for word in words:
+            if not isinstance(command, click.Group) or word not in command.commands:
+                break
+            command = command.commands[word]
         known = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
         wrong += [
             f"{name} {word}"

@@ -167,7 +167,7 @@ def test_doctor_examines_a_desk(archives: Path, tmp_path: Path) -> None:
 def test_a_second_machine_starts_a_worker_with_one_command(desk: RunningDesk, tmp_path: Path) -> None:
     cookie, csrf = log_in(desk)
     page = desk.ask("POST", "/admin/tokens", form={"csrf": csrf, "name": "north"}, Cookie=cookie).text
-    token, address = re.findall(r"RECOLLECT_WORKER_TOKEN=(\S+) recollect worker --desk (\S+)</pre>", page)[0]
+    token, address = re.findall(r"RECOLLECT_WORKER_TOKEN=(\S+) recollect desk worker --desk (\S+)</pre>", page)[0]
     command = ["worker", "--desk", address, "--work", str(tmp_path / "work")]
     process, said, line = start(command, "waits for jobs", RECOLLECT_WORKER_TOKEN=token)
     try:

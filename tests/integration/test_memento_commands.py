@@ -63,7 +63,7 @@ def test_formats(archives: SmallArchives, ask: Ask, kind: str) -> None:
 
 def test_a_range_of_time(archives: SmallArchives, ask: Ask) -> None:
     archives.add("one", {URI: ["20150101000000", "20160615120000", "20161231235959", "20170101000000"]})
-    code, out, _ = ask("timemap", URI, "--from", "2016", "--to", "2016", "--quiet")
+    code, out, _ = ask("timemap", URI, "--since", "2016", "--until", "2016", "--quiet")
     assert code == 0
     assert out.count(b"datetime=") == 2
 
@@ -112,10 +112,10 @@ def test_only_the_chosen_archives_are_asked(archives: SmallArchives, ask: Ask) -
     archives.add("one", {URI: ["20150101000000"]})
     archives.add("two", {URI: ["20160101000000"]})
     archives.add("shy", {URI: ["20170101000000"]}, keys={"ignore": True})
-    assert ask("timemap", URI, "--ask", "two,shy", "--quiet")[1].count(b"datetime=") == 2
-    assert ask("timemap", URI, "--ask", "!two", "--quiet")[1].count(b"datetime=") == 1
+    assert ask("timemap", URI, "--use", "two,shy", "--quiet")[1].count(b"datetime=") == 2
+    assert ask("timemap", URI, "--use", "!two", "--quiet")[1].count(b"datetime=") == 1
     assert {path.split("/")[1] for _, path in archives.requests} == {"one", "two", "shy"}
-    assert ask("timemap", URI, "--ask", "unknown")[0] == 1
+    assert ask("timemap", URI, "--use", "unknown")[0] == 1
 
 
 def test_top_k_asks_the_likeliest(archives: SmallArchives, ask: Ask) -> None:

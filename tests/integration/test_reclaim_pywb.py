@@ -150,7 +150,7 @@ def test_recover_notices_protected_pages_and_its_folder_is_a_source(
     out = world.folder / "recovered"
     code = run(["recover", BASE, "-o", str(out), "--archives", world.archives, "--yes"])
     assert code in (0, 3)
-    assert "recollect reclaim" in capsys.readouterr().err
+    assert "recollect protect reclaim" in capsys.readouterr().err
     assert run(["reclaim", str(out), "-o", str(world.folder / "from-recovery"), "--json"]) in (0, 1)
     assert said(capsys)["carrying"] > 0
 

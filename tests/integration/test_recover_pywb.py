@@ -147,7 +147,7 @@ def _recovered(out: Path) -> int:
 
 def test_an_older_state_on_request(world: World, tmp_path: Path) -> None:
     out = tmp_path / "site"
-    args = ("recover", world.site.start, "-o", str(out), "--archives", str(world.archives), "--to", "2009", "--json")
+    args = ("recover", world.site.start, "-o", str(out), "--archives", str(world.archives), "--until", "2009", "--json")
     report = json.loads(recollect(*args, code=None).stdout)
     assert report["resources"]
     for resource in report["resources"]:

@@ -141,7 +141,7 @@ def test_commands_that_take_what_a_map_lacks_for_absent_refuse_a_sample(
         ["filter", sample, "-o", out],
         ["stats", sample],
         ["voids", str(tmp_path / "urls.txt"), "--map", sample, "-o", out],
-        ["overlap", "--holdings", sample, "--accesses", str(tmp_path / "urls.txt")],
+        ["overlap", "--holdings", sample, "--lookups", str(tmp_path / "urls.txt")],
         ["tradeoff", sample, "-o", f"{out}.svg"],
         ["report", sample, "-o", out],
         ["profile", sample, "-o", out],

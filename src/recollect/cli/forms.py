@@ -1,4 +1,4 @@
-"""`--format` and `--columns`: the format of files where it cannot be detected, and the detected one."""
+"""`--input-format` and `--columns`: the format of files where it cannot be detected, and the detected one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = "Columns of a table of URLs, like time,url or url,count; - for column
 
 
 def form_options(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """--format and --columns, for a command that reads `what` (inputs, lookups)."""
+    """--input-format and --columns, for a command that reads `what` (inputs, lookups)."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         formats = "list, log, table, tsv, csv, words (separated by spaces)" + (
@@ -26,7 +26,7 @@ def form_options(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
         )
         command = click.option("--columns", default="", metavar="NAMES", help=_COLUMNS)(command)
         return click.option(
-            "--format",
+            "--input-format",
             "input_format",
             default="",
             metavar="FORMAT",

@@ -57,7 +57,7 @@ _SHOWN = 10
 )
 @click.option("--name", default="", help="The archive's name, for the map and the status page.")
 @click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header of the map.")
-@click.option("--base-uri", default="", help="Public address of the web root, for an absolute Link header.")
+@click.option("--base-url", "base_uri", default="", help="Public address of the web root, for an absolute Link header.")
 @click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: cores, up to 8]")
 @log_option
 @json_option

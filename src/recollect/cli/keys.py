@@ -17,7 +17,7 @@ Examples:
   recollect surt --key https://www.Example.com/A?b=2   com,example)/a
   recollect surt --policy HxP1 http://example.com/a/b  com,example)/a
   recollect surt --from urls.txt > surts.txt           one per line; .gz, .bz2, .zst are fine
-  tail -f urls.txt | recollect surt --json --from -    line by line
+  tail -f urls.txt | recollect surt --json -           line by line
 """
 
 
@@ -65,8 +65,9 @@ def surt_command(
 def _inputs(uris: tuple[str, ...], sources: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Where each URI stands (for complaints) and the URI."""
     for uri in uris:
-        yield "", uri
-    for source in sources:
+        if uri != "-":
+            yield "", uri
+    for source in (*sources, *(uri for uri in uris if uri == "-")):
         name = "<stdin>" if source == "-" else source
         for number, line in numbered_lines(source):
             yield f"{name}:{number}: ", line

@@ -46,7 +46,7 @@ URI, and for a frequency of /.
     "sources",
     multiple=True,
     metavar="FILE",
-    help="Look up the URIs of a list, table or log; - is a list on stdin. Repeatable.",
+    help="Look up the URIs of a list, table or log, or the keys of a map; - is a list on stdin. Repeatable.",
 )
 @click.option(
     "--datetime",
@@ -90,6 +90,8 @@ def lookup(
     from recollect.maps.scope import ANY
 
     paths, uris = _sorted_out(arguments)
+    if "-" in uris:
+        uris, sources = [uri for uri in uris if uri != "-"], (*sources, "-")
     if not uris and not sources:
         raise UsageError("no URI to look up", hint="recollect lookup MAP URI, or --from FILE")
     for path in paths:
@@ -104,6 +106,9 @@ def lookup(
     in_turn: list[str | None] = [*sources] or [None]
     for source in in_turn:
         given = uris if source == in_turn[0] else []
+        if source is not None and _is_map(source):
+            _answer(maps, _chained(given, _keys_of(source)), query, tally, as_json=as_json, people=False)
+            continue
         columns = source is not None and _is_table(source)
         plain = source is not None and not given and not as_json and not columns and query == ANY
         if source is not None and plain and _in_bulk(maps, source, tally):
@@ -196,6 +201,28 @@ def _chained(uris: Iterable[str], lines: Iterator[str]) -> Iterator[str]:
 # In a list of URIs and SURTs few lines have these; what a line is then, all of them decide.
 _APART = re.compile(rb'[ \t;|{"]|^[^)\n]*,[^)\n]*$', re.MULTILINE)
 _HEAD = 1 << 16
+
+
+def _is_map(source: str) -> bool:
+    """Whether a file of `--from` is a map, of which the keys are looked up; its whole lines are not URIs."""
+    if not Path(source).is_file():
+        return False
+    from recollect.formats.containers import open_input
+
+    with open_input(source, lambda _damage: None) as stream:
+        head = stream.preview(_HEAD)
+    if not _APART.search(head):
+        return False
+    from recollect.formats.detect import Kind, kind_of_text
+
+    return kind_of_text(head)[0] is Kind.MAP
+
+
+def _keys_of(source: str) -> Iterator[str]:
+    talk(f"{source} is a map: its keys are looked up")
+    for line in lines_of(source):
+        if not line.startswith("!"):
+            yield line.split(None, 1)[0]
 
 
 def _is_table(source: str) -> bool:

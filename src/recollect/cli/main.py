@@ -48,7 +48,6 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "freshness": ("recollect.cli.freshness", "freshness", "measure how the recall of a map falls with its age"),
     "inspect": ("recollect.cli.inspect", "inspect", "show the detected format of files, without writing anything"),
-    "jobs": ("recollect.desk.cli.jobs", "jobs", "submit, follow and download recoveries of a desk; manage its queue"),
     "keep": ("recollect.cli.keep", "keep", "keep an archive's published map current, from its index files"),
     "lookup": ("recollect.cli.lookup", "lookup", "look up URIs in maps, and show which archives to ask"),
     "measure": ("recollect.recovery.cli.measure", "measure", "measure how much of a lost website was recovered"),
@@ -71,7 +70,6 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "put a server's files into its pages, before the site is lost",
     ),
     "publish": ("recollect.cli.publish", "publish", "write a map as static files for any web server"),
-    "reclaim": ("recollect.protection.cli.reclaim", "reclaim", "restore protected files from pages and archives"),
     "recover": ("recollect.recovery.cli.recover", "recover", "get a lost website back from the archives"),
     "replay": ("recollect.aggregator.cli.serve", "replay", "simulate routing over a log: requests, recall and latency"),
     "report": ("recollect.cli.report", "report", "write a page about an archive's holdings, with charts"),
@@ -86,15 +84,73 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "stats": ("recollect.cli.stats", "stats", "show statistics of an archive from its indexes"),
     "surt": ("recollect.cli.keys", "surt_command", "print the SURTs or keys of URIs"),
     "survey": ("recollect.recovery.cli.recover", "survey", "show what archives hold of a lost website"),
-    "timegate": ("recollect.aggregator.cli.memento", "timegate", "find the memento closest to a datetime"),
     "timemap": ("recollect.aggregator.cli.memento", "timemap", "list the mementos of a page in all archives"),
     "tradeoff": ("recollect.cli.tradeoff", "tradeoff", "plot accuracy against cost for many sizes of a map"),
     "validate": ("recollect.cli.maps", "validate", "report every error in a map"),
     "verify": ("recollect.cli.profile", "verify", "check that a map holds everything in the indexes"),
     "voids": ("recollect.cli.derived", "voids", "publish known-absent URLs from a request log"),
     "watch": ("recollect.watch.cli.commands", "watch", "watch live sites, and report when one is in danger or lost"),
-    "worker": ("recollect.desk.cli.commands", "worker", "run recoveries for a desk on this machine"),
 }
+
+# The commands by the job they do, in the order in which help lists them.
+JOBS: dict[str, tuple[str, ...]] = {
+    "Maps": (
+        "profile", "compact", "lookup", "merge", "convert", "diff", "publish", "discover", "keep", "sample", "filter",
+        "voids", "validate", "verify",
+    ),
+    "Statistics": ("stats", "report", "overlap", "evaluate", "tradeoff", "freshness"),
+    "Aggregator": ("serve", "timemap", "memento", "route", "replay", "archives", "doctor", "config"),
+    "Recovery": ("survey", "recover", "review", "preview", "measure"),
+    "Desk": ("desk",),
+    "Prevention": ("watch", "protect"),
+    "Tools": ("surt", "inspect", "completion"),
+}  # fmt: skip
+
+# Old name -> (module, attribute, the new command). Old names are accepted, with a note, until the next version.
+MOVED: dict[str, tuple[str, str, str]] = {
+    "jobs": ("recollect.desk.cli.jobs", "jobs", "desk jobs"),
+    "reclaim": ("recollect.protection.cli.reclaim", "reclaim", "protect reclaim"),
+    "timegate": ("recollect.aggregator.cli.memento", "memento", "memento"),
+    "worker": ("recollect.desk.cli.commands", "worker", "desk worker"),
+}
+
+_DATES = {"--from": "--since", "--to": "--until"}
+_CHOICE = {"--ask": "--use"}
+_INPUT = {"--format": "--input-format"}
+_PUBLIC_ADDRESS = {"--base-uri": "--base-url"}
+# Command -> old option -> the option of today. Accepted, with a note, until the next version.
+RENAMED: dict[str, dict[str, str]] = {
+    "compact": _INPUT,
+    "desk jobs submit": {**_DATES, "--archives": "--use"},
+    "evaluate": _INPUT,
+    "inspect": _INPUT,
+    "jobs submit": {**_DATES, "--archives": "--use"},
+    "keep": _PUBLIC_ADDRESS,
+    "memento": {**_CHOICE, "--base": "--base-url"},
+    "overlap": {**_INPUT, "--accesses": "--lookups"},
+    "profile": {**_DATES, **_INPUT},
+    "publish": _PUBLIC_ADDRESS,
+    "recover": _DATES,
+    "replay": _CHOICE,
+    "report": {**_INPUT, "--accesses": "--lookups"},
+    "stats": {**_DATES, **_INPUT},
+    "survey": _DATES,
+    "timegate": {**_CHOICE, "--base": "--base-url"},
+    "timemap": {**_DATES, **_CHOICE, "--base": "--base-url"},
+    "tradeoff": _INPUT,
+    "voids": _INPUT,
+}
+
+# Shown by `recollect` alone: the most used commands, by job.
+FIRST = """Recollect finds out which web archive holds what, and gets lost websites back.
+
+  recollect recover http://lost.example/ -o site/      get a lost website back
+  recollect timemap http://example.com/                list the captures of a page in all archives
+  recollect profile *.cdxj.gz -o map.ukvs              make a map of what an archive holds
+  recollect serve --archives archives.json             run an aggregator
+  recollect watch check http://site.example/           see what would come back if a site were lost today
+
+All commands: recollect --help. One command, with examples: recollect recover --help"""
 
 EPILOG = """\b
 Examples:
@@ -125,9 +181,10 @@ class LazyGroup(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        entry = COMMANDS.get(cmd_name) or MOVED.get(cmd_name)
+        if entry is None:
             return None
-        module, attribute, _ = COMMANDS[cmd_name]
+        module, attribute, _ = entry
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
@@ -136,7 +193,9 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
+        if name in MOVED:
+            click.echo(f"note: recollect {name} is now recollect {MOVED[name][2]}", err=True)
+        elif name not in COMMANDS and not name.startswith("-"):
             from difflib import get_close_matches
 
             near = get_close_matches(name, COMMANDS, n=3)
@@ -154,18 +213,24 @@ class LazyGroup(click.Group):
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][2]) for name in self.list_commands(ctx)])
+        for job, names in JOBS.items():
+            with formatter.section(job):
+                formatter.write_dl([(name, COMMANDS[name][2]) for name in names])
 
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="recollect")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Find out which web archive holds what, and get lost websites back."""
+    if ctx.invoked_subcommand is None:
+        click.echo(FIRST, err=True)
+        ctx.exit(2)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -187,7 +252,8 @@ def run(args: list[str] | None = None) -> int:
     # NumPy's linear algebra, which is hardly used, would start its threads and let them spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        result: Any = cli.main(args=args, prog_name="recollect", standalone_mode=False)
+        given = _with_new_options(list(sys.argv[1:] if args is None else args))
+        result: Any = cli.main(args=given, prog_name="recollect", standalone_mode=False)
     except RecollectError as error:
         _complain(str(error), error.hint)
         return error.exit_code
@@ -218,6 +284,19 @@ def run(args: list[str] | None = None) -> int:
         _complain(f"unexpected {type(error).__name__}", "this is a bug in recollect: please report the lines above")
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _with_new_options(args: list[str]) -> list[str]:
+    """The arguments with today's names for old options, each named in a note."""
+    words = next((count for count, word in enumerate(args) if word.startswith("-")), len(args))
+    renamed = next((RENAMED[name] for n in range(words, 0, -1) if (name := " ".join(args[:n])) in RENAMED), {})
+    end = args.index("--") if "--" in args else len(args)
+    for place in range(end):
+        option, is_joined, value = args[place].partition("=")
+        if option in renamed:
+            click.echo(f"note: {option} is now {renamed[option]}", err=True)
+            args[place] = renamed[option] + is_joined + value
+    return args
 
 
 def _words_for(error: OSError) -> tuple[str, str]:

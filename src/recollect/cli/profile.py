@@ -53,10 +53,8 @@ _FILTERS = (
         metavar="TYPE",
         help="Keep this type, or 'image/*'; and all revisits. Repeatable.",
     ),
-    click.option(
-        "--from", "since", default="", metavar="DATE", help="Keep captures from this date on: 2014, 2014-06-30."
-    ),
-    click.option("--to", "until", default="", metavar="DATE", help="Keep captures up to this date, inclusive."),
+    click.option("--since", default="", metavar="DATE", help="Keep captures from this date on: 2014, 2014-06-30."),
+    click.option("--until", default="", metavar="DATE", help="Keep captures up to this date, inclusive."),
     click.option(
         "--exclude",
         multiple=True,
@@ -160,9 +158,8 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
 
     INPUT is any number of files, folders, globs, or - for stdin: CDX, CDXJ, ZipNum, SURT and URL lists, WARC, ARC,
     WACZ, Parquet, access logs, tables of URLs, TimeMaps, maps; plain, gzip, bzip2 or zstd; sorted or not. Summaries
-    by cdx-summary, cdx-summarize or archive_profiler give a map by host. The
-    format is detected from the content; `recollect inspect FILE` shows it, --format and --columns override it. Other
-    files are ignored and reported.
+    by cdx-summary, cdx-summarize or archive_profiler give a map by host. The format is detected from the content;
+    `recollect inspect FILE` shows it, --input-format and --columns override it. Other files are ignored and reported.
 
     Exit code 3 means that some input was damaged or could not be read; each is reported. Exit code 1 means that
     nothing was written, for example because the inputs have no captures.

@@ -14,7 +14,7 @@ from recollect.quantities import counted, format_size
 EPILOG = """\b
 Examples:
   recollect publish small.ukvs --to /var/www/archive/
-  recollect publish small.ukvs --to public/ --base-uri https://archive.example/
+  recollect publish small.ukvs --to public/ --base-url https://archive.example/
 
 \b
 Then send the Link header in mementomap/link.txt with every response of the site, for example
@@ -26,7 +26,7 @@ Then send the Link header in mementomap/link.txt with every response of the site
 @click.command(epilog=EPILOG)
 @click.argument("map_path", metavar="MAP", type=click.Path(exists=True))
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="The web root to write into.")
-@click.option("--base-uri", default="", help="Public address of the web root, for an absolute Link header.")
+@click.option("--base-url", "base_uri", default="", help="Public address of the web root, for an absolute Link header.")
 @click.option("--page-keys", default=1_000_000, show_default=True, type=click.IntRange(min=1), help="Keys per page.")
 @click.option("--collection", default="", metavar="NAME", help="One of several maps of the host: that of a collection.")
 @click.option("--id", "identity", default="", metavar="URI", help="With --collection: its address, if MAP has no !id.")

@@ -14,7 +14,7 @@ _EXAMPLES = """\b
 Examples:
   recollect report index.cdxj.gz -o report.html
   recollect report indexes/ -o report.html --name "My Archive" --replay https://archive.example/web/
-  recollect report indexes/ -o report.html --accesses access.log.gz       compare holdings with requests
+  recollect report indexes/ -o report.html --lookups access.log.gz       compare holdings with requests
   recollect report map.ukvs -o report.html                                fewer charts: a map has no times
 
 \b
@@ -27,7 +27,7 @@ those of Alam et al. (2019), for your archive.
 @click.argument("inputs", nargs=-1, required=True, metavar="INDEX|MAP...")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The page (HTML).")
 @click.option("--name", default="", help="The archive's name, for the title.  [default: the input's]")
-@click.option("--accesses", multiple=True, metavar="LOG", help="Log or list of requested URIs. Repeatable.")
+@click.option("--lookups", "accesses", multiple=True, metavar="LOG", help="Log or list of requested URIs. Repeatable.")
 @form_options("accesses")
 @click.option(
     "--replay", default="", metavar="URL", help="Address of the archive's replay, for the links of the sample."

@@ -265,15 +265,20 @@ def _media(found: Stats) -> None:
 
 _OVERLAP_EXAMPLES = """\b
 Examples:
-  recollect overlap --holdings map.ukvs --accesses memgator.log
-  recollect overlap --holdings index.cdxj.gz --accesses access.log.gz --accesses urls.txt --json
+  recollect overlap --holdings map.ukvs --lookups memgator.log
+  recollect overlap --holdings index.cdxj.gz --lookups access.log.gz --lookups urls.txt --json
 """
 
 
 @click.command("overlap", epilog=_OVERLAP_EXAMPLES)
 @click.option("--holdings", required=True, metavar="MAP", help="A map, or an index (counts URI-Rs instead of keys).")
 @click.option(
-    "--accesses", required=True, multiple=True, metavar="LOG", help="An access log or list of URIs. Repeatable."
+    "--lookups",
+    "accesses",
+    required=True,
+    multiple=True,
+    metavar="LOG",
+    help="Access log or list of URIs. Repeatable.",
 )
 @form_options("accesses")
 @temp_dir_option

@@ -48,7 +48,7 @@ END_DATE = _Parsed("date", datetime, partial(parse_asked, end=True))
 
 
 class Joined(click.Option):
-    """An option whose values add up to one text, such as `--ask a,b --ask c`: `a,b,c`. Without a value it is empty."""
+    """An option whose values add up to one text, such as `--use a,b --use c`: `a,b,c`. Without a value it is empty."""
 
     def __init__(self, *names: Any, pattern: str = "{}", between: str = ",", **more: Any) -> None:
         more["multiple"] = True

@@ -29,7 +29,9 @@ class DeskSettings:
     base_url: str = _setting("", "text", "public address of the desk, for links in mails")
     preview_url: str = _setting("", "text", "address of a separate origin for browsable previews; none if unset")
     preview_port: int | None = _setting(None, "port", "port that serves the previews of `preview_url`")
-    workers: int = _setting(1, "amount", "concurrent recoveries on this machine; 0 leaves all to `recollect worker`")
+    workers: int = _setting(
+        1, "amount", "recoveries at a time on this machine; 0 leaves all to `recollect desk worker`"
+    )
     smtp: str = _setting("", "text", "mail server as host:port; mails are files in `data`/outbox if unset")
     smtp_user: str = _setting("", "text", "user name for the mail server")
     smtp_password: str = _setting("", "text", "password for the mail server", secret=True)

@@ -173,7 +173,7 @@ def _resolved(
 ) -> list[Source]:
     source = inspect(name, asked)
     if source.kind is Kind.UNKNOWN:
-        hint = f"recollect inspect {name}, or say what it is: --format, --columns time,url"
+        hint = f"recollect inspect {name}, or say what it is: --input-format, --columns time,url"
         return _refused(Problem(source.label, None, source.what), on_ignored, hint)
     if source.kind is not Kind.ZIPNUM:
         return [source]

@@ -96,7 +96,7 @@ class Form:
         return split(line, self.separator)
 
 
-# What `--format` takes, with other names that people use for the same.
+# What `--input-format` takes, with other names that people use for the same.
 _FORMATS = {
     "list": ("urls", "uris", "surts", "urllist"),
     "log": ("access-log", "clf", "combined", "memgator", "json", "jsonl", "jsonlines"),
@@ -120,7 +120,7 @@ LOOKUP_FORMATS = ("list", "log", "table", "tsv", "csv", "words")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person says of the form of files: `--format` and `--columns`; empty where it is to be detected."""
+    """What a person says of the form of files: `--input-format` and `--columns`; empty where it is to be detected."""
 
     format: str = ""
     columns: tuple[str, ...] = ()
@@ -142,7 +142,9 @@ class Asked:
                 "a column is named twice", where=repr(columns), hint="write - for columns that are not read"
             )
         if names and known and known not in ("table", "tsv", "csv", "words"):
-            raise UsageError(f"--columns are of tables, not of --format {file_format}", hint="leave out one of them")
+            raise UsageError(
+                f"--columns are of tables, not of --input-format {file_format}", hint="leave out one of them"
+            )
         return Asked(known, names)
 
     @property

@@ -130,7 +130,7 @@ def _refuse(label: str, on_problem: Callable[[Problem], None] | None) -> None:
     reason = "neither a list of URIs nor a log that is known"
     if on_problem is None:
         raise FormatError(
-            reason, where=label, hint=f"recollect inspect {label}, or say it: --format, --columns time,url"
+            reason, where=label, hint=f"recollect inspect {label}, or say it: --input-format, --columns time,url"
         )
     on_problem(Problem(label, None, reason))
 

@@ -264,7 +264,7 @@ def _page_header(header: Header, number: int, names: list[str]) -> Header:
 def _link(base_uri: str) -> str:
     if base_uri and not base_uri.startswith(("http://", "https://")):
         raise RecollectError(
-            "the base is not a web address", where=base_uri, hint="--base-uri https://archive.example/"
+            "the base is not a web address", where=base_uri, hint="--base-url https://archive.example/"
         )
     base = base_uri.rstrip("/")
     return f'<{base}/{WELL_KNOWN}>; rel="mementomap"; type="{MEDIA_TYPE}"'

@@ -89,7 +89,7 @@ def search_archives(
         scope = Scope((uri if "://" in uri else f"http://{uri}",))
         visit_key(scope.start[0])
     except BadURI as error:
-        raise UsageError("not a URL", where=uri, hint="recollect reclaim http://lost.example/ -o app/") from error
+        raise UsageError("not a URL", where=uri, hint="for example http://lost.example/") from error
 
     async def run(store: Store) -> Searched:
         async with open_client(ClientOptions(concurrency=_AT_ONCE, timeout=TIMEOUT)) as client:

@@ -21,7 +21,7 @@ _PAGE = """<!DOCTYPE html>
 <body>
 <h1>{title}</h1>
 <p>This page carries a part of this website's own files, coded so that any sufficient number of such pages
-restores them. See <code>recollect reclaim</code>.</p>
+restores them. See <code>recollect protect reclaim</code>.</p>
 {links}
 </body>
 </html>

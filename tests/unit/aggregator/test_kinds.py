@@ -65,7 +65,7 @@ def test_the_likeliest_archives_of_a_kind_find_the_timemaps(tmp_path: Path, caps
     assert (found["kinds"]["requests"], found["kinds"]["timemap_recall"]) == (800, 1.0)
     assert run(["replay", source, "--top-k", "2", "--by", "tld", "--json"]) == 0
     assert 0.4 < ways(capsys)["kinds"]["timemap_recall"] < 0.8, "the top-level domain alone does not distinguish them"
-    assert run(["replay", source, "--top-k", "1", "--by", "tld,language", "--ask", "!all", "--json"]) == 0
+    assert run(["replay", source, "--top-k", "1", "--by", "tld,language", "--use", "!all", "--json"]) == 0
     without = ways(capsys)["kinds"]
     assert (without["requests"], without["timemap_recall"]) == (400, 1.0)
     assert run(["replay", source, "--top-k", "2", "--by", "tld,language"]) == 0

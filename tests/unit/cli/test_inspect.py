@@ -98,7 +98,7 @@ def test_format_and_columns_show_how_a_file_would_be_read(folder: Path, capsys: 
     Path("t").write_text("http://x.com/ 7\nhttp://x.com/a 8\n")
     assert run(["inspect", "t", "--columns", "url,-", "--json"]) == 0
     assert "count" not in json.loads(capsys.readouterr().out)[0]["records"][0]
-    assert run(["inspect", "t", "--format", "warc"]) == 0
+    assert run(["inspect", "t", "--input-format", "warc"]) == 0
 
 
 @pytest.mark.parametrize("first", ["z" * 1_500_000, "com,x)/" + "a" * 1_500_000 + ' 2014 {"url": "http://x.com/"}'])
@@ -118,7 +118,7 @@ def test_a_first_line_of_megabytes_does_not_make_an_index_a_list(folder: Path, c
 
 @pytest.mark.parametrize(
     ("text", "options"),
-    [("", []), ("\n\n", []), (CDXJ, ["--status", "404"]), (CDXJ, ["--from", "2020"]), ("# only a comment\n", [])],
+    [("", []), ("\n\n", []), (CDXJ, ["--status", "404"]), (CDXJ, ["--since", "2020"]), ("# only a comment\n", [])],
 )
 def test_an_empty_map_is_an_error_and_nothing_is_written(
     folder: Path, capsys: Capture, text: str, options: list[str]

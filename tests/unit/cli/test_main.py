@@ -18,7 +18,7 @@ import pytest
 from recollect import __version__
 from recollect.cli import main as program
 from recollect.cli.console import emit_json, emit_json_line, emit_table, lines_of, numbered_lines
-from recollect.cli.main import COMMANDS, run
+from recollect.cli.main import COMMANDS, JOBS, MOVED, run
 from recollect.errors import RecollectError, UsageError
 
 HEAVY = ("numpy", "duckdb", "pyarrow", "aiohttp", "rich", "lxml", "publicsuffixlist", "zstandard", "warcio")
@@ -77,10 +77,52 @@ def test_every_help_has_examples(name: str, capsys: pytest.CaptureFixture[str]) 
         assert re.search(rf"(?m)^\s+Examples?:\n(\s*#.*\n)*\s+.*recollect {name}\b", shown), shown
 
 
-def test_no_command_at_all_shows_the_help() -> None:
+def test_no_command_at_all_shows_the_most_used_commands_and_the_way_to_all() -> None:
     done = start()
     assert done.returncode == 2
-    assert b"Commands:" in done.stdout + done.stderr
+    named = re.findall(r"^  recollect (\w+) ", done.stderr.decode(), re.MULTILINE)
+    assert len(named) == 5 and set(named) <= set(COMMANDS)
+    assert b"recollect --help" in done.stderr
+
+
+def test_old_options_are_accepted_with_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    index = tmp_path / "index.cdxj"
+    index.write_text("com,a)/ 20100101000000 {}\ncom,b)/ 20200101000000 {}\n")
+    for old in (["--from", "2015"], ["--from=2015"]):
+        assert run(["profile", str(index), "-q", *old]) == 0
+        shown = capsys.readouterr()
+        assert "com,b)/" in shown.out and "com,a)/" not in shown.out
+        assert shown.err == "note: --from is now --since\n"
+
+
+def test_renamed_options_exist_under_their_new_name_alone() -> None:
+    for path, names in program.RENAMED.items():
+        context = click.Context(program.cli)
+        command: click.Command | None = program.cli
+        for word in path.split():
+            assert isinstance(command, click.Group)
+            command = command.get_command(context, word)
+        assert command is not None
+        options = {name for parameter in command.params for name in parameter.opts}
+        for old, new in names.items():
+            assert new in options and old not in options, (path, old, new)
+
+
+def test_help_lists_every_command_under_one_job() -> None:
+    assert sorted(name for names in JOBS.values() for name in names) == sorted(COMMANDS)
+    shown = start("--help").stdout.decode()
+    assert [line[:-1] for line in shown.splitlines() if line.removesuffix(":") in JOBS] == list(JOBS)
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_old_names_are_accepted_with_a_note(old: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert old not in COMMANDS
+    assert run([old, "--help"]) == 0
+    before = capsys.readouterr()
+    assert before.err == f"note: recollect {old} is now recollect {MOVED[old][2]}\n"
+    assert run([*MOVED[old][2].split(), "--help"]) == 0
+    now = capsys.readouterr()
+    assert not now.err and now.out.splitlines()[2:] == before.out.splitlines()[2:]
 
 
 def test_an_unknown_command_is_a_usage_error_that_names_the_nearest() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -53,6 +54,34 @@ def test_a_list_is_answered_line_by_line_in_its_order(
         ["http://nowhere.org/", "no"],
     ]
     assert rows[1][2:] == (["one,two", "one=yes", "two=yes"] if several else ["com,y)/a", "2/1"])
+
+
+@pytest.mark.parametrize("header", ["", '!context ["c"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n'])
+@pytest.mark.parametrize("plain", [True, False])
+def test_of_a_map_as_a_list_the_keys_are_looked_up(
+    maps: Path, capsys: pytest.CaptureFixture[str], header: str, plain: bool
+) -> None:
+    (maps / "other.ukvs").write_text(header + "com,x)/* 4/1\ncom,y)/a 4/1\norg,z)/ 1/1\n")
+    assert (
+        run(["lookup", str(maps / "one.ukvs"), "--from", str(maps / "other.ukvs"), *([] if plain else ["--json"])]) == 0
+    )
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()
+    rows = (
+        [line.split("\t")[:2] for line in lines]
+        if plain
+        else [[*map(json.loads(line).get, ("uri", "answer"))] for line in lines]
+    )
+    assert rows == [["com,x)/*", "yes"], ["com,y)/a", "yes"], ["org,z)/", "no"]]
+    assert "is a map" in shown.err
+
+
+def test_a_hyphen_reads_uris_from_standard_input(
+    maps: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"http://y.com/a\n")))
+    assert run(["lookup", str(maps / "one.ukvs"), "-"]) == 0
+    assert capsys.readouterr().out.startswith("http://y.com/a\tyes\t")
 
 
 def test_lines_that_are_not_uris_are_named_and_the_exit_code_says_so(

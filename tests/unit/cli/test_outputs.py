@@ -66,7 +66,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "profile in/x.cdxj -o in/x.cdxj --policy H1P0 --output-format cdxj",
         "report in/x.cdxj -o in/x.cdxj",
         "report in -o hard",
-        "report map.svg -o r.html --accesses in/urls.txt -o in/urls.txt",
+        "report map.svg -o r.html --lookups in/urls.txt -o in/urls.txt",
         "filter in/x.cdxj -o in/x.cdxj",
         "filter map.svg -o map.svg",
         "tradeoff map.svg -o map.svg",

@@ -92,7 +92,7 @@ def test_damage_and_bad_lines_are_partial_success(
         ["--by", "week"],
         ["--memory-limit", "much"],
         ["--updated-at", "soon"],
-        ["--from", "x"],
+        ["--since", "x"],
     ],
 )
 def test_usage_errors_exit_2_with_a_hint(index: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,8 +115,8 @@ def test_usage_errors_exit_2_with_a_hint(index: Path, arguments: list[str], caps
         ["merge", "none", "map.ukvs", "-o", "out.ukvs"],
         ["diff", "none", "map.ukvs"],
         ["diff", "map.ukvs", "none"],
-        ["overlap", "--holdings", "none", "--accesses", "urls.txt"],
-        ["overlap", "--holdings", "map.ukvs", "--accesses", "none"],
+        ["overlap", "--holdings", "none", "--lookups", "urls.txt"],
+        ["overlap", "--holdings", "map.ukvs", "--lookups", "none"],
         ["validate", "none"],
         ["lookup", "none", "http://x.com/"],
         ["lookup", "map.ukvs", "--from", "none"],
@@ -207,11 +207,11 @@ def test_stats_in_words_and_as_json(index: Path, tmp_path: Path, capsys: pytest.
 def test_overlap_shows_the_matrix(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log"
     log.write_text("1 http://x.com/a\n11 http://nowhere.org/\n")
-    assert run(["overlap", "--holdings", str(index), "--accesses", str(log), "--json"]) == 0
+    assert run(["overlap", "--holdings", str(index), "--lookups", str(log), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["rows"], found["columns"]) == (["Zero", "Ones"], ["Zero", "Ones", "Tens"])
     assert found["matrix"] == [[0, 0, 1], [1, 1, 0]]
-    assert run(["overlap", "--holdings", str(index), "--accesses", str(log)]) == 0
+    assert run(["overlap", "--holdings", str(index), "--lookups", str(log)]) == 0
     assert "(50.00%) are held" in capsys.readouterr().out
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,12 @@ from recollect.cli.main import run
 def test_uris_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["surt", "https://www.Example.com/B?b=2&a=1", "http://example.com/"]) == 0
     assert capsys.readouterr().out == "com,example)/b?a=1&b=2\ncom,example)/\n"
+
+
+def test_a_hyphen_is_standard_input() -> None:
+    command = [sys.executable, "-m", "recollect", "surt", "http://a.example/", "-"]
+    done = subprocess.run(command, input=b"http://b.example/x\n", capture_output=True, timeout=60)
+    assert done.stdout == b"example,a)/\nexample,b)/x\n"
 
 
 def test_a_bad_uri_is_named_and_the_others_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

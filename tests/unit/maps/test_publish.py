@@ -88,6 +88,6 @@ def test_a_map_without_keys_is_published_too(tmp_path: Path):
 
 
 def test_the_command_says_the_header_to_send(a_map: str, tmp_path: Path):
-    result = CliRunner().invoke(command, [a_map, "--to", str(tmp_path / "w"), "--base-uri", "https://a.example/"])
+    result = CliRunner().invoke(command, [a_map, "--to", str(tmp_path / "w"), "--base-url", "https://a.example/"])
     assert result.exit_code == 0
     assert '<https://a.example/.well-known/mementomap>; rel="mementomap"' in result.stderr

@@ -1,4 +1,4 @@
-"""`recollect protect` and `recollect reclaim` from the shell: exit codes, JSON, warnings, messages."""
+"""`recollect protect` and `recollect protect reclaim` from the shell: exit codes, JSON, warnings, messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`recollect timemap|timegate|memento`: Memento requests from the command line.
+"""`recollect timemap|memento`: Memento requests from the command line.
 
 Data goes to stdout (a TimeMap, an address, a body); a table of the archives and their outcomes goes to stderr.
 """
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -41,19 +41,9 @@ TIMEMAP_EPILOG = (
     """\b
 Examples:
   recollect timemap http://example.com/
-  recollect timemap http://example.com/ --format json --from 2010 --to 2012 | jq '.mementos.list[].uri'
+  recollect timemap http://example.com/ --format json --since 2010 --until 2012 | jq '.mementos.list[].uri'
   recollect timemap http://example.com/ --archives archives.json --maps maps/     ask only archives that may hold it
-  recollect timemap http://example.com/ --ask ia,arquivo --quiet
-
-"""
-    + _CODES
-)
-TIMEGATE_EPILOG = (
-    """\b
-Examples:
-  recollect timegate http://example.com/ --datetime 2010-05-17
-  recollect timegate http://example.com/ --datetime "Mon, 17 May 2010 12:00:00 GMT" --format link
-  recollect timegate http://example.com/                       the most recent
+  recollect timemap http://example.com/ --use ia,arquivo --quiet
 
 """
     + _CODES
@@ -61,7 +51,9 @@ Examples:
 MEMENTO_EPILOG = (
     """\b
 Examples:
-  recollect memento http://example.com/ 2010                   where the closest memento is
+  recollect memento http://example.com/                        the address of the newest memento
+  recollect memento http://example.com/ 2010                   the address of the closest memento
+  recollect memento http://example.com/ "Mon, 17 May 2010 12:00:00 GMT" --format link
   recollect memento http://example.com/ 20100517120000 --raw   its body as it was captured
   recollect memento http://example.com/logo.png 2010 --raw -o logo.png
 
@@ -72,7 +64,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What all three commands take."""
+    """What both commands take."""
 
     registry: str | None
     maps: str | None
@@ -99,7 +91,7 @@ def _common(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.FloatRange(min=0.01),
             help="Time limit in seconds.",
         ),
-        click.option("--ask", cls=Joined, metavar="IDS", help="Only these archives (a,b), or all but these (!a)."),
+        click.option("--use", "ask", cls=Joined, metavar="IDS", help="Only these archives (a,b), or all but one (!a)."),
         click.option("--quiet", "-q", is_flag=True, help="No table of the archives."),
     ]
     for option in reversed(options):
@@ -115,7 +107,11 @@ _format = click.option(
 )
 _json = click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 _base = click.option(
-    "--base", default="http://localhost:1208", show_default=True, help="Base address for the links in TimeMaps."
+    "--base-url",
+    "base",
+    default="http://localhost:1208",
+    show_default=True,
+    help="Base address of links in TimeMaps.",
 )
 
 
@@ -130,10 +126,9 @@ _base = click.option(
     help="Kind of TimeMap.",
 )
 @_json
-@click.option("--from", "since", type=DATE, metavar="DATETIME", help="Only mementos at or after this datetime.")
+@click.option("--since", type=DATE, metavar="DATETIME", help="Only mementos at or after this datetime.")
 @click.option(
-    "--to",
-    "until",
+    "--until",
     type=END_DATE,
     metavar="DATETIME",
     help="Only mementos up to this datetime (2012 includes the whole year).",
@@ -160,29 +155,10 @@ def timemap(
     return question.finish(answer, len(mementos))
 
 
-@click.command(epilog=TIMEGATE_EPILOG)
-@click.argument("uri")
-@click.option(
-    "--datetime",
-    "at",
-    type=DATE,
-    metavar="DATETIME",
-    help="Any form: 2010, 2010-05-17, an HTTP date.  [default: now]",
-)
-@_format
-@_json
-@_base
-@_common
-def timegate(uri: str, at: datetime | None, kind: str | None, as_json: bool, base: str, **common: Any) -> int:
-    """Find the memento of URI that is closest to a datetime."""
-    kind = "json" if as_json else kind
-    question = _Question(Options(**common), uri)
-    return _choose(question, at, kind, base)
-
-
 @click.command(epilog=MEMENTO_EPILOG)
 @click.argument("uri")
-@click.argument("at", type=DATE, metavar="DATETIME")
+@click.argument("at", type=DATE, metavar="[DATETIME]", required=False)
+@click.option("--datetime", "at_option", type=DATE, metavar="DATETIME", help="The same as the argument.  [now]")
 @click.option("--raw", is_flag=True, help="Download it, without the changes of the archive's replay.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Where to write the body.  [default: stdout]")
 @_format
@@ -190,10 +166,24 @@ def timegate(uri: str, at: datetime | None, kind: str | None, as_json: bool, bas
 @_base
 @_common
 def memento(
-    uri: str, at: datetime, raw: bool, output: str | None, kind: str | None, as_json: bool, base: str, **common: Any
+    uri: str,
+    at: datetime | None,
+    at_option: datetime | None,
+    raw: bool,
+    output: str | None,
+    kind: str | None,
+    as_json: bool,
+    base: str,
+    **common: Any,
 ) -> int:
-    """Find the memento of URI closest to DATETIME; with --raw, download it."""
+    """Find the memento of URI closest to DATETIME; with --raw, download it.
+
+    DATETIME has any form: 2010, 2010-05-17, 20100517120000, an HTTP date.
+    """
     kind = "json" if as_json else kind
+    if at is not None and at_option is not None:
+        raise UsageError("DATETIME and --datetime exclude each other", hint="leave one of them out")
+    at = at or at_option
     if raw and kind:
         raise UsageError("--raw and --format cannot be combined", hint="leave one of them out")
     if output and not raw:
@@ -202,7 +192,7 @@ def memento(
     question = _Question(Options(**common), uri)
     if not raw:
         return _choose(question, at, kind, base)
-    answer, found = question.run(lambda asking: _fetch(asking, at))
+    answer, found = question.run(lambda asking: _fetch(asking, at or datetime.now(UTC)))
     if found is None:
         return question.finish(answer, 0)
     chosen, replay, body = found

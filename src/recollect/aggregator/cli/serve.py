@@ -310,7 +310,7 @@ Examples:
     metavar="tld,language",
     help="With --top-k: also ask the archives that hold most of the URI's top-level domain and language.",
 )
-@click.option("--ask", cls=Joined, metavar="IDS", help="Only these archives (a,b), or all but these (!a).")
+@click.option("--use", "ask", cls=Joined, metavar="IDS", help="Only these archives (a,b), or all but these (!a).")
 @click.option("--estimate", is_flag=True, help="Also route by one estimate with --target-recall, and with referers.")
 @click.option(
     "--near",

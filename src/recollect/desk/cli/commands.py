@@ -10,6 +10,7 @@ import click
 
 from recollect.cli.console import talk
 from recollect.cli.logs import log_option, start_logging
+from recollect.desk.cli.jobs import jobs
 from recollect.errors import UsageError
 from recollect.quantities import counted
 
@@ -77,7 +78,7 @@ def desk(context: click.Context, /, verbose: bool, config: str | None, **given: 
             remember(known, str(Path(settings.data).resolve()), "desks.json")
         talk(f"Recollect desk listens on {address}/")
         talk(f"Operator: {running.base_url}/admin, password in {Path(settings.data) / 'admin.password'}")
-        talk(f"Workers: recollect worker --desk {address} --token-file {Path(settings.data) / 'worker.token'}")
+        talk(f"Workers: recollect desk worker --desk {address} --token-file {Path(settings.data) / 'worker.token'}")
         if not sys.stdout.isatty():
             # For the program that started us.
             click.echo(f"Recollect desk listens on {address}/")
@@ -137,9 +138,9 @@ def restore(
 
 _WORKER_EPILOG = """\b
 Examples:
-  recollect worker --desk https://desk.example.org --token-file worker.token
-  RECOLLECT_WORKER_TOKEN=… recollect worker --desk https://desk.example.org     on another machine
-  recollect worker --desk http://127.0.0.1:1209 --token-file desk/worker.token --work /var/tmp/recoveries
+  recollect desk worker --desk https://desk.example.org --token-file worker.token
+  RECOLLECT_WORKER_TOKEN=… recollect desk worker --desk https://desk.example.org     on another machine
+  recollect desk worker --desk http://127.0.0.1:1209 --token-file desk/worker.token --work /var/tmp/recoveries
 
 \b
 The operator makes tokens on the admin page "Workers". A worker uses only HTTP to the desk; SIGTERM returns its job
@@ -147,7 +148,7 @@ to the queue. Workers that share one public address should share one --egress na
 """
 
 
-@click.command("worker", epilog=_WORKER_EPILOG)
+@desk.command("worker", epilog=_WORKER_EPILOG)
 @click.option("--desk", "address", required=True, metavar="URL", help="Address of the desk.")
 @click.option("--token-file", type=click.Path(exists=True, dir_okay=False), help="File with the token.")
 @click.option("--token", envvar="RECOLLECT_WORKER_TOKEN", help="The token itself; better in RECOLLECT_WORKER_TOKEN.")
@@ -219,3 +220,6 @@ def _end_with_stdin() -> None:
     while os.read(0, 4096):
         pass
     os._exit(1)
+
+
+desk.add_command(jobs)

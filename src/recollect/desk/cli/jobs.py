@@ -1,4 +1,4 @@
-"""`recollect jobs`: a desk from the terminal."""
+"""`recollect desk jobs`: a desk from the terminal."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ you submit in ~/.local/state/recollect/jobs.json; a status link works in place o
 """
 _EPILOG = f"""\b
 Examples:
-  recollect jobs submit http://lost.example/ --email anna@mail.example --desk https://desk.example.org
-  recollect jobs watch ID                                     until it is ready
-  recollect jobs fetch ID -o lost.zip
-  recollect jobs list --data desk/                            for the operator: the token is in the desk's folder
-  recollect jobs move ID 1 --data desk/
+  recollect desk jobs submit http://lost.example/ --email anna@mail.example --desk https://desk.example.org
+  recollect desk jobs watch ID                                     until it is ready
+  recollect desk jobs fetch ID -o lost.zip
+  recollect desk jobs list --data desk/                            for the operator: the token is in the desk's folder
+  recollect desk jobs move ID 1 --data desk/
 
 {_ABOUT_DESK}"""
 
 
 def _example(*commands: str) -> str:
-    lines = "\n".join(f"  recollect jobs {command}" for command in commands)
+    lines = "\n".join(f"  recollect desk jobs {command}" for command in commands)
     return f"\b\nExamples:\n{lines}\n\n{_ABOUT_DESK}"
 
 
@@ -173,7 +173,7 @@ def jobs() -> None:
     "submit",
     epilog=_example(
         "submit http://lost.example/ --email anna@mail.example --desk https://desk.example.org",
-        "submit http://lost.example/ --email anna@mail.example --at 2009-06-01 --archives ia,arquivo",
+        "submit http://lost.example/ --email anna@mail.example --at 2009-06-01 --use ia,arquivo",
     ),
 )
 @click.argument("uri")
@@ -186,10 +186,10 @@ def jobs() -> None:
     show_default=True,
     help="The whole site, or one page.",
 )
-@click.option("--archives", cls=Joined, metavar="IDS", help="Only these archives (ia,arquivo).")
+@click.option("--use", "archives", cls=Joined, metavar="IDS", help="Only these archives (ia,arquivo).")
 @click.option("--at", metavar="DATE", help="Captures nearest to this date.")
-@click.option("--from", "since", metavar="DATE", help="No captures before this date.")
-@click.option("--to", "until", metavar="DATE", help="No captures after this date.")
+@click.option("--since", metavar="DATE", help="No captures before this date.")
+@click.option("--until", metavar="DATE", help="No captures after this date.")
 @click.option("--windows-names", is_flag=True, help="Short file names without accents, for older Windows programs.")
 @click.option("--scripts/--no-scripts", help="Whether the pages keep their scripts.  [default: no-scripts]")
 @_desk_options

@@ -91,7 +91,7 @@ async def add_token(request: web.Request) -> web.Response:
         c.change("INSERT INTO credential VALUES (?, 'worker', ?, ?)", name, people.hash_of(token), desk.now())
 
     await desk.transact(keep)
-    words = f"RECOLLECT_WORKER_TOKEN={token} recollect worker --desk {desk.base_url}"
+    words = f"RECOLLECT_WORKER_TOKEN={token} recollect desk worker --desk {desk.base_url}"
     return page(
         "A token for " + name,
         "",

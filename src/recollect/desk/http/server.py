@@ -170,7 +170,7 @@ async def open_desk(settings: DeskSettings, clock: Callable[[], float] | None = 
     database = open_database(settings.database or Path(settings.data) / "desk.sqlite")
     if not database.claim_for_desk():
         database.close()
-        raise ResourceError("another desk uses this database", hint="one desk and many workers: `recollect worker`")
+        raise ResourceError("another desk uses this database", hint="one desk, many workers: `recollect desk worker`")
     archives = load_archives(settings.archives)
     budgets = ArchiveBudgets(archives)
     database.transact(lambda c: budgets.load(c, clock()))

@@ -210,7 +210,7 @@ def usable(sources: list[Source], target: str | None, found: Sequence[Problem]) 
     if there are only problems."""
     if found and not sources:
         # A map of nothing would say that the archive holds nothing, perhaps in the place of one that knows better.
-        hint = f"recollect inspect {found[0].file}, or say what it is: --format, --columns time,url"
+        hint = f"recollect inspect {found[0].file}, or say what it is: --input-format, --columns time,url"
         raise FormatError("nothing to profile", where=found[0].file, why=found[0].reason, hint=hint)
     if target not in (None, "-") and not all(source.kind in _MAPS for source in sources):
         place = os.path.realpath(str(target))

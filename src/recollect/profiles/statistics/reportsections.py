@@ -321,7 +321,7 @@ def prices(found: Tradeoff | None) -> tuple[str, str] | None:
     judged = (
         f"{counted(found.lookups, 'lookup')} of the log"
         if found.lookups
-        else "the lookups that are expected without a log (give --accesses)"
+        else "the lookups that are expected without a log (give --lookups)"
     )
     say = f"Size and accuracy of smaller maps, judged by {judged}. Nothing held is missed by any of them."
     if found.knee is not None:

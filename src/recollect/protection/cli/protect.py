@@ -15,6 +15,7 @@ from recollect.cli.types import DURATION, SIZE, Joined, archives_option, contact
 from recollect.errors import UsageError
 from recollect.formats.outputs import refuse_inputs
 from recollect.model import Progress, ProgressCallback
+from recollect.protection.cli.reclaim import reclaim
 from recollect.quantities import counted, parse_share
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ Examples:
   recollect protect keygen -o site.key                             once; keep a copy of both files elsewhere
   recollect protect apply site/ --files app/ --key site.key        put the blocks into the pages
   recollect protect verify site/
-  recollect reclaim http://site.example/ -o app/                   after a loss
+  recollect protect reclaim http://site.example/ -o app/                   after a loss
 
 \b
 Archives keep pages, but not the programs and data that made them. These commands put the files, coded, into
@@ -462,3 +463,6 @@ def _archives(given: dict[str, Any]) -> list[Any]:
     from recollect.archives.registry import choose, load_archives
 
     return list(choose(load_archives(given["registry"]), given["use"] or ""))
+
+
+protect.add_command(reclaim)

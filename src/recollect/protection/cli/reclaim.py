@@ -1,4 +1,4 @@
-"""`recollect reclaim`: protected files back from pages, wherever they are."""
+"""`recollect protect reclaim`: protected files back from pages, wherever they are."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  recollect reclaim http://lost.example/ -o app/                    from all archives, all captures
-  recollect reclaim crawl.warc.gz other.wacz -o app/ --trust site.pub
-  recollect reclaim site/ -o app/                                   a recovery's folder, or any folder of pages
-  recollect reclaim http://lost.example/ -o app/ --identity age.key --version 2025-06
+  recollect protect reclaim http://lost.example/ -o app/                    from all archives, all captures
+  recollect protect reclaim crawl.warc.gz other.wacz -o app/ --trust site.pub
+  recollect protect reclaim site/ -o app/                                   a recovery's folder, or any folder of pages
+  recollect protect reclaim http://lost.example/ -o app/ --identity age.key --version 2025-06
 
 \b
 The newest complete version of each class is restored; an older one if the newest is incomplete. Without --trust, all

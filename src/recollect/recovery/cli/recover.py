@@ -42,7 +42,7 @@ RECOVER_EPILOG = """\b
 Examples:
   recollect recover http://lost.example/ -o site/             the newest good capture of all that archives list
   recollect recover http://lost.example/ -o site/ --at 2009-06-01
-  recollect recover http://lost.example/ -o site/ --from 2004 --to 2008 --use ia,arquivo
+  recollect recover http://lost.example/ -o site/ --since 2004 --until 2008 --use ia,arquivo
   recollect recover http://lost.example/ -o site/ --policy knowledgeable --quota ia=1000/day
   recollect recover http://lost.example/ -o site/ --outputs site,kit,as-archived,markdown
   recollect recover http://lost.example/ -o site/ --also old-crawl.warc.gz --also saved/ --also session.har
@@ -109,10 +109,8 @@ def _archive_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--at", type=DATE, metavar="DATE", help="Captures nearest to this date instead of the newest good ones."
         ),
-        click.option(
-            "--from", "since", type=DATE, metavar="DATE", help="No captures before this date (2004, 2004-02-01)."
-        ),
-        click.option("--to", "until", type=END_DATE, metavar="DATE", help="No captures after this date."),
+        click.option("--since", type=DATE, metavar="DATE", help="No captures before this date (2004, 2004-02-01)."),
+        click.option("--until", type=END_DATE, metavar="DATE", help="No captures after this date."),
         click.option("--ignore-case", is_flag=True, help="Paths that differ only in case are one resource."),
     ]
     for decorator in reversed(decorators):
@@ -343,7 +341,7 @@ def _options(uris: tuple[str, ...], given: dict[str, Any]) -> Options:
     )
     dates = DatePreference(given["at"], given["since"], given["until"], bool(given.get("most_recent")))
     if dates.start is not None and dates.end is not None and dates.start > dates.end:
-        raise UsageError("no time between --from and --to", where=f"{dates.start:%Y-%m-%d} {dates.end:%Y-%m-%d}")
+        raise UsageError("no time between --since and --until", where=f"{dates.start:%Y-%m-%d} {dates.end:%Y-%m-%d}")
     return Options(
         scope=scope,
         dates=dates,
@@ -418,8 +416,8 @@ _FIXED = {
     "include": "--include",
     "exclude": "--exclude",
     "at": "--at",
-    "since": "--from",
-    "until": "--to",
+    "since": "--since",
+    "until": "--until",
     "ignore_case": "--ignore-case",
     "keep_www": "--keep-www",
     "keep_scheme": "--keep-scheme",

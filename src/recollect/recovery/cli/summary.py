@@ -49,7 +49,7 @@ def agree(found: Survey, policy: RecoveryPolicy, *, yes: bool, quiet: bool) -> b
         raise UsageError(
             "a long run",
             why=f"about {_cost_words(cost)}",
-            hint="add --yes to continue, or recover less: --policy knowledgeable, --from, --to, --use, --limit",
+            hint="add --yes to continue, or recover less: --policy knowledgeable, --since, --until, --use, --limit",
         )
     if policy != "exhaustive" or cost.requests == found.linked.requests:
         return click.confirm(f"This may take {_cost_words(cost)}. Continue?", err=True)
@@ -280,13 +280,13 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
         classes = f" ({', '.join(report.protected.classes)})" if report.protected.classes else ""
         talk(
             f"the pages carry the server's own files{classes}, protected with recollect: "
-            f"recollect reclaim {report.start[0]} -o app/"
+            f"recollect protect reclaim {report.start[0]} -o app/"
         )
     if report.at is not None:
         spread = ", ".join(f"{name} {count:,}" for name, count in report.distances.items() if count)
         talk(f"the site on {report.at:%Y-%m-%d}; captured in the: {spread or 'no resources'}")
     if owners := ownership_words(report.ownership):
-        talk(f"owners: {owners}; only captures of your time were used (another time: --from, --to, --at)")
+        talk(f"owners: {owners}; only captures of your time were used (another time: --since, --until, --at)")
     if report.suspects:
         talk(f"to decide about doubtful pages: recollect review {folder}")
     for name, new in report.kept.items():

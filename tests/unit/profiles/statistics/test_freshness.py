@@ -48,7 +48,7 @@ def test_pairs_of_years_are_those_of_sets(index: Path) -> None:
 
 def test_budgets_and_existing_maps(index: Path, tmp_path: Path) -> None:
     old = tmp_path / "old.ukvs"
-    assert run(["profile", str(index), "-o", str(old), "--to", "2010", "--updated-at", "2010-12-31", "-q"]) == 0
+    assert run(["profile", str(index), "-o", str(old), "--until", "2010", "--updated-at", "2010-12-31", "-q"]) == 0
     result = freshness([index], policies=("HxPx",), budgets=(10_000,), maps=(old,))
     of_map = {(pair.year, pair.later): pair.found for pair in result.pairs if pair.map == "old.ukvs"}
     assert of_map == {(2010, 2011): 1, (2010, 2012): 1}
