@@ -2,9 +2,9 @@
 
     make bench-protect ARGS='--size 100MB --blocks 4000 --need 2000'
 
-Three processes, one after the other, so that each has a peak of memory of its own: packing (tar and xz) against plain
-`xz`, coding with each code, decoding from `need` + 2 random blocks. The data is generated: text that xz packs
-about 4 to 1.
+Processes, one after the other, so that each has a peak of memory of its own: packing (tar and xz) against plain
+`xz`, the search for secrets, coding with each code, decoding from `need` + 2 random blocks. The data is generated: text
+that xz packs about 4 to 1.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from recollect.protection.code import MARGIN, Code, available, decode, encode
 from recollect.protection.keys import SigningKey
 from recollect.protection.markup import carry
 from recollect.protection.pack import Compression, archive, compress, gather
+from recollect.protection.secrets import scan_stream
 from recollect.quantities import format_size, parse_size
 
 KEY = SigningKey(bytes(32))
@@ -60,6 +61,20 @@ def pack(folder: Path, size: int) -> None:
     began = time.perf_counter()
     plain = lzma.compress(data, preset=6)
     timed("pack", seconds=ours, xz=time.perf_counter() - began, bytes=len(packed), xz_bytes=len(plain))
+
+
+def search(folder: Path, size: int) -> None:
+    """The search for secrets in one dump of this size."""
+    path = folder / "dump.sql"
+    part = made_up(min(size, 10_000_000))
+    with path.open("wb") as out:
+        for at in range(0, size, len(part)):
+            out.write(part[: size - at])
+    del part
+    began = time.perf_counter()
+    with path.open("rb") as stream:
+        assert not list(scan_stream("dump.sql", stream))
+    timed("search", seconds=time.perf_counter() - began)
 
 
 def code(folder: Path, size: int, name: str, need: int, blocks: int) -> None:
@@ -126,7 +141,7 @@ def main() -> None:
     if options.step:
         step, *rest = options.step
         values = [int(value) if value.isdigit() else value for value in rest]
-        functions = {"pack": pack, "code": code, "uncode": uncode, "sign": sign}
+        functions = {"pack": pack, "code": code, "uncode": uncode, "sign": sign, "search": search}
         if step == "sign":
             sign(*values)
         else:
@@ -141,6 +156,11 @@ def main() -> None:
             f"pack {format_size(packed_size)}: {packed['seconds']:.1f} s, peak {format_size(packed['peak'])}; plain xz "
             f"{packed['xz']:.1f} s (ratio {packed['seconds'] / packed['xz']:.2f}), bytes {packed['bytes']:,} "
             f"(ratio {packed['bytes'] / packed['xz_bytes']:.4f})"
+        )
+        searched = in_process("search", folder, size)
+        print(
+            f"search {format_size(size)} for secrets: {searched['seconds']:.1f} s, "
+            f"{size / 1e6 / searched['seconds']:.0f} MB/s, peak {format_size(searched['peak'])}"
         )
         for name in options.codes.split(","):
             if not available(Code(name)):

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import lzma
+import os
+import sqlite3
 import tarfile
 import zipfile
+from contextlib import closing
+from pathlib import Path
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from recollect.protection.secrets import Secret, scan
+from recollect.protection import packages, search
+from recollect.protection.secrets import _IN_OTHERS, REFUSED, Secret, scan
 
 # Files that are secrets by their name; shapes as their makers document them, with invented values.
 NAMES = [
@@ -129,7 +137,38 @@ MORE_NAMES = [
         "secret_key.txt",
     ),
 ]
+# Files whose contents or tables give them away, whatever their names.
+TABLES = [
+    ("users.csv", b"id,name,password\n1,ann,zebra\n"),
+    ("users.tsv", b"id\tname\tpassword_hash\n1\tann\t5f4dcc3b5aa765d61d8327deb882cf99\n"),
+    ("dump.sql", b"INSERT INTO users (id, name, `password`) VALUES (1,'ann','zebra');"),
+    ("pg.sql", b"COPY public.users (id, name, password) FROM stdin;\n1\tann\tzebra\n\\.\n"),
+    (
+        "my.sql",
+        b"CREATE TABLE `users` (\n  `id` int,\n  `password` varchar(255)\n);\nINSERT INTO `users` VALUES (1,'zebra');",
+    ),
+    ("conn.php", b"$c = mysqli_connect('localhost', 'web', 'zebra99x', 'shop');"),
+    ("pdo.php", b"$pdo = new PDO('mysql:host=localhost;dbname=shop', $user, 'zebra99x');"),
+    ("settings.py", b"SECRET_KEY = os.environ.get('SECRET_KEY', 'f3q9xzz_93kdj2m0s7bn1')"),
+    ("config.json", b'{"auths":{"https://docker.example/":{"auth":"d2ViOnplYnJhOTl4"}}}'),
+    ("npm.txt", b"//registry.example/:_authToken=00000000-1111-2222-3333-444455556666\n"),
+    ("azure.json", b'{"clientId":"x","clientSecret":"abc~8Q~defghijklmnop"}'),
+    ("wide.ini", "[db]\r\npassword=zebra99x\r\n".encode("utf-16-be")),
+    ("state.json", b'{"terraform_version":"1.5","instances":[{"attributes":{"password":"zebra99x"}}]}'),
+]
+STORES = [
+    b"\xfe\xed\xfe\xed\0\0\0\2\0\0\0\1",
+    b"0\x82\x05\x0e0@\x06\x09*\x86H\x86\xf7\x0d\x01\x05\x0d",
+    b"untrusted comment: minisign encrypted secret key\nRWRTY0Iy",
+    b'{"keys":[{"d":"abc","n":"x","e":"AQAB","kty":"RSA"}]}',
+    b'{"kty":"oct","k":"GawgguFyGrWKav7AX4VKUg"}',
+]
+OTHER_CASES = [
+    *(".ENV", "ID_RSA", "Wp-Config.PHP.bak", "#.env#", ".env_old", ".HTPASSWD", "proxies.htpasswd", "vault_pass.txt"),
+    *("lastpass.csv", "bitwarden_export_1.json", "a.1pif", ".composer/auth.json", "msal_token_cache.json"),
+]
 KEYS = [
+    *STORES,
     b"tls.key: LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t",
     b"0\x82\x04\xbe\x02\x01\x000\r\x06\t*\x86H\x86\xf7",
     b"-----BEGIN RSA PRIVATE KEY-----",
@@ -159,6 +198,14 @@ def tarred(name: str, content: bytes) -> bytes:
     return out.getvalue()
 
 
+def database(password: str) -> bytes:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE TABLE users (id INTEGER, name TEXT, password TEXT)")
+        db.execute("INSERT INTO users VALUES (1, 'ann', ?)", (password,))
+        db.commit()
+        return db.serialize()
+
+
 HASH = b"$2y$10$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyzABCDE"
 
 
@@ -180,6 +227,10 @@ HASH = b"$2y$10$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyzABCDE"
         *((name, b"", Secret.CREDENTIALS) for name in NAMES),
         *((name, b"", Secret.CREDENTIALS) for name in MORE_NAMES),
         *((name, content, Secret.CREDENTIALS) for name, content in MORE_SETTINGS),
+        *((name, b"", Secret.CREDENTIALS) for name in OTHER_CASES),
+        *((name, content, Secret.CREDENTIALS) for name, content in TABLES),
+        ("app.db", database("zebra"), Secret.CREDENTIALS),
+        ("copy.zip", zipped("conf/app.db", database("zebra")), Secret.CREDENTIALS),
         ("all.zip", zipped("inner.zip", zipped("app/.env", b"X=1")), Secret.CREDENTIALS),
         *((f"notes{number}.txt", b"see: " + token, Secret.TOKEN) for number, token in enumerate(TOKENS)),
         *((f"conf{number}.txt", text, Secret.CREDENTIALS) for number, text in enumerate(SETTINGS)),
@@ -234,6 +285,12 @@ def test_secrets_are_found(name: str, content: bytes, kind: Secret) -> None:
         ("config.toml", b"password = 'your-password-here'\napi_key = 'YOUR_API_KEY'\n"),
         ("templates/email/reset_password.txt", b"Hello, choose a new password."),
         ("talk.key", b"PK\x03\x04"),
+        ("schema.sql", b"CREATE TABLE users (id int, password varchar(60));\nCREATE TABLE posts (id int);"),
+        ("empty.db", database("")),
+        ("form.csv", b"field,password\nlabel,\n"),
+        ("resets.sql", b"INSERT INTO users (id, password_reset_at) VALUES (1, '2026-01-01');"),
+        ("jwks.json", b'{"keys":[{"kty":"EC","crv":"P-256","x":"abc","y":"def"}]}'),
+        ("docker.json", b'{"auths":{"https://docker.example/":{}},"credsStore":"desktop"}'),
         ("login.php", b"if (password_verify($password, $hash)) { $password = $_POST['password']; }"),
     ],
 )
@@ -260,5 +317,55 @@ def test_damaged_packages_do_no_harm(start: bytes) -> None:
             list(scan([("x.bin", bytes(data))]))
 
 
-def test_a_bomb_is_read_to_a_limit() -> None:
-    list(scan([("bomb.gz", gzip.compress(bytes(200 << 20), 1)[:1_000_000])]))
+def test_a_bomb_is_read_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "_MOST_BYTES", 10 << 20)
+    bomb = gzip.compress(bytes(20 << 20), 1, mtime=0)
+    assert [found.kind for found in scan([("bomb.gz", bomb)])] == [Secret.UNSEARCHED], "not searched is not nothing"
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as package:
+        package.writestr("bomb", bytes(20 << 20))
+        package.writestr("behind", b"x")
+    assert Secret.UNSEARCHED in {found.kind for found in scan([("bomb.zip", out.getvalue())])}
+
+
+def test_text_behind_the_first_megabytes_of_a_package_is_searched() -> None:
+    text = b"-- a line of a dump\n" * 600_000 + b"-----BEGIN EC PRIVATE KEY-----\n"
+    (found,) = scan([("dump.txt.gz", gzip.compress(text, 1, mtime=0))])
+    assert str(found) == "dump.txt.gz!dump.txt:600001: private key"
+
+
+def test_the_standard_library_raises_hardly_an_alarm() -> None:
+    """600 files of programs that are full of words about passwords: an example of urllib has one."""
+    folder = Path(os.__file__).parent
+    files = [path for pattern in ("*.py", "[a-z]*/*.py") for path in folder.glob(pattern)]
+    files = [path for path in files if path.parent.name not in ("test", "tests", "site-packages", "__pycache__")]
+    found = [one for one in scan((path.name, path.read_bytes()) for path in files) if one.kind in REFUSED]
+    assert len(files) > 400 and len({one.file for one in found}) <= 2, found
+
+
+WORDS = st.sampled_from(
+    [
+        b"DB_PASSWORD=zebra99x\n",
+        b"x" * 50,
+        b"\n",
+        b"ghp_" + b"a1B2" * 9,
+        b" pass word ",
+        b"postgres://a:zebra9@db/",
+        HASH,
+    ]
+)
+
+
+@given(st.lists(WORDS, max_size=30), st.lists(st.integers(1, 200), min_size=1, max_size=20))
+def test_pieces_of_a_text_give_what_the_whole_gives(words: list[bytes], sizes: list[int]) -> None:
+    text, pieces, at = b"".join(words), [], 0
+    for size in itertools.cycle(sizes):
+        if at >= len(text):
+            break
+        pieces.append(text[at : at + size])
+        at += size
+    whole = _IN_OTHERS.find([text])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(search, "AHEAD", 600)  # so that a short text has several windows
+        patched.setattr(search, "BACK", 300)
+        assert _IN_OTHERS.find(pieces) == whole

@@ -16,7 +16,7 @@ from recollect.protection import odds
 from recollect.protection.chunks import is_chunks_class
 from recollect.protection.code import MARGIN, available
 from recollect.protection.keys import fingerprint
-from recollect.protection.secrets import REFUSED, Found, Secret, scan
+from recollect.protection.secrets import REFUSED, Found, Secret, scan_stream
 from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
@@ -51,7 +51,11 @@ class Plan:
 def find_secrets(packings: Sequence[Packing]) -> list[Found]:
     """Secrets in files, and folders of version control."""
     found = [Found(name, Secret.VERSION_CONTROL) for packing in packings for name in packing.version_control]
-    return [*found, *scan((m.name, m.path.read_bytes()) for packing in packings for m in packing.files)]
+    for packing in packings:
+        for member in packing.files:
+            with member.path.open("rb") as stream:
+                found += scan_stream(member.name, stream)
+    return found
 
 
 def refuse_secrets(found: Sequence[Found], *, allowed: bool) -> None:
