@@ -110,11 +110,11 @@ _MADE = {
     "profiles/indexes/where.py": "what the operator of the command typed",
     "protection/block.py": "two lengths, fixed",
     "protection/markup.py": "the name of an element of a fixed set",
+    "recovery/hostpages.py": "patterns of the module, found as its values",
     "recovery/judge.py": "phrases of the module, found as its values",
     "recovery/rewrite.py": "the name of an element of a fixed set",
     "recovery/scope.py": "what the operator of the command typed",
     "uris/sessions.py": "patterns of the module, found as its values",
-    "watch/hostpages.py": "patterns of the module, found as its values",
 }
 
 

@@ -347,6 +347,24 @@ def test_a_relaunch_that_was_called_taken_over_is_accepted(
     assert main.run(["watch", "accept", web.uri(0), "--data", str(data)]) == 2, "nothing to accept"
 
 
+def test_a_page_with_little_on_it_is_a_loss_and_never_content_of_others_and_can_be_accepted(
+    web: Web, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "watch"
+    add(web.uri(0), data, "--on-loss", "notify")
+    day(data, 0)
+    web.at(0).pages = {"/": "<title>Soon</title><h1>Something new is on its way.</h1>"}
+    for number in (1, 2, 5, 9):
+        day(data, number)
+    assert state(data, capsys)["state"] == "lost"
+    [(subject, text)] = mails(data)
+    assert subject.endswith("is lost") and "a page with little text" in text and "watch accept" in text
+    assert main.run(["watch", "accept", web.uri(0), "--data", str(data)]) == 0
+    for number in (10, 11, 12):
+        day(data, number)
+    assert state(data, capsys)["state"] == "fine" and len(mails(data)) == 1
+
+
 def test_edit_changes_options_and_keeps_observations(
     web: Web, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

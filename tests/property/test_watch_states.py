@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recollect.watch.states import GONE, SILENT, SiteState, SiteStatus, VisitResult, after, next_visit, notice_of
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
-BAD = (VisitResult.FAILED, VisitResult.NO_NAME)
+BAD = (VisitResult.FAILED, VisitResult.NO_NAME, VisitResult.PLACEHOLDER)
 forward = st.lists(st.tuples(st.sampled_from(list(VisitResult)), st.floats(0.01, 5.0)), max_size=40)
 anyhow = st.lists(st.tuples(st.sampled_from(list(VisitResult)), st.floats(-900.0, 900.0)), max_size=40)
 

@@ -61,8 +61,9 @@ _FOR_YEARS = timedelta(days=365)
 # Of several doubtful captures the one with the mildest verdict is kept, then the first in order.
 _MILDEST = (
     Verdict.RENDERING,
-    *(Verdict.LEADS_NOWHERE, Verdict.SOFT_404, Verdict.ERROR_PAGE, Verdict.LOGIN, Verdict.FOREIGN, Verdict.HIJACKED),
-    *(Verdict.COOKIE_WALL, Verdict.ANTI_BOT, Verdict.PARKED),
+    *(Verdict.LEADS_NOWHERE, Verdict.SOFT_404, Verdict.ERROR_PAGE, Verdict.MAINTENANCE, Verdict.LOGIN),
+    *(Verdict.FOREIGN, Verdict.HIJACKED, Verdict.COOKIE_WALL, Verdict.ANTI_BOT, Verdict.SUSPENDED),
+    *(Verdict.DOMAIN_EXPIRED, Verdict.DEFAULT_PAGE, Verdict.PARKED),
 )
 
 

@@ -22,6 +22,7 @@ from enum import StrEnum
 from itertools import chain
 
 from recollect.recovery.choose import is_document_name
+from recollect.recovery.hostpages import host_page
 from recollect.recovery.links import Document, document_form
 from recollect.recovery.measure import extract_text, similarity
 from recollect.recovery.verdicts import Verdict
@@ -43,7 +44,7 @@ class Rule(StrEnum):
     SAME_BYTES = "same-bytes"
     ERROR_TITLE = "error-title"
     ERROR_TEXT = "error-text"
-    SERVER_DEFAULT = "server-default"
+    HOST_PAGE = "host-page"
     PARKED_TEXT = "parked-text"
     PARKED_REFRESH = "parked-refresh"
     ROBOT_TITLE = "robot-title"
@@ -65,7 +66,7 @@ CONFIDENCE: dict[Rule, float] = {
     Rule.SAME_BYTES: 0.85,
     Rule.ERROR_TITLE: 0.97,
     Rule.ERROR_TEXT: 0.89,
-    Rule.SERVER_DEFAULT: 0.97,
+    Rule.HOST_PAGE: 0.97,
     Rule.PARKED_TEXT: 0.94,
     Rule.PARKED_REFRESH: 0.95,
     Rule.ROBOT_TITLE: 0.93,
@@ -141,22 +142,13 @@ _PARKED = _phrases(
     r"domain (?:name )?(?:is|may be|might be) (?:for sale|available|parked)|domain for sale|buy this domain",
     r"(?<![\w-])[\w-]++\.[a-z]{2,10} (?:is|may be|might be) (?:for sale|parked|available for purchase)\b",
     r"this (?:web ?page|domain|site) is parked|parked (?:free|by|domain)",
-    r"domain has (?:expired|been registered)|domain expired",
+    r"domain has been registered",
     r"inquire about this domain|make an offer on this domain|future home of something quite cool",
     r"sedo(?:parking)?\.com|sedo domain parking|parkingcrew|bodis\.com|hugedomains|afternic|dan\.com/buy",
     r"sponsored (?:listings|links) (?:displayed|for|related) |related searches:? .{0,200}privacy policy$",
-    r"account (?:has been )?suspended",
     r"diese domain (?:steht|ist) (?:zum verkauf|geparkt)|ce (?:nom de )?domaine est (?:à vendre|en vente)",
     r"dominio (?:in vendita|en venta)|deze domeinnaam is te koop",
     r"website (?:is )?(?:coming soon|not configured)[^.]{0,60}(?:hosting|registrar|domain)",
-)
-_SERVER_DEFAULT = _phrases(
-    r"^apache2? .{0,20}default page",
-    r"^welcome to nginx",
-    r"^test page for (?:the )?(?:apache|nginx|ssl)",
-    r"^iis ?\d+",
-    r"^it works!?$",
-    r"^default (?:web site|parallels plesk) page",
 )
 _ANTI_BOT_TITLE = _phrases(
     r"^(?:just a moment|attention required|access denied|please wait|one moment|security check|ddos protection)",
@@ -174,17 +166,18 @@ _ANTI_BOT = _phrases(
 _SERVER_ERROR_TITLE = _phrases(
     r"^\W*+(?:http )?(?:error|fehler|erreur)?\W*+(?:500|501|502|503|504|403|401)\b(?:\W|$)",
     r"^(?:internal server error|service (?:temporarily )?unavailable|bad gateway|gateway time-?out|forbidden)\W*+$",
-    r"^(?:database error|site offline|maintenance mode|fatal error|runtime error|server error)\b",
+    r"^(?:database error|site offline|fatal error|runtime error|server error|application error)\b",
 )
 _SERVER_ERROR = _phrases(
     r"internal server error|service (?:is )?(?:temporarily )?unavailable|bad gateway|gateway time-?out",
-    r"error establishing a database connection",
-    r"(?:could not|can't|cannot|unable to) connect to (?:the )?(?:mysql|database)",
+    r"error (?:establishing|connecting to) (?:a |the )?database",
+    r"(?:could not|can't|cannot|unable to|failed to) connect to (?:the |a )?(?:mysql|mariadb|postgres|database)",
     r"(?:fatal|parse|catchable) error: .{5,200} on line \d+|warning: \w+\(\).{0,200} on line \d+",
     r"server error in '[^']*' application|microsoft ole db provider for|odbc (?:driver|microsoft access)",
     r"traceback \(most recent call last\)|java\.lang\.\w+exception|you (?:don't|do not) have permission to access",
-    r"(?:site|page) is (?:currently |temporarily )?(?:down|offline|undergoing) (?:for )?(?:scheduled )?maintenance",
-    r"too many connections|bandwidth limit exceeded|the server encountered an (?:internal|unexpected)",
+    r"too many connections|the server encountered an (?:internal|unexpected)|SQLSTATE\[|database (?:connection )?error",
+    r"uncaught (?:error|exception|pdoexception)|there has been a critical error on (?:this|your) website",
+    r"application error|an unexpected error (?:has )?occurred",
 )
 _LOGIN = _phrases(
     r"\b(?:log ?-?in|sign ?-?in|log ?-?on|authentication required)\b",
@@ -257,6 +250,7 @@ def _of_page(document: Document, uri: str, repeats: int) -> Rejection | None:
     return combined(
         chain(
             _anti_bot(document),
+            _host_page(document, uri),
             _parked(document),
             _soft_404(document, repeats),
             _error_page(document),
@@ -309,14 +303,17 @@ def _is_error_title(title: str, text: str, repeats: int) -> bool:
 
 
 def _parked(document: Document) -> Iterator[Rejection]:
-    if found := _SERVER_DEFAULT.search(document.title):
-        yield _by(Rule.SERVER_DEFAULT, Verdict.PARKED, f"a web server's own page: “{_words(found[0])}”")
     text = document.text
     found = _PARKED.search(document.title) or (_PARKED.search(text) if len(text) < _LONG else None)
     if found is not None:
         yield _by(Rule.PARKED_TEXT, Verdict.PARKED, f"it says “{_words(found[0])}”")
     if document.refresh and re.search(r"sedo|parking|hugedomains|afternic", document.refresh, re.I):
         yield _by(Rule.PARKED_REFRESH, Verdict.PARKED, f"it sends on to {document.refresh[:100]}")
+
+
+def _host_page(document: Document, uri: str) -> Iterator[Rejection]:
+    if found := host_page(document, uri):
+        yield _by(Rule.HOST_PAGE, *found)
 
 
 def _anti_bot(document: Document) -> Iterator[Rejection]:

@@ -23,7 +23,7 @@ from typing import Any
 
 from recollect.datetimes import format_iso, format_timestamp, parse_timestamp
 from recollect.recovery.fingerprint import FEWEST_LINKS, FEWEST_WORDS, Page, SiteFingerprint
-from recollect.recovery.verdicts import Verdict
+from recollect.recovery.verdicts import PLACEHOLDERS, Verdict
 
 _SMALL_SHARE = 0.05  # of the largest site at this address, in listed pages
 _HIJACKED_EVIDENCE = 3.0
@@ -55,6 +55,10 @@ class Standing(StrEnum):
     FOREIGN = "foreign"
 
 
+_SPEAKING = PLACEHOLDERS | {None, Verdict.HIJACKED, Verdict.LEADS_NOWHERE}
+"""What the judge says of pages that tell an owner."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One look at the site. `page` is None for a capture that could not be read."""
@@ -72,7 +76,7 @@ class Observation:
     @property
     def speaks(self) -> bool:
         """Whether it says anything about the owner."""
-        return self.page is not None and self.verdict in (None, Verdict.HIJACKED, Verdict.PARKED, Verdict.LEADS_NOWHERE)
+        return self.page is not None and self.verdict in _SPEAKING
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,7 @@ def _grouped(looks: Sequence[Observation], listed: ListedPages) -> tuple[list[_G
     groups: list[_Group] = []
     labels: list[_Group | None] = []
     for look in looks:
-        if look.verdict is Verdict.PARKED:
+        if look.verdict in PLACEHOLDERS:
             labels.append(None)
             continue
         scored = [(group.evidence(look, _addresses(group, listed)), group) for group in groups]

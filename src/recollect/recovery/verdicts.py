@@ -22,6 +22,10 @@ class Verdict(StrEnum):
     LEADS_NOWHERE = "leads-nowhere"  # a front page without a link to any page of the site
     FOREIGN = "foreign"  # links, title, text and structure are not those of the site
     ERROR_PAGE = "error-page"  # a server's or a program's error, sent as a page
+    SUSPENDED = "suspended"  # a page of the host: the account is suspended
+    DOMAIN_EXPIRED = "domain-expired"  # a page of the registrar: the registration has ended
+    DEFAULT_PAGE = "default-page"  # a page of a web server without a site
+    MAINTENANCE = "maintenance"  # a page that says the site is being worked on
     RENDERING = "rendering"  # an HTML page that an archive or a server made of a document (McCown 2007, III.3.3)
     REDUCED = "reduced"  # an image far smaller than another archive's capture of it: a thumbnail
     ERROR_STATUS = "error-status"
@@ -36,10 +40,13 @@ SUSPECT = frozenset(
     {
         *(Verdict.SOFT_404, Verdict.PARKED, Verdict.HIJACKED, Verdict.LOGIN, Verdict.COOKIE_WALL, Verdict.ANTI_BOT),
         *(Verdict.LEADS_NOWHERE, Verdict.FOREIGN, Verdict.ERROR_PAGE, Verdict.RENDERING),
+        *(Verdict.SUSPENDED, Verdict.DOMAIN_EXPIRED, Verdict.DEFAULT_PAGE, Verdict.MAINTENANCE),
     }
 )
+# In place of the site, and of no owner.
+PLACEHOLDERS = frozenset({Verdict.PARKED, Verdict.SUSPENDED, Verdict.DOMAIN_EXPIRED, Verdict.DEFAULT_PAGE})
 # What these say is said of the owner of the page, not of the page.
-ABOUT_THE_OWNER = frozenset({Verdict.PARKED, Verdict.HIJACKED, Verdict.FOREIGN})
+ABOUT_THE_OWNER = PLACEHOLDERS | {Verdict.HIJACKED, Verdict.FOREIGN}
 # A front page of this kind is the end of the site, when older captures are good.
 ENDS_A_SITE = ABOUT_THE_OWNER
 # Content of another owner, or of none: such an address is not one of the lost site's.

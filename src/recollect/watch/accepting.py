@@ -29,8 +29,15 @@ _ACCEPTABLE = HIDDEN | {SiteState.TAKEN_OVER, SiteState.PAGES_LOST}
 
 def can_accept(site: Site) -> bool:
     """Whether there is something that an owner can accept."""
-    foreign = site.status.state is SiteState.SUSPECT and site.status.foreign_since is not None
-    return site.status.state in _ACCEPTABLE or foreign or bool(site.notes.injected)
+    return site.status.state in _ACCEPTABLE or _is_other_content(site) or bool(site.notes.injected)
+
+
+def _is_other_content(site: Site) -> bool:
+    """Whether the present content is not what was known of the site."""
+    state = site.status.state
+    if site.notes.placeholder and state in (SiteState.SUSPECT, SiteState.LOST):
+        return True
+    return state in (SiteState.SUSPECT, SiteState.TAKEN_OVER) and site.status.foreign_since is not None
 
 
 def accept(store: Store, uri: str, now: datetime) -> str:
@@ -46,7 +53,7 @@ def accept(store: Store, uri: str, now: datetime) -> str:
             raise UsageError("nothing to accept", where=uri, why=why, hint=hints.get(site.status.state, ""))
         resources = store.resources(uri)
         lost = lost_pages(resources)
-        foreign = site.status.state is not SiteState.PAGES_LOST and site.status.foreign_since is not None
+        foreign = _is_other_content(site)
         for one in resources if foreign else lost:  # another site has other pages, which are found again
             store.forget_resource(uri, one.uri)
         words = [
@@ -61,6 +68,7 @@ def accept(store: Store, uri: str, now: datetime) -> str:
             accept=foreign or site.status.is_hidden or site.notes.accept,
             refuted=tuple({*site.notes.refuted, *([site.status.state.value] if site.status.is_hidden else [])}),
             pages_since="",
+            placeholder=False,
             injected=(),
             outside=tuple(sorted({*site.notes.outside, *site.notes.injected})),
         )

@@ -158,16 +158,16 @@ def judged_pages(sites: int, seed: int) -> Iterator[Judged]:
     world = _World(random.Random(f"pages {seed}"))
     for number in range(sites):
         site = world.site(number)
-        portrait = SiteFingerprint()
+        fingerprint = SiteFingerprint()
         for _ in range(SEEN_BEFORE):
             document = read_document(world.page(site), f"http://{site.host}/", "text/html")
             if document is not None:
-                portrait.learn(page_of(document, f"http://{site.host}/"))
+                fingerprint.learn(page_of(document, f"http://{site.host}/"))
         for label, content in _shown(world, site, number, sites):
             answer = LiveAnswer(
                 f"http://{site.host}/", f"http://{site.host}/", 200, {"content-type": "text/html"}, content
             )
-            visit = judge_visit(answer, portrait)
+            visit = judge_visit(answer, fingerprint)
             found = visit.signals
             signals = (found.links, found.title, found.text) if found is not None else (None, None, None)
             yield Judged(

@@ -227,7 +227,7 @@ class Look:
     archives: Sequence[Archive]
     site: str
     sample: int
-    portrait: SiteFingerprint | None = None
+    fingerprint: SiteFingerprint | None = None
     """Learns every page that is seen."""
     progress: ProgressCallback | None = None
     disallowed: set[str] = field(default_factory=set)
@@ -279,8 +279,8 @@ class Look:
 
     def _learn(self, answer: LiveAnswer, resource: Resource) -> None:
         document = live_document(answer)
-        if self.portrait is not None and document is not None and document.form == "html":
-            self.portrait.learn(page_of(document, resource.uri))
+        if self.fingerprint is not None and document is not None and document.form == "html":
+            self.fingerprint.learn(page_of(document, resource.uri))
         if document is not None and document.form == "html":
             self.outside.append(outside_links(answer.body, answer.url, self.domain))
 

@@ -23,6 +23,7 @@ from xml.etree import ElementTree
 from recollect.archives.live import LiveAnswer
 from recollect.datetimes import format_iso
 from recollect.quantities import counted, format_percent
+from recollect.watch.accepting import can_accept
 from recollect.watch.pageloss import lost_pages
 from recollect.watch.records import Attempts, OnLoss, Pending, Resource, Site, counts_of, held_of
 from recollect.watch.recoveries import recovery_folder
@@ -96,7 +97,10 @@ _MEANING = {
     Notice.OFFLINE: "Either the network of the machine that watches fails, or all that it asks. Until something "
     "answers, no loss can be noticed.",
 }
-_ACCEPTABLE = (Notice.TAKEN_OVER, Notice.PAGES_LOST, Notice.NEW_LINKS)
+_ACCEPTABLE = (
+    *(Notice.TAKEN_OVER, Notice.PAGES_LOST, Notice.NEW_LINKS, Notice.LOST, Notice.REMINDER),
+    *(Notice.SUSPENDED, Notice.DOMAIN_EXPIRED, Notice.DEFAULT_PAGE, Notice.MAINTENANCE),
+)
 _MOST_LISTED = 100
 
 
@@ -159,7 +163,7 @@ def letter_of(notice: Pending, site: Site, background: Background | None = None)
         lines += ["", known.share, _copy(site, known.folder)]
     elif notice.kind in _ENDS:
         lines += ["", *([f"Folder: {known.folder / site.recovery}"] if site.recovery else [])]
-    if notice.kind in _ACCEPTABLE:
+    if notice.kind in _ACCEPTABLE and can_accept(site):
         lines += ["", *_accept(site, known)]
     lines += ["", f"The history: recollect watch history {site.uri} --data {known.folder}"]
     return Letter(key_of(notice), site.uri, headline(notice, site), "\n".join(lines) + "\n")

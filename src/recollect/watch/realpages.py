@@ -80,14 +80,14 @@ def read_table(folder: Path) -> list[LabelledPage]:
 def judge_pages(folder: Path) -> RealPages:
     """Judge every labelled page against the past of its site."""
     rows = read_table(folder)
-    portraits: dict[str, SiteFingerprint] = {}
+    fingerprints: dict[str, SiteFingerprint] = {}
     past = 0
     for row in rows:
-        portrait = portraits.setdefault(row.site, SiteFingerprint())
+        fingerprint = fingerprints.setdefault(row.site, SiteFingerprint())
         if row.label is None:
             document = read_document(row.file.read_bytes(), row.uri, "text/html")
             if document is not None:
-                portrait.learn(page_of(document, row.uri))
+                fingerprint.learn(page_of(document, row.uri))
             past += 1
     shown: Counter[Label] = Counter()
     foreign: Counter[Label] = Counter()
@@ -96,10 +96,13 @@ def judge_pages(folder: Path) -> RealPages:
         if row.label is None:
             continue
         answer = LiveAnswer(row.uri, row.uri, 200, {"content-type": "text/html"}, row.file.read_bytes())
-        called = judge_visit(answer, portraits[row.site]).seen in (VisitResult.FOREIGN, VisitResult.FOREIGN_CONFIRMED)
+        called = judge_visit(answer, fingerprints[row.site]).seen in (
+            VisitResult.FOREIGN,
+            VisitResult.FOREIGN_CONFIRMED,
+        )
         shown[row.label] += 1
         foreign[row.label] += called
         if called != row.label.foreign:
             wrong.append(f"{row.site}: {row.label} {row.uri}")
     counts = {label: (shown[label], foreign[label]) for label in Label if shown[label]}
-    return RealPages(len(portraits), past, Pages("real", counts), tuple(wrong))
+    return RealPages(len(fingerprints), past, Pages("real", counts), tuple(wrong))

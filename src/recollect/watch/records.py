@@ -39,6 +39,8 @@ class Notes:
     """Some addresses that robots.txt kept the watch from."""
     pages_since: str = ""
     """When the first of the pages was reported that are lost now, as ISO 8601."""
+    placeholder: bool = False
+    """Whether the last visit showed a page with little on it in place of the site."""
     refuted: tuple[str, ...] = ()
     """Kinds of host pages that the owner says this site's page is not."""
     learned: bool = False
@@ -56,6 +58,7 @@ class Notes:
             certificate_until=value.get("certificate_until", ""),
             pages_since=value.get("pages_since", ""),
             accept=bool(value.get("accept", False)),
+            placeholder=bool(value.get("placeholder", False)),
             learned=bool(value.get("learned", False)),
         )
 
@@ -75,7 +78,7 @@ class Site:
     email: str = ""
     webhook: str = ""
     status: SiteStatus = field(default_factory=SiteStatus)
-    portrait: str = '{"links": [], "title": [], "pages": []}'
+    fingerprint: str = '{"links": [], "title": [], "pages": []}'
     registration: str = ""
     """What registries and name servers said, as JSON."""
     last_visit: datetime | None = None
@@ -89,7 +92,7 @@ class Site:
     notes: Notes = field(default_factory=Notes)
 
     def known(self) -> SiteFingerprint:
-        return SiteFingerprint.from_json(self.portrait)
+        return SiteFingerprint.from_json(self.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)

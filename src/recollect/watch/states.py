@@ -97,6 +97,8 @@ class VisitResult(StrEnum):
     """Content that is not the site's (two of three signals), not confirmed."""
     FOREIGN_CONFIRMED = "foreign-confirmed"
     """The same, with a change of registration, the judge's verdict, or the old addresses gone."""
+    PLACEHOLDER = "placeholder"
+    """A page with little on it, neither the site's nor content of someone else; counts as a failure."""
     MOVED = "moved"
     """A permanent redirect to another host."""
     PAGES_LOST = "pages-lost"

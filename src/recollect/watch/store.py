@@ -4,7 +4,7 @@ Hides: SQL. One SQLite file (`DIR/watch.sqlite3`, write-ahead log). Invariants: 
 (state, observations, notice) is one transaction, so that a process killed at any moment loses no visit that it
 finished; a notice is unique by site, kind and the moment its cause began.
 
-    site         uri, options, status, portrait, next visit
+    site         uri, options, status, fingerprint, next visit
     visit        site, at, what was seen and why; append-only
     resource     site, uri: last confirmed live state, what archives hold
     address      a number for each resource, for `observation`
@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS site (
   allow_private INTEGER NOT NULL, email TEXT NOT NULL, webhook TEXT NOT NULL,
   state TEXT NOT NULL, since TEXT, last_own TEXT, failing_since TEXT, failures INTEGER NOT NULL,
   nameless INTEGER NOT NULL, foreign_since TEXT, confirmed INTEGER NOT NULL,
-  portrait TEXT NOT NULL, registration TEXT NOT NULL, last_visit TEXT, next_visit TEXT NOT NULL,
+  fingerprint TEXT NOT NULL, registration TEXT NOT NULL, last_visit TEXT, next_visit TEXT NOT NULL,
   moved_to TEXT NOT NULL, recovery TEXT NOT NULL, last_failed TEXT, every REAL NOT NULL DEFAULT 86400,
   canary TEXT NOT NULL DEFAULT '', kind TEXT, kind_since TEXT, notes TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS visit (
@@ -104,7 +104,7 @@ _LATER_COLUMNS = {
 }
 """Columns that databases of earlier versions do not have."""
 _SITE_COLUMNS = (
-    *("uri", "added_at", "sample", "on_loss", "archives", "allow_private", "email", "webhook", "portrait"),
+    *("uri", "added_at", "sample", "on_loss", "archives", "allow_private", "email", "webhook", "fingerprint"),
     *("registration", "last_visit", "next_visit", "moved_to", "recovery", "canary"),
 )
 _STATUS_COLUMNS = (
@@ -448,7 +448,9 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
 
 
 def _add_columns(db: sqlite3.Connection) -> None:
-    """Add the columns that databases of earlier versions do not have."""
+    """Add the columns that databases of earlier versions do not have, and give one its present name."""
+    if any(row["name"] == "portrait" for row in db.execute("PRAGMA table_info(site)")):
+        db.execute("ALTER TABLE site RENAME COLUMN portrait TO fingerprint")
     for table, columns in _LATER_COLUMNS.items():
         known = {row["name"] for row in db.execute(f"PRAGMA table_info({table})")}
         for column in columns:
@@ -492,7 +494,7 @@ def _site(row: sqlite3.Row) -> Site:
         allow_private=bool(row["allow_private"]),
         email=row["email"],
         webhook=row["webhook"],
-        portrait=row["portrait"],
+        fingerprint=row["fingerprint"],
         registration=row["registration"],
         last_visit=_read_time_or_none(row["last_visit"]),
         moved_to=row["moved_to"],

@@ -15,18 +15,37 @@ from enum import StrEnum
 
 from recollect.archives.certificates import Certificate
 from recollect.archives.live import PERMANENT, Failure, LiveAnswer
-from recollect.recovery.fingerprint import EMPTY, Page, Signals, SiteFingerprint, page_of, same_site
+from recollect.recovery.fingerprint import (
+    EMPTY,
+    FEWEST_LINKS,
+    TEXT_ALIKE,
+    TRUSTED_WORDS,
+    Page,
+    Signals,
+    SiteFingerprint,
+    page_of,
+    same_site,
+)
 from recollect.recovery.judge import Rejection, judge
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.verdicts import Verdict
-from recollect.watch.hostpages import host_page
 from recollect.watch.states import VisitResult
 
 # Refusals of the client, not of the page; 405, 406, 418 and 999 are sent by anti-bot systems.
-_BLOCKED = frozenset((401, 402, 403, 405, 406, 407, 418, 429, 451, 999))
+_BLOCKED = frozenset((401, 403, 405, 406, 407, 418, 429, 451, 999))
+_UNPAID = 402
+"""Sent by hosts for accounts that are not paid for."""
 _GONE = frozenset((404, 410))
 _WALLS = frozenset({Verdict.ANTI_BOT, Verdict.LOGIN, Verdict.COOKIE_WALL})
 _FOREIGN = frozenset({Verdict.PARKED, Verdict.HIJACKED})
+_HOST_PAGES = {
+    Verdict.SUSPENDED: VisitResult.SUSPENDED,
+    Verdict.DOMAIN_EXPIRED: VisitResult.DOMAIN_EXPIRED,
+    Verdict.DEFAULT_PAGE: VisitResult.DEFAULT_PAGE,
+    Verdict.MAINTENANCE: VisitResult.MAINTENANCE,
+}
+_LONG_WAIT = 300
+"""Seconds of Retry-After from which on a 503 is maintenance; proxies whose server is gone send a few seconds."""
 
 
 class Confirmation(StrEnum):
@@ -52,7 +71,7 @@ class Visit:
 
 def judge_visit(
     front: LiveAnswer,
-    portrait: SiteFingerprint,
+    fingerprint: SiteFingerprint,
     *,
     impossible: LiveAnswer | None = None,
     old: Sequence[LiveAnswer] = (),
@@ -66,9 +85,9 @@ def judge_visit(
     moved = _moved(front)
     document = read_document(front.body, front.url, front.media_type) if front.failure is None else None
     rejected = judge(document, front.url, front.media_type, content=front.body) if document is not None else None
-    hosted = host_page(document, front.url, front.status)
-    if hosted is not None and not _has_own_links(document, front.url, portrait):
-        return Visit(*hosted)
+    hosted = _host_page(front, document, rejected, fingerprint)
+    if hosted is not None:
+        return hosted
     if moved and (rejected is None or rejected.verdict not in _FOREIGN):
         return Visit(VisitResult.MOVED, f"redirected to {moved}", moved_to=moved)
     if front.failure is not None:
@@ -79,7 +98,34 @@ def judge_visit(
         return Visit(VisitResult.BLOCKED, rejected.detail)
     if front.status >= 400:
         return Visit(VisitResult.FAILED, f"status {front.status}")
-    return _content(front, document, rejected, portrait, impossible, old, changes)
+    return _content(front, document, rejected, fingerprint, impossible, old, changes)
+
+
+def _host_page(
+    front: LiveAnswer, document: Document | None, rejected: Rejection | None, fingerprint: SiteFingerprint
+) -> Visit | None:
+    """The visit if the host shows a page of its own in place of the site; a banner on a page of the site is none."""
+    verdict = rejected.verdict if rejected is not None else None
+    if rejected is not None and verdict in _HOST_PAGES:
+        own = document is not None and _is_own(fingerprint.compare(page_of(document, front.url)))
+        return None if own else Visit(_HOST_PAGES[rejected.verdict], rejected.detail)
+    if front.failure is None and front.status == _UNPAID:
+        return Visit(VisitResult.SUSPENDED, "status 402 (payment required)")
+    if front.failure is None and front.status == 503 and verdict is not Verdict.ANTI_BOT and _waits_long(front):
+        return Visit(VisitResult.MAINTENANCE, f"status 503, Retry-After: {front.headers['retry-after'][:40]}")
+    return None
+
+
+def _waits_long(front: LiveAnswer) -> bool:
+    """Whether a server says that it is away for minutes or more, or until a date."""
+    wait = front.headers.get("retry-after", "").strip()
+    return int(wait) >= _LONG_WAIT if wait.isascii() and wait.isdigit() else bool(wait)
+
+
+def _is_own(signals: Signals) -> bool:
+    """Whether a page is the site's own for certain: nothing speaks against it, and its links or its text for it."""
+    text = signals.text is not None and signals.text >= 2 * TEXT_ALIKE
+    return signals.alarms == 0 and (signals.links is not None or text)
 
 
 def certified(visit: Visit, certificate: Certificate | None, problem: str, at: datetime) -> Visit:
@@ -94,14 +140,6 @@ def certified(visit: Visit, certificate: Certificate | None, problem: str, at: d
     if problem:
         return replace(visit, seen=VisitResult.BAD_CERTIFICATE, why=f"the certificate is not accepted: {problem}")
     return visit
-
-
-def _has_own_links(document: Document | None, url: str, portrait: SiteFingerprint) -> bool:
-    """Whether a page is the site's own for certain: a banner about maintenance on it is not a page of the host."""
-    if document is None:
-        return False
-    signals = portrait.compare(page_of(document, url))
-    return signals.alarms == 0 and signals.links is not None
 
 
 def _is_wall(status: int, verdict: Verdict) -> bool:
@@ -132,15 +170,15 @@ def _content(
     front: LiveAnswer,
     document: Document | None,
     rejected: Rejection | None,
-    portrait: SiteFingerprint,
+    fingerprint: SiteFingerprint,
     impossible: LiveAnswer | None,
     old: Sequence[LiveAnswer],
     changes: Sequence[Confirmation],
 ) -> Visit:
     verdict = rejected.verdict if rejected is not None else None
     page = page_of(document, front.url) if document is not None else EMPTY
-    signals = portrait.compare(page)
-    own = signals.alarms == 0 and signals.links is not None
+    signals = fingerprint.compare(page)
+    own = _is_own(signals)
     if verdict in (Verdict.SOFT_404, Verdict.ERROR_PAGE) and not own:
         return Visit(VisitResult.FAILED, rejected.detail if rejected else "", page, signals)
     confirmations = list(changes)
@@ -151,9 +189,17 @@ def _content(
     foreign = signals.foreign or (verdict in _FOREIGN and not own)
     if not foreign:
         return Visit(VisitResult.OWN, "", page, signals)
+    if not changes and verdict not in _FOREIGN and not _has_content(page):
+        little = "a page with little text and few links" if document is not None else "no page"
+        return Visit(VisitResult.PLACEHOLDER, f"{little} is in place of the site", page, signals)
     seen = VisitResult.FOREIGN_CONFIRMED if confirmations else VisitResult.FOREIGN
     why = rejected.detail if rejected is not None else "its links, title and text are not the site's"
     return Visit(seen, why, page, signals, tuple(confirmations))
+
+
+def _has_content(page: Page) -> bool:
+    """Whether a page has enough to be a site of someone else; placeholders of hosts say little, in many words."""
+    return len(page.links | page.outlinks) >= FEWEST_LINKS or page.words.total() >= TRUSTED_WORDS
 
 
 def _is_gone(answer: LiveAnswer, impossible: LiveAnswer | None, front: LiveAnswer) -> bool:

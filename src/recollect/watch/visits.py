@@ -223,19 +223,19 @@ class Visits:
     ) -> tuple[Site, list[Looked]]:
         """Look at the resources of a site that shows its own content; the site with what was learned of it."""
         tools, now = self.tools, self.now
-        portrait = SiteFingerprint() if site.notes.accept else site.known()
+        fingerprint = SiteFingerprint() if site.notes.accept else site.known()
         unsure = any(one.gone_since is not None and one.told_at is None for one in known.values())
         look = Look(
             *(self._client(site.allow_private), tools.client, archives, site.uri),
             site.sample * (_MORE_WHEN_UNSURE if unsure else 1),
-            *(portrait, tools.progress),
+            *(fingerprint, tools.progress),
             domain=lambda uri: tools.domain(uri) or host_of(uri),
         )
         looked = [one async for one in look.resources(front, known, now)]
         registration = await self._registration(site) if _asks_registry(site, now) else None
         return replace(
             site,
-            portrait=portrait.to_json(),
+            fingerprint=fingerprint.to_json(),
             registration=_known_registration(site, registration),
             notes=_noted(site.notes, look),
         ), looked
@@ -243,8 +243,8 @@ class Visits:
     async def _judge(
         self, client: LiveClient, site: Site, front: LiveAnswer, known: Mapping[str, Resource], offline: bool
     ) -> Visit:
-        portrait = SiteFingerprint() if site.notes.accept else site.known()
-        visit = judge_visit(front, portrait, offline=offline)
+        fingerprint = SiteFingerprint() if site.notes.accept else site.known()
+        visit = judge_visit(front, fingerprint, offline=offline)
         if visit.seen.value in site.notes.refuted and front.status < 400:
             return replace(visit, seen=VisitResult.OWN, why="")
         if visit.seen not in (VisitResult.FOREIGN, VisitResult.FOREIGN_CONFIRMED):
@@ -262,7 +262,7 @@ class Visits:
         ]
         old = [await client.get(uri) for uri in pages[:_OLD_ADDRESSES] if robots.allow(uri)]
         found = changes(Registration.from_json(site.registration), await self._registration(site))
-        return judge_visit(front, portrait, offline=offline, impossible=impossible, old=old, changes=found)
+        return judge_visit(front, fingerprint, offline=offline, impossible=impossible, old=old, changes=found)
 
     async def _ask_archives(
         self, site: Site, status: SiteStatus, known: Mapping[str, Resource], archives: Sequence[Archive]
@@ -335,12 +335,17 @@ class Visits:
                 replace(
                     fresh,
                     status=status,
-                    portrait=site.portrait,
+                    fingerprint=site.fingerprint,
                     registration=site.registration,
                     last_visit=site.last_visit,
                     next_visit=site.next_visit,
                     moved_to=site.moved_to,
-                    notes=replace(site.notes, certificate_until=until, pages_since=_pages_since(site, visit, now)),
+                    notes=replace(
+                        site.notes,
+                        certificate_until=until,
+                        pages_since=_pages_since(site, visit, now),
+                        placeholder=visit.seen is VisitResult.PLACEHOLDER,
+                    ),
                 )
             )
 

@@ -110,17 +110,17 @@ def test_a_table_that_is_wrong_is_named(
 
 
 def test_the_name_of_a_site_in_a_long_title_is_known() -> None:
-    portrait = SiteFingerprint()
+    fingerprint = SiteFingerprint()
     for number in range(4):
         uri = f"http://club.example/{number}"
         text = page(f"Race {number} | The Rowing Club", "boats and oars ", "/a", "/b", "/c")
         document = read_document(text.encode(), uri, "text/html")
         assert document is not None
-        portrait.learn(page_of(document, uri))
+        fingerprint.learn(page_of(document, uri))
 
     def title(text: str) -> float | None:
         return (
-            SiteFingerprint.from_json(portrait.to_json())
+            SiteFingerprint.from_json(fingerprint.to_json())
             .compare(Page(frozenset(), frozenset(text.split()), Counter()))
             .title
         )
