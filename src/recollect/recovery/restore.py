@@ -49,18 +49,21 @@ POLICY = (
     "form-action 'self' file:; worker-src blob: data:; webrtc 'block'"
 )
 # No policy forbids a script to leave the page. So the first script of a page refuses navigations that no person clicked
-# for (Navigation API), links into new windows that a script clicks, windows that open by themselves, and takes away
-# connections that older browsers leave out of the policy. Names of hosts in links are not looked up ahead.
+# for (Navigation API), links that a script clicks or sends an event to (in the page, in a shadow tree, outside of the
+# document), windows that open by themselves, and takes away connections that older browsers leave out of the policy.
+# Names of hosts in links are not looked up ahead. A script that takes fresh functions from a frame passes it by.
 _QUIET = '<meta http-equiv="x-dns-prefetch-control" content="off" />'
 GUARD = (
     "<script>(function(w){function out(u){try{var t=new URL(u,location.href),p=t.protocol;return p!='about:'&&"
     "p!='blob:'&&p!='data:'&&p!='javascript:'&&(p!=location.protocol||t.host!=location.host)}catch(e){return true}}"
     "function idle(){var a=navigator.userActivation;return !a||!a.isActive}var o=w.open;"
     "w.navigation&&w.navigation.addEventListener('navigate',function(e){if(e.cancelable&&!e.userInitiated"
-    "&&out(e.destination.url)){e.preventDefault()}},true);w.open=function(u){return u&&out(u)&&idle()?null:"
-    "o.apply(w,arguments)};function far(n){n=n&&n.closest&&n.closest('a,area');return !!n&&out(n.href.baseVal||n.href)"
-    "&&idle()}w.addEventListener('click',function(e){if(!e.isTrusted&&far(e.composedPath()[0])){e.preventDefault()}},true);"
-    "var h=w.HTMLElement.prototype,c=h.click;h.click=function(){if(!far(this)){c.call(this)}};"
+    "&&out(e.destination.url)){e.preventDefault()}},true);w.open=function(){return idle()?null:o.apply(w,arguments)};"
+    "function far(n){n=n&&n.closest&&n.closest('a,area');return !!n&&out(n.href.baseVal||n.href)&&idle()}"
+    "var h=w.HTMLElement.prototype,c=h.click,t=w.EventTarget.prototype,d=t.dispatchEvent,p=w.Document.prototype,"
+    "q=p.open;h.click=function(){if(!far(this)){c.call(this)}};t.dispatchEvent=function(e){"
+    "return e&&e.type=='click'&&far(this)?false:d.apply(this,arguments)};"
+    "p.open=function(){return arguments.length>2&&idle()?null:q.apply(this,arguments)};"
     "try{delete w.RTCPeerConnection;delete w.webkitRTCPeerConnection}catch(e){}})(window)"
     "</script>"
 )
