@@ -24,8 +24,9 @@ from recollect.recovery.links import Document, read_document
 from recollect.recovery.options import Options
 from recollect.recovery.owners import own_addresses, owner_evidence, search_ownership
 from recollect.recovery.ownership import Observation, Ownership, Standing
+from recollect.recovery.records import Recovered
 from recollect.recovery.scope import Scope
-from recollect.recovery.store import Recovered, Store
+from recollect.recovery.store import Store
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recollect.recovery.canonical import visit_key
-from recollect.recovery.store import Missing, Recovered, Store
+from recollect.recovery.records import Missing, Recovered
+from recollect.recovery.store import Store
 
 
 def fill(

@@ -188,7 +188,7 @@ def test_a_full_disk_is_one_clear_error_and_the_run_resumes(tmp_path: Path) -> N
 
 
 def test_other_faults_of_the_system_are_not_called_a_full_disk(tmp_path: Path) -> None:
-    from recollect.recovery.store import on_this_disk
+    from recollect.recovery.disk import on_this_disk
 
     with pytest.raises(PermissionError), on_this_disk(tmp_path):
         raise PermissionError(13, "no")

@@ -44,7 +44,8 @@ from recollect.recovery.ownership import Observation, Standing
 from recollect.recovery.payloads import Payload, PayloadWriter
 from recollect.recovery.plan import Ask, Attempt, GiveUp, Holder, Outcome, decide
 from recollect.recovery.reading import read_links
-from recollect.recovery.store import Missing, Recovered, Store
+from recollect.recovery.records import Missing, Recovered
+from recollect.recovery.store import Store
 from recollect.recovery.verdicts import SUSPECT, Reason, Verdict
 
 LIVE = "live"

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from recollect.quantities import counted
 from recollect.recovery.filenames import relative_link
-from recollect.recovery.store import Recovered
+from recollect.recovery.records import Recovered
 from recollect.ui.pages import INLINED, render
 
 NAME = "also-found.html"

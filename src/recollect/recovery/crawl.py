@@ -36,11 +36,13 @@ from recollect.recovery.lister import Lister, SiteQuery, side_query, site_querie
 from recollect.recovery.local import LocalSources
 from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, OutOfQuota, evenly, quotas_of
 from recollect.recovery.options import Options
+from recollect.recovery.otheraddress import OtherAddresses
 from recollect.recovery.owners import own_addresses, owner_evidence, search_ownership
 from recollect.recovery.ownership import Ownership, Standing
 from recollect.recovery.plan import Attempt, RecoveryPolicy
 from recollect.recovery.progress import Event, Finished, Status
-from recollect.recovery.store import Kind, Missing, Recovered, Store
+from recollect.recovery.records import Kind, Missing, Recovered
+from recollect.recovery.store import Store
 from recollect.recovery.verdicts import RETRIED, Reason, Stage, Stop, Verdict
 
 _MAX_WORKERS = 96
@@ -49,6 +51,7 @@ _DEFAULT_CONCURRENCY = 8
 _UNLINKED = ("/favicon.ico", "/robots.txt", "/sitemap.xml", "/sitemap.xml.gz", "/sitemap_index.xml", "/sitemap.txt")
 _STATUS_EVERY = 0.2
 _MAX_BESIDE = 50  # other hosts and folders that are listed
+_MAX_DERIVED = 500  # addresses that rules give and no archive lists, asked for one by one
 
 
 class Crawl:
@@ -105,6 +108,7 @@ class Crawl:
         self._last_status = 0.0
         self._stopped: Stop | None = None
         self._captures = 0
+        self._derived = 0
 
     async def run(self) -> Finished:
         """Recover until there is nothing left to do, or until asked to stop."""
@@ -149,7 +153,7 @@ class Crawl:
             await self._find_owner()
             await self._start_pages()
             await self._drain()
-            while self._sweep() or self._unlinked() or await self._renewed():
+            while self._sweep() or self._unlinked() or self._fill_gaps() or await self._renewed():
                 await self._drain()
         self._show(Stage.DONE, force=True)
         return self._finished()
@@ -400,7 +404,8 @@ class Crawl:
 
     def _is_forgotten(self, item: Queued, missing: Missing) -> bool:
         """A guessed resource that no archive holds is not a loss, unless all that is listed is wanted."""
-        return item.guess and missing.reason not in RETRIED and self.options.policy != "exhaustive"
+        wanted = self.options.policy == "exhaustive" and item.key in self._listed
+        return item.guess and missing.reason not in RETRIED and not wanted
 
     def _keep(self, item: Queued, acquired: Acquired) -> None:
         resource = acquired.resource
@@ -450,6 +455,33 @@ class Crawl:
                 self._count("queued", resource.kind, 1)
                 self._queue.append(Queued(resource.key, resource.uri, resource.kind, resource.found_on))
         return True
+
+    def _fill_gaps(self) -> bool:
+        """Pages that are missing under one address and archived under another one, by rules of the site's own; True
+        when such an address has to be asked for first."""
+        if self._stopped or not self.options.rules.learn or not self.options.recursive:
+            return False
+        known = OtherAddresses(self.store, self._site.ownership)
+        with self.journal.transaction():
+            for gap in known.gaps():
+                substitute = known.substitute(gap)
+                if substitute is not None:
+                    self.store.add_substitute(substitute)
+                    self._count("missing", substitute.kind, -1)
+                elif gap.key not in self._seen and self._derived < _MAX_DERIVED and self._may_be_held(gap.key):
+                    self._derived += 1
+                    self._seen.add(gap.key)
+                    item = Queued(gap.key, gap.key, gap.missing.kind, guess=True)
+                    if self.journal.enqueue(item):
+                        self._queue.append(item)
+                        self._count("queued", item.kind, 1)
+        return bool(self._queue)
+
+    def _may_be_held(self, key: str) -> bool:
+        """Is it listed, or does any archive give no list of it?"""
+        if not self.options.scope.holds(key):
+            return False
+        return key in self._listed or any(not self._site.covers(archive.id, key) for archive in self.archives)
 
     def _tried(self, key: str, archive: str, captured_at: datetime, uri: str) -> Candidate:
         """The candidate a resource came from: the archive may have given one of another moment than was asked for."""

@@ -14,8 +14,8 @@ from recollect.recovery.knowledge import SiteKnowledge
 from recollect.recovery.links import Document
 from recollect.recovery.options import Options
 from recollect.recovery.ownership import Standing
+from recollect.recovery.records import Recovered
 from recollect.recovery.similar import precedent_for, sketch_of
-from recollect.recovery.store import Recovered
 from recollect.recovery.verdicts import Verdict
 
 _SMALL_SITE = 5  # listed resources; a smaller site may well have a front page without links

@@ -19,7 +19,8 @@ from recollect.recovery.choose import is_content
 from recollect.recovery.journal import Journal
 from recollect.recovery.lister import is_front
 from recollect.recovery.options import Options
-from recollect.recovery.store import Recovered, Store
+from recollect.recovery.records import Recovered
+from recollect.recovery.store import Store
 from recollect.recovery.verdicts import FOREIGN, Reason
 
 
@@ -97,6 +98,7 @@ class Figures:
     unlinked_pages: int = 0  # back, and no link leads there from the front page
     unlinked_files: int = 0
     suspects: int = 0  # kept, and doubtful
+    other_address: int = 0  # linked, not held, and back under another address of the page
     outages: tuple[Outage, ...] = ()
     complete: bool = True  # nothing is left to fetch
     front: bool = True  # the front page came back
@@ -130,6 +132,7 @@ class Figures:
             "unlinked_pages": self.unlinked_pages,
             "unlinked_files": self.unlinked_files,
             "suspects": self.suspects,
+            "other_address": self.other_address,
             "outages": [outage.to_json() for outage in self.outages],
             "complete": self.complete,
             "front": self.front,
@@ -158,6 +161,7 @@ _PLAIN = (
         "unlinked_pages",
         "unlinked_files",
         "suspects",
+        "other_address",
         "complete",
         "front",
     ),
@@ -199,6 +203,7 @@ def figures_of(store: Store) -> Figures:
         unlinked_pages=sum(r.kind == "page" for r in unlinked),
         unlinked_files=sum(r.kind != "page" for r in unlinked),
         suspects=sum(r.suspect is not None for r in content.values()),
+        other_address=sum(1 for _ in store.substitutes()),
         outages=_outages(journal, listed, state),
         complete=bool(store.meta("complete", True)) and not any(True for _ in store.queued()),
         front=front_is_back(store),

@@ -26,7 +26,8 @@ from typing import Any, Literal
 from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.recovery.choose import Candidate
 from recollect.recovery.plan import Attempt
-from recollect.recovery.store import Kind, Missing, Store
+from recollect.recovery.records import Kind, Missing
+from recollect.recovery.store import Store
 from recollect.recovery.verdicts import RETRIED, Reason, Verdict
 
 ListingState = Literal["done", "truncated", "part", "failed"]

@@ -17,8 +17,9 @@ from recollect.recovery.decoding import guessed_charset
 from recollect.recovery.filenames import ANY_SYSTEM, NameRules, file_names, host_folder, relative_link
 from recollect.recovery.links import effective_type, parse_html, read_document
 from recollect.recovery.ownfiles import OwnFiles
+from recollect.recovery.records import Recovered
 from recollect.recovery.rehost import main_test
-from recollect.recovery.store import Recovered, Store
+from recollect.recovery.store import Store
 
 FOLDER = "markdown"
 _LEFT_OUT = frozenset(

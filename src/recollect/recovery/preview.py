@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 
 from recollect.errors import BadURI
 from recollect.recovery.canonical import visit_key
+from recollect.recovery.records import Recovered
 from recollect.recovery.restore import PageLinks, content_of, not_recovered_page, site_test
 from recollect.recovery.rewrite import NEUTRAL, Use
-from recollect.recovery.store import Recovered, Store
+from recollect.recovery.store import Store
 
 _HOSTS = "/_recollect/hosts/"
 POLICY = (

@@ -22,7 +22,8 @@ from recollect.blocking import blocking
 from recollect.datetimes import format_timestamp
 from recollect.errors import UsageError
 from recollect.recovery.canonical import visit_key
-from recollect.recovery.journal import Journal, now_utc
+from recollect.recovery.disk import on_this_disk
+from recollect.recovery.journal import Journal, Queued, now_utc
 from recollect.recovery.lister import Lister, site_queries
 from recollect.recovery.local import LocalSources, open_local
 from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, evenly, quotas_of
@@ -32,7 +33,7 @@ from recollect.recovery.plan import RecoveryPolicy
 from recollect.recovery.progress import Finished, Watch
 from recollect.recovery.scope import Scope
 from recollect.recovery.sources import Sources, worth_asking
-from recollect.recovery.store import Store, on_this_disk
+from recollect.recovery.store import Store
 from recollect.recovery.survey import Survey, survey
 from recollect.recovery.verdicts import RETRIED, Reason, Stop
 from recollect.routing.maps import Maps
@@ -233,6 +234,9 @@ def prepare(store: Store, options: Options, *, resuming: bool, again: bool = Fal
         # A later run: list afresh, and look again for whatever did not come; what is there is not asked for again.
         journal.forget_listings()
         journal.requeue((Reason.NEVER_ARCHIVED, Reason.REJECTED, Reason.OUT_OF_RANGE, Reason.BLOCKED))
+        with journal.transaction():
+            for one in store.drop_substitutes():
+                journal.enqueue(Queued(one.key, one.uri, one.kind, one.found_on))
     else:
         _requeue_for(journal, Options.from_json(store.meta("options")), options)
     journal.requeue((*RETRIED, Reason.BLOCKED) if again else RETRIED)

@@ -26,8 +26,9 @@ from recollect.recovery.measure import Difference
 from recollect.recovery.options import Options
 from recollect.recovery.ownership import Ownership, Period
 from recollect.recovery.ownfiles import OwnFiles
+from recollect.recovery.records import Missing, Recovered, Substitute
 from recollect.recovery.sentences import summary as sentences
-from recollect.recovery.store import Missing, Recovered, Store
+from recollect.recovery.store import Store
 from recollect.recovery.verdicts import Reason
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Report:
     ownership: tuple[Period, ...] = ()  # whose site it was, and when; empty where nothing changed
     captures: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # archive -> year -> captures it lists
     at: datetime | None = None  # the day that was asked for (--at)
+    substitutes: tuple[tuple[Substitute, str], ...] = ()  # found under another address, which stands beside
     protected: Notice | None = None  # blocks of the server's own files in the recovered pages
 
     @property
@@ -161,6 +163,7 @@ def make_report(
         ownership=Ownership.from_json(store.meta("ownership") or {}).periods,
         captures=_captures(journal, resources),
         at=_day_asked_for(store),
+        substitutes=tuple((one, _address(store, one.target)) for one in store.substitutes()),
         protected=_protected(store, [resource for resource in resources if resource.kind == "page"]),
     )
 
@@ -168,6 +171,11 @@ def make_report(
 def _day_asked_for(store: Store) -> datetime | None:
     options = store.meta("options")
     return Options.from_json(options).dates.at if options is not None else None
+
+
+def _address(store: Store, key: str) -> str:
+    resource = store.get(key)
+    return resource.uri if resource is not None else key
 
 
 def _captures(journal: Journal, resources: Sequence[Recovered]) -> dict[str, dict[int, int]]:
@@ -283,6 +291,10 @@ def to_json(report: Report) -> dict[str, Any]:
             }
             for m in report.missing
         ],
+        "found_under": [
+            {"uri": one.uri, "found_under": address, "rule": one.rule, "evidence": one.evidence}
+            for one, address in report.substitutes
+        ],
         "suspects": [
             {"uri": r.uri, "verdict": r.suspect, "detail": r.doubt, "captured_at": format_iso(r.captured_at)}
             for r in report.suspects
@@ -328,6 +340,12 @@ def summary_lines(report: Report) -> Iterator[str]:
         distance = () if days is None else (f"{days:+d} days",)
         captured = f"{r.captured_at:%Y-%m-%d}"
         yield _line(_when(r.fetched_at), r.uri, r.media_type, file, r.archive, captured, others, *distance)
+    by_address = {r.uri: r for r in report.resources}
+    for one, address in report.substitutes:
+        r = by_address[address]
+        words = f"found under {address} by the rule {one.rule} ({one.evidence})"
+        captured = f"{r.captured_at:%Y-%m-%d}"
+        yield _line(now, one.uri, r.media_type, report.files.get(address, ""), r.archive, captured, words)
     for m in report.missing:
         yield _line(now, m.uri, "MISSING", "", "", "", f"{m.reason}: {m.detail}" if m.detail else m.reason)
     for uri in report.known:

@@ -13,9 +13,9 @@ from urllib.parse import quote, urlsplit
 
 from recollect.recovery.alsofound import NAME as ALSO_FOUND
 from recollect.recovery.ownership import Owner, ownership_words
+from recollect.recovery.records import REASONS, Missing, Recovered
 from recollect.recovery.report import Report
 from recollect.recovery.sentences import Sentence, details, headline, outage, share, text
-from recollect.recovery.store import REASONS, Missing, Recovered
 from recollect.recovery.verdicts import RETRIED, Reason
 from recollect.ui import charts
 from recollect.ui.pages import INLINED, render
@@ -60,6 +60,7 @@ def report_page(report: Report, *, pictures: Sequence[str] = (), alone: bool = F
         outside_count=len(report.outside),
         outside_hosts=list(report.outside_hosts.items())[:MOST_ROWS],
         kept=sorted(report.kept.items()),
+        substitutes=[(one.uri, address, one.rule, one.evidence) for one, address in report.substitutes[:MOST_ROWS]],
         also_found=ALSO_FOUND if figures.unlinked and not alone else "",
         **_details(report, links),
     )

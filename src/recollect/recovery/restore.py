@@ -26,6 +26,7 @@ from recollect.recovery.links import effective_type
 from recollect.recovery.noscript import is_program, without_scripts
 from recollect.recovery.options import Options
 from recollect.recovery.ownfiles import OwnFiles
+from recollect.recovery.records import REASONS, Recovered
 from recollect.recovery.rewrite import (
     NEUTRAL,
     Missing,
@@ -35,7 +36,7 @@ from recollect.recovery.rewrite import (
     rewrite_css,
     rewrite_html,
 )
-from recollect.recovery.store import REASONS, Recovered, Store
+from recollect.recovery.store import Store
 from recollect.ui.pages import INLINED, render
 
 MissingLinks = Literal["neutral", "keep"]

@@ -28,14 +28,16 @@ from typing import Any
 
 from recollect.datetimes import format_iso
 from recollect.errors import FormatError, UsageError
+from recollect.recovery.disk import on_this_disk
 from recollect.recovery.filenames import ANY_SYSTEM, WINDOWS, file_names
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.outputs import Outputs
 from recollect.recovery.progress import Watch
+from recollect.recovery.records import Recovered
 from recollect.recovery.recover import remake
 from recollect.recovery.report import Report
 from recollect.recovery.similar import Sketch, alike, sketch_of
-from recollect.recovery.store import Recovered, Store, on_this_disk
+from recollect.recovery.store import Store
 from recollect.recovery.verdicts import Decision, Verdict
 
 __all__ = ["Decision", "DoubtfulPage", "decide", "decide_suspects", "doubtful_pages", "page_for_review", "suspects"]

@@ -53,6 +53,7 @@ class Phrase(StrEnum):
     ELSEWHERE = "elsewhere"
     FOREIGN = "foreign"
     SUSPECTS = "suspects"
+    OTHER_ADDRESS = "other-address"
     UNLINKED_PAGES = "unlinked-pages"
     UNLINKED_FILES = "unlinked-files"
     NO_FRONT = "no-front"
@@ -142,6 +143,10 @@ WORDS: Mapping[Headline | Phrase, str | tuple[str, str]] = {
     Phrase.SUSPECTS: plural_message(
         "%(count)s page looks doubtful and was kept, marked (login, error, another site ...)",
         "%(count)s pages look doubtful and were kept, marked (login, error, another site ...)",
+    ),
+    Phrase.OTHER_ADDRESS: plural_message(
+        "%(count)s linked page was found under another address",
+        "%(count)s linked pages were found under another address",
     ),
     Phrase.UNLINKED_PAGES: plural_message(
         "also found: %(count)s older page, not linked from the newest front page",
@@ -271,6 +276,7 @@ def details(figures: Figures, *, hints: bool = True) -> list[Sentence]:
         (Phrase.BESIDE_LOST, figures.beside_lost),
         (Phrase.FOREIGN, figures.foreign),
         (Phrase.SUSPECTS, figures.suspects),
+        (Phrase.OTHER_ADDRESS, figures.other_address),
     ]
     policy = {Phrase.LOST_NOT_WANTED: Phrase.HINT_POLICY} if hints else {}
     found = [

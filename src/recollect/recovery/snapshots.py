@@ -26,8 +26,9 @@ from recollect.errors import FormatError, UsageError
 from recollect.recovery.canonical import visit_key
 from recollect.recovery.decoding import decoded, effective_encoding
 from recollect.recovery.measure import Resource
+from recollect.recovery.records import Recovered
 from recollect.recovery.report import known_not_fetched
-from recollect.recovery.store import FOLDER, Recovered, Store
+from recollect.recovery.store import FOLDER, Store
 
 _ANY_HOST = "site.invalid"  # the host of a folder that names none
 _Found = tuple[str, str, Callable[[], bytes]]  # URI, media type, content

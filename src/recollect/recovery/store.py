@@ -17,15 +17,12 @@ bounded in size.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.errors import BadURI, RecollectError, ResourceError, UsageError
@@ -33,70 +30,12 @@ from recollect.recovery.canonical import Rules, visit_key
 from recollect.recovery.decoding import decoded
 from recollect.recovery.payloads import PayloadWriter
 from recollect.recovery.portable import PORTABLE, lacks_payloads, restore_payloads
+from recollect.recovery.records import Kind, Missing, Recovered, Substitute
 from recollect.recovery.similar import Precedent, Sketch
 from recollect.recovery.verdicts import Reason, Verdict
 
 FOLDER = ".recollect"
 SCHEMA_VERSION = 2
-
-Kind = Literal["page", "asset"]
-REASONS: dict[Reason, str] = {
-    Reason.NEVER_ARCHIVED: "no archive holds it",
-    Reason.BLOCKED: "an archive holds it and does not give it out",
-    Reason.FAILED: "every archive that holds it failed to deliver it",
-    Reason.OUT_OF_QUOTA: "an archive holds it, and no request was left for it",
-    Reason.REJECTED: "every capture is an error, redirects away, or was rejected in a review",
-    Reason.OUT_OF_RANGE: "no capture in the wanted range of dates",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """One resource that came back. `status` is the original server's; a 3xx has `redirect_to`, mostly no payload."""
-
-    key: str
-    uri: str
-    captured_at: datetime
-    archive: str
-    uri_m: str
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    media_type: str
-    charset: str | None
-    content_encoding: str
-    digest: str
-    length: int
-    payload_path: Path
-    fetched_at: datetime
-    kind: Kind = "page"
-    redirect_to: str | None = None
-    altered: bool = (
-        False  # an archive's rewriting had to be taken out; the bytes are close to, not exactly, the original
-    )
-    live: bool = False  # from the live web (--live-fallback), not from an archive
-    found_on: str | None = None  # key of the page that first led here
-    other_archives: tuple[tuple[str, datetime], ...] = ()
-    suspect: Verdict | None = None  # kept for review: no capture of the page is free of doubt
-    doubt: str = ""  # the reason for `suspect`, as text
-    confidence: float | None = None  # in `suspect`: the probability that it is right
-
-    @property
-    def is_redirect(self) -> bool:
-        return self.redirect_to is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """One resource that did not come back, with its reason (`REASONS`) and a text that says what happened."""
-
-    key: str
-    uri: str
-    reason: Reason
-    detail: str
-    kind: Kind = "page"
-    found_on: str | None = None
-    verdict: Verdict | None = None
-
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -113,6 +52,9 @@ CREATE TABLE IF NOT EXISTS outside (uri TEXT PRIMARY KEY, page TEXT NOT NULL) WI
 CREATE TABLE IF NOT EXISTS review (sha1 TEXT PRIMARY KEY, decision TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS precedent (
   sha1 TEXT PRIMARY KEY, verdict TEXT NOT NULL, sketch TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS substitute (
+  key TEXT PRIMARY KEY, uri TEXT NOT NULL, kind TEXT NOT NULL, found_on TEXT, target TEXT NOT NULL, rule TEXT NOT NULL,
+  evidence TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS written (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -289,6 +231,14 @@ class Store:
     def aliases(self) -> Iterator[tuple[str, str, str]]:
         """(key, key it stands for, why), in order of key."""
         yield from self.db.execute("SELECT key, target, why FROM alias ORDER BY key")
+
+    def substitutes(self) -> Iterator[Substitute]:
+        """Resources found under another address, in order of key."""
+        if self._columns("substitute"):  # not in a journal of an earlier version, opened for reading
+            rows = self.db.execute(
+                "SELECT key, uri, kind, found_on, target, rule, evidence FROM substitute ORDER BY key"
+            )
+            yield from (Substitute(*row) for row in rows)
 
     def keys(self) -> set[str]:
         """The visit keys of every resource, whatever its state."""
@@ -512,6 +462,10 @@ class Store:
                     Verdict.DROPPED,
                 )
             )
+            for one in [one for one in self.substitutes() if one.target == resource.key]:
+                self.db.execute("DELETE FROM alias WHERE key = ?", (one.key,))
+                self.db.execute("DELETE FROM substitute WHERE key = ?", (one.key,))
+                self.add_missing(Missing(one.key, one.uri, Reason.NEVER_ARCHIVED, "", one.kind, one.found_on))
 
     def set_written(self, files: dict[str, str]) -> None:
         """Replace the record of what we wrote."""
@@ -525,6 +479,22 @@ class Store:
 
     def add_alias(self, key: str, target: str, why: str) -> None:
         self.db.execute("INSERT OR REPLACE INTO alias VALUES (?, ?, ?)", (key, target, why))
+
+    def add_substitute(self, substitute: Substitute) -> None:
+        """Let another address take the place of a resource that is missing. The caller commits."""
+        one = substitute
+        row = (one.key, one.uri, one.kind, one.found_on, one.target, one.rule, one.evidence)
+        self.db.execute("INSERT OR REPLACE INTO substitute VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        self.forget(one.key)
+        self.add_alias(one.key, one.target, f"found under another address, by the rule {one.rule}")
+
+    def drop_substitutes(self) -> list[Substitute]:
+        """Take all substitutes back, because their own addresses are looked for again. The caller commits."""
+        dropped = list(self.substitutes())
+        for one in dropped:
+            self.db.execute("DELETE FROM alias WHERE key = ?", (one.key,))
+            self.db.execute("DELETE FROM substitute WHERE key = ?", (one.key,))
+        return dropped
 
     def next_number(self) -> int:
         """The next number of arrival: the frontier is first come, first served."""
@@ -599,26 +569,3 @@ def _connect(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise ResourceError("the journal cannot be opened", where=str(path), why=str(error)) from error
     return connection
-
-
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-
-@contextlib.contextmanager
-def on_this_disk(out_dir: Path) -> Iterator[None]:
-    """A block that writes below `out_dir`: a full disk is one clear error, and what was committed stays."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        raise _disk_full(out_dir, error.strerror or str(error)) from error
-    except sqlite3.Error as error:
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-            raise
-        raise _disk_full(out_dir, str(error)) from error
-
-
-def _disk_full(out_dir: Path, why: str) -> ResourceError:
-    hint = f"free some space, then go on with: recollect recover --resume {out_dir} (or run the same command again)"
-    return ResourceError("the disk is full", where=str(out_dir), why=why, hint=hint)

@@ -25,7 +25,8 @@ from recollect import __version__
 from recollect.datetimes import format_http_date, format_iso, format_timestamp
 from recollect.formats.temporaries import replacing
 from recollect.recovery.measure import extract_text
-from recollect.recovery.store import Recovered, Store
+from recollect.recovery.records import Recovered
+from recollect.recovery.store import Store
 from recollect.uris import surt
 
 _NAMESPACE = uuid.UUID("6f0b5a4e-3b62-5d2c-9f3e-6d1a5f6f7a10")

@@ -10,7 +10,8 @@ import pytest
 
 from recollect.errors import RecollectError, UsageError
 from recollect.recovery.canonical import visit_key
-from recollect.recovery.store import Missing, Recovered, Store
+from recollect.recovery.records import Missing, Recovered
+from recollect.recovery.store import Store
 
 NOON = datetime(2010, 5, 1, 12, tzinfo=UTC)
 
