@@ -11,26 +11,19 @@ review.
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import binascii
 import contextlib
-import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal
-from urllib.parse import urljoin
 
-from recollect.archives.registry import Archive, Rate
+from recollect.archives.registry import Archive
 from recollect.archives.replay import ReplayResponse, Wanted, fetch, unwrap
-from recollect.archives.robots import MOST_BYTES, NOTHING, Robots, robots_of_response
-from recollect.archives.transport import Request, RequestKind
+from recollect.datetimes import format_timestamp
 from recollect.errors import AnswerTooBig, ArchiveError, FormatError
-from recollect.recovery.canonical import split, tidy, visit_key
+from recollect.recovery.canonical import tidy, visit_key
 from recollect.recovery.choose import Candidate, in_order, is_content, is_reduced, resolve_revisits
 from recollect.recovery.decoding import content_coding, decoded, effective_encoding, header_charset
+from recollect.recovery.digests import Agreement, compare_digest, differs
 from recollect.recovery.examine import examine_content, examine_redirect
 from recollect.recovery.fingerprint import page_of
 from recollect.recovery.journal import Journal, Queued, now_utc
@@ -38,6 +31,7 @@ from recollect.recovery.judge import Rejection, judge, same_page
 from recollect.recovery.knowledge import SiteKnowledge
 from recollect.recovery.links import Document, effective_type, media_type_of, read_document
 from recollect.recovery.lister import Lister
+from recollect.recovery.live import LIVE, LiveWeb
 from recollect.recovery.meter import Meter, OutOfQuota
 from recollect.recovery.options import Options
 from recollect.recovery.ownership import Observation, Standing
@@ -48,7 +42,6 @@ from recollect.recovery.records import Missing, Recovered
 from recollect.recovery.store import Store
 from recollect.recovery.verdicts import SUSPECT, Reason, Verdict
 
-LIVE = "live"
 _MAX_PARSED = 32 * 1024 * 1024  # a larger document is kept, not read for links
 _MAX_HELD = 4 * 1024 * 1024  # a larger doubtful capture is asked for again when it is needed
 _DIFFERS = "the bytes are not those of the index (digest differs)"
@@ -137,7 +130,7 @@ class Acquirer:
         self._on_reading = on_reading
         self._skip = skip
         self._idle = tuple(idle)  # archives of this recovery that this run does not ask
-        self._robots: dict[str, asyncio.Future[Robots]] = {}  # of live hosts
+        self._live_web = LiveWeb(meter)
         self._matched: dict[str, int] = {}  # archive -> digests that agreed, minus those that did not
         # Captures that were looked at to find out about owners: whichever is taken is not asked for again.
         self._seen: dict[tuple[str, str, datetime], tuple[ReplayResponse, bytes]] = {}
@@ -264,6 +257,21 @@ class Acquirer:
         verdict = rejection.verdict if rejection is not None else None
         return Observation(candidate.captured_at, page_of(document, candidate.uri), verdict, front, repeats)
 
+    async def capture(
+        self, item: Queued, candidate: Candidate, known: Sequence[Candidate], site: SiteKnowledge
+    ) -> Acquired | Attempt:
+        """One capture, whatever others there are; the failed attempt when it cannot be had, or is not the page."""
+        result = await self._fetch(item, candidate, known, site)
+        return result if isinstance(result, Acquired) else result[0]
+
+    def address(self, candidate: Candidate) -> str:
+        """Where an archive has a capture: its URI-M, as far as the archive's templates say."""
+        archive = self._archives[candidate.archive]
+        if "{filename}" in archive.raw:
+            return candidate.locator
+        place = candidate.locator if "://" in candidate.locator else ""
+        return archive.raw_uri(place, format_timestamp(candidate.captured_at), candidate.uri)
+
     # Fetching ------------------------------------------------------------------------------------------------------
 
     async def _fetch(
@@ -302,7 +310,7 @@ class Acquirer:
         if (
             replay.standing == "archived"
             and self._matched.get(candidate.archive, 0) >= 0
-            and _differs(candidate, replay, incoming)
+            and differs(candidate, replay, incoming)
         ):
             replay = await self._meter.patiently(archive, lambda: self._receive(archive, source, incoming))
         return replay
@@ -601,49 +609,16 @@ class Acquirer:
 
     async def _live(self, item: Queued, site: SiteKnowledge) -> Acquired | None:
         """The live web, when it was asked for: marked, judged like any capture, within the host's robots.txt."""
-        scheme, host, _, _ = split(item.uri)
-        host_itself = Archive(
-            id=f"{LIVE}-{re.sub(r'[^a-z0-9.-]', '-', host)}",
-            timegate=f"{scheme}://{host}/",
-            raw=f"{scheme}://{host}/{{timestamp}}{{uri}}",
-            replay_rate=Rate(1, 1),
-            concurrency=2,
-        )
-        if f"{scheme}://{host}" not in self._robots:
-            self._robots[f"{scheme}://{host}"] = asyncio.ensure_future(self._live_robots(host_itself, item.uri))
-        if not (await self._robots[f"{scheme}://{host}"]).allow(item.uri):
-            return None
         try:
             with self._store.incoming() as incoming:
-                live = Request(
-                    host_itself, item.uri, kind=RequestKind.REPLAY, max_bytes=self._options.max_bytes, hops=0
-                )
-                async with self._meter.stream(live) as response:
-                    if response.status != 200:
-                        return None
-                    async for chunk in response:
-                        incoming.write(chunk)
-                    headers = tuple(response.headers)
-                replay = ReplayResponse("archived", 200, item.uri, now_utc(), headers)
+                replay = await self._live_web.fetch(item.uri, incoming, self._options.max_bytes)
+                if replay is None:
+                    return None
                 candidate = Candidate(LIVE, item.uri, replay.captured_at)
                 resource = replace(self._describe(item, candidate, replay, incoming, ()), live=True)
                 return self._examine(resource, incoming, candidate, site)
         except (ArchiveError, _Refused):
             return None
-
-    async def _live_robots(self, host: Archive, uri: str) -> Robots:
-        """The rules of a live host; one that does not answer allows nothing."""
-        ask = Request(host, urljoin(uri, "/robots.txt"), kind=RequestKind.REPLAY, max_bytes=MOST_BYTES, hops=3)
-        body = bytearray()
-        try:
-            async with self._meter.stream(ask) as response:
-                async for chunk in response:
-                    body += chunk
-        except AnswerTooBig:
-            pass  # the first part is read
-        except ArchiveError:
-            return NOTHING
-        return robots_of_response(response.status, response.headers.get("content-type", ""), bytes(body))
 
 
 def _is_of(attempt: Attempt, candidate: Candidate) -> bool:
@@ -671,46 +646,5 @@ def _others(known: Sequence[Candidate], chosen: str) -> tuple[tuple[str, datetim
     return tuple(sorted(newest.items()))
 
 
-def _differs(candidate: Candidate, replay: ReplayResponse, incoming: PayloadWriter) -> bool:
-    if not candidate.digest or candidate.is_redirect or "chunked" in replay.header("transfer-encoding").lower():
-        return False
-    return compare_digest(candidate.digest, incoming) == "differs"
-
-
-Agreement = Literal["same", "decoded", "differs", "unknown"]
-
-
-def compare_digest(digest: str, incoming: PayloadWriter) -> Agreement:
-    """Does a payload, or what is packed in it, have the digest of the index? Only SHA-1 is understood."""
-    expected = _sha1_of(digest)
-    if expected is None:
-        return "unknown"
-    if expected == incoming.sha1_bytes:
-        return "same"
-    payload = incoming.peek()
-    if not payload.startswith(b"\x1f\x8b"):
-        return "differs"
-    try:
-        inside = hashlib.sha1(decoded(payload, "gzip"), usedforsecurity=False).digest()
-    except FormatError:
-        return "differs"
-    return "decoded" if inside == expected else "differs"
-
-
 def _without(headers: tuple[tuple[str, str], ...], name: str) -> tuple[tuple[str, str], ...]:
     return tuple((key, value) for key, value in headers if key.lower() != name)
-
-
-def _sha1_of(digest: str) -> bytes | None:
-    name, mark, value = digest.partition(":")
-    if mark and name.lower() != "sha1":
-        return None
-    value = value if mark else digest
-    try:
-        if len(value) == 32:
-            return base64.b32decode(value.upper())
-        if len(value) == 40:
-            return bytes.fromhex(value)
-    except (binascii.Error, ValueError):
-        return None
-    return None

@@ -26,6 +26,7 @@ from recollect.archives.transport import Permits
 from recollect.datetimes import format_timestamp
 from recollect.errors import BadURI
 from recollect.recovery.acquire import Acquired, Acquirer
+from recollect.recovery.allcaptures import AllCaptures
 from recollect.recovery.canonical import UrlVariants, visit_key
 from recollect.recovery.choose import Candidate
 from recollect.recovery.fingerprint import page_of
@@ -155,6 +156,7 @@ class Crawl:
             await self._drain()
             while self._sweep() or self._unlinked() or self._fill_gaps() or await self._renewed():
                 await self._drain()
+            await self._fetch_history()
         self._show(Stage.DONE, force=True)
         return self._finished()
 
@@ -357,6 +359,16 @@ class Crawl:
                     group.create_task(work())
         except BaseExceptionGroup as group_error:
             raise _first_of(group_error) from None  # one fault ends all workers; theirs is the same or its consequence
+
+    async def _fetch_history(self) -> None:
+        """All captures of what came back, when they are wanted."""
+        if not self.options.all_captures or self._should_stop():
+            return
+        history = AllCaptures(
+            self.store, self._acquirer, self.options, [archive.id for archive in self.archives], self._site
+        )
+        await history.run(self._should_stop, lambda: self._show(Stage.RECOVERING))
+        self.store.set_meta("captures_left_out", dict(sorted(history.outcomes.items())))
 
     async def _renewed(self) -> bool:
         """Wait until there are requests again for what had none; False when nothing waits for that."""

@@ -10,11 +10,13 @@ goes on from its last step; a request is counted before it is sent, so a quota i
     held     (archive, uri, at)       a payload that was fetched for its blocks, whatever was recovered
     note     (archive, uri, at)       of a file on this disk: origin of the time, marks
     failure  archive                  kind and words of its last failure in the last run that asked it
+    version  (key, at, archive)       one more capture of what was recovered, with its record (--all-captures)
     usage    archive                  requests of the current period, and in all, by kind
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -26,7 +28,7 @@ from typing import Any, Literal
 from recollect.datetimes import format_timestamp, parse_timestamp
 from recollect.recovery.choose import Candidate
 from recollect.recovery.plan import Attempt
-from recollect.recovery.records import Kind, Missing
+from recollect.recovery.records import Kind, Missing, Recovered, Version
 from recollect.recovery.store import Store
 from recollect.recovery.verdicts import RETRIED, Reason, Verdict
 
@@ -53,6 +55,9 @@ CREATE TABLE IF NOT EXISTS note (
   PRIMARY KEY (archive, uri, at)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS failure (
   archive TEXT PRIMARY KEY, kind TEXT NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS version (
+  key TEXT NOT NULL, at TEXT NOT NULL, archive TEXT NOT NULL, repeats TEXT, sha256 TEXT NOT NULL, record TEXT NOT NULL,
+  PRIMARY KEY (key, at, archive)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS usage (
   archive TEXT PRIMARY KEY, period_began REAL NOT NULL, in_period INTEGER NOT NULL, listed INTEGER NOT NULL,
   fetched INTEGER NOT NULL) WITHOUT ROWID;
@@ -332,6 +337,30 @@ class Journal:
             query = "SELECT uri, at, encoding, sha256 FROM held ORDER BY at DESC, uri, archive"
             yield from map(_held, self.db.execute(query))
 
+    # All captures of what came back --------------------------------------------------------------------------------
+
+    def add_version(self, version: Version, sha256: str) -> None:
+        """Record one more capture, whose payload is in the store. The caller commits."""
+        one = version.resource
+        record = {name: getattr(one, name) for name in _VERSION_FIELDS}
+        record |= {"headers": list(one.headers), "fetched_at": format_timestamp(one.fetched_at)}
+        row = (one.key, format_timestamp(one.captured_at), one.archive, _stamp(version.repeats), sha256)
+        self.db.execute("INSERT OR REPLACE INTO version VALUES (?, ?, ?, ?, ?, ?)", (*row, json.dumps(record)))
+
+    def versions(self, key: str | None = None) -> Iterator[Version]:
+        """Further captures, of one resource or of all, by key and time; a journal of an earlier version has none."""
+        if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'version'").fetchone():
+            return
+        query = "SELECT key, at, archive, repeats, sha256, record FROM version"
+        rows = self.db.execute(f"{query} WHERE ?1 IS NULL OR key = ?1 ORDER BY key, at, archive", (key,))
+        for own, at, archive, repeats, sha256, text in rows.fetchall():
+            record = json.loads(text)
+            record["headers"] = tuple((name, value) for name, value in record["headers"])
+            record["fetched_at"] = parse_timestamp(record["fetched_at"])
+            path = self.store.payload_path(sha256)
+            resource = Recovered(key=own, captured_at=parse_timestamp(at), archive=archive, payload_path=path, **record)
+            yield Version(resource, _moment(repeats))
+
     # Failures of archives --------------------------------------------------------------------------------------------
 
     def note_failure(self, archive: str, kind: str, detail: str) -> None:
@@ -395,6 +424,10 @@ def budget_left(usage: Usage, limit: int | None, period: float, now: float) -> i
     return max(0, limit - used)
 
 
+_VERSION_FIELDS = (
+    *("uri", "uri_m", "status", "media_type", "charset", "content_encoding", "digest", "length", "kind", "redirect_to"),
+    *("altered", "found_on"),
+)
 _CAPTURE_COLUMNS = "archive, uri, at, status, media_type, digest, length, revisit, altered, locator"
 _CAPTURES = f"SELECT {_CAPTURE_COLUMNS} FROM capture"
 _CONTENT = "(status IS NULL OR status IN (200, 203, 226))"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from recollect.datetimes import format_iso, parse_or_none
 from recollect.recovery.canonical import DEFAULT_RULES, Rules
@@ -31,6 +31,7 @@ class Options:
     recursive: bool = True
     keep_suspects: bool = False  # take captures that look like error pages, parked domains, logins ...
     live_fallback: bool = False
+    all_captures: Literal["", "all", "unique"] = ""  # the history too: every capture, or one of each content
     limit: int | None = None  # stop after this number of resources
     max_bytes: int = MAX_RESOURCE
     quotas: Mapping[str, Quota] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Options:
             "recursive": self.recursive,
             "keep_suspects": self.keep_suspects,
             "live_fallback": self.live_fallback,
+            "all_captures": self.all_captures,
             "limit": self.limit,
             "max_bytes": self.max_bytes,
             "quotas": {name: [quota.limit, quota.period] for name, quota in self.quotas.items()},
@@ -71,6 +73,7 @@ class Options:
             recursive=value["recursive"],
             keep_suspects=value["keep_suspects"],
             live_fallback=value["live_fallback"],
+            all_captures=value.get("all_captures", ""),
             limit=value["limit"],
             max_bytes=value["max_bytes"],
             quotas={name: Quota(limit, period) for name, (limit, period) in value["quotas"].items()},

@@ -118,6 +118,8 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
     from recollect.recovery.restore import restore
     from recollect.recovery.starthere import NAME as START_HERE
     from recollect.recovery.starthere import start_here_page
+    from recollect.recovery.timeline import FOLDER as CAPTURES
+    from recollect.recovery.timeline import write_timelines
     from recollect.recovery.warcs import stream_wacz, stream_warc
 
     folder = store.out_dir
@@ -161,9 +163,11 @@ def write_outputs(store: Store, outputs: Outputs, progress: ProgressCallback) ->
         write_markdown(store, files, name_rules=rules)
     if outputs.tree:
         write_also_found(store, files, names, ALSO_FOUND)
+    timelines = write_timelines(store, files, name_rules=rules)
     report = make_report(store, names, neutral=neutral, kept=files.kept)
     write_report(report, files, summary=outputs.summary)
-    page = start_here_page(report, outputs.chosen, scripts=outputs.scripts)
+    folders = outputs.chosen | ({CAPTURES} if timelines else set())
+    page = start_here_page(report, folders, scripts=outputs.scripts)
     files.write(START_HERE, page.encode("utf-8", "replace"))
     files.finish()
     return report

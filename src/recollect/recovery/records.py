@@ -69,6 +69,14 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """One more capture of a resource that came back; `repeats` is the moment of the capture whose bytes it has."""
+
+    resource: Recovered
+    repeats: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Substitute:
     """A resource that no archive gives under its own address, and its page under another address of it: a rule that
     the site's own redirects, canonical links, bytes and titles support says so."""

@@ -70,6 +70,8 @@ class Report:
     ownership: tuple[Period, ...] = ()  # whose site it was, and when; empty where nothing changed
     captures: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # archive -> year -> captures it lists
     at: datetime | None = None  # the day that was asked for (--at)
+    versions: int = 0  # further captures that were kept (--all-captures)
+    versions_left_out: Mapping[str, int] = field(default_factory=dict)  # those that were not, by outcome
     substitutes: tuple[tuple[Substitute, str], ...] = ()  # found under another address, which stands beside
     protected: Notice | None = None  # blocks of the server's own files in the recovered pages
 
@@ -163,6 +165,8 @@ def make_report(
         ownership=Ownership.from_json(store.meta("ownership") or {}).periods,
         captures=_captures(journal, resources),
         at=_day_asked_for(store),
+        versions=sum(1 for _ in journal.versions()),
+        versions_left_out=store.meta("captures_left_out") or {},
         substitutes=tuple((one, _address(store, one.target)) for one in store.substitutes()),
         protected=_protected(store, [resource for resource in resources if resource.kind == "page"]),
     )
@@ -291,6 +295,10 @@ def to_json(report: Report) -> dict[str, Any]:
             }
             for m in report.missing
         ],
+        "all_captures": {
+            "kept": report.versions,
+            "left_out": {name: n for name, n in report.versions_left_out.items() if name != "kept"},
+        },
         "found_under": [
             {"uri": one.uri, "found_under": address, "rule": one.rule, "evidence": one.evidence}
             for one, address in report.substitutes

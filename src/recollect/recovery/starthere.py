@@ -13,6 +13,8 @@ from recollect.recovery.alsofound import NAME as ALSO_FOUND
 from recollect.recovery.outputs import NO_SCRIPT
 from recollect.recovery.report import Report
 from recollect.recovery.sentences import Sentence, details, headline, outage, share, text
+from recollect.recovery.timeline import FOLDER as CAPTURES
+from recollect.recovery.timeline import NAME as TIMELINES
 
 NAME = "START-HERE.html"
 
@@ -83,6 +85,8 @@ def _links(report: Report, folders: frozenset[str]) -> list[tuple[str, str]]:
         found.append((ALSO_FOUND, "Older pages and files that no link leads to"))
     if "no-script" in folders and "site" in folders and report.front:
         found.append((f"{NO_SCRIPT}/{report.front}", "The site without scripts: nothing in it runs"))
+    if CAPTURES in folders:
+        found.append((TIMELINES, "All captures of each page and file, over the years"))
     if "as-archived" in folders:
         found.append(("as-archived/", "The files exactly as they were archived, to edit and upload"))
     if "markdown" in folders:

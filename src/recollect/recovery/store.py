@@ -334,6 +334,10 @@ class Store:
     def payload_path(self, sha256: str) -> Path:
         return self.folder / "payloads" / sha256[:2] / sha256[2:]
 
+    def payload_name(self, resource: Recovered) -> str:
+        """The SHA-256 of a resource's payload: the inverse of `payload_path`."""
+        return resource.payload_path.parent.name + resource.payload_path.name
+
     def _recovered(self, row: tuple[Any, ...]) -> Recovered:
         (
             key,

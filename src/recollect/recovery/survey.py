@@ -194,7 +194,7 @@ def survey(journal: Journal, archives: Sequence[Archive], options: Options, skip
         for name, own in groupby(sorted(captures, key=lambda c: c.archive), key=lambda c: c.archive):
             if name in each:
                 each[name].add(own, shared, is_home)
-        best = in_order(captures, options.dates, archives=[a.id for a in archives])[:1]
+        best = _chosen(captures, archives, options)
         chosen += [(candidate, max(c.captured_at for c in captures)) for candidate in best]
     last_good = total.last_good or total.last
     recent = [c for c, seen in chosen if last_good is not None and seen >= last_good - _RECENT]
@@ -213,6 +213,14 @@ def survey(journal: Journal, archives: Sequence[Archive], options: Options, skip
         _estimate([c for c, _ in chosen], archives, options, listing),
         _estimate(recent, archives, options, listing),
     )
+
+
+def _chosen(captures: Sequence[Candidate], archives: Sequence[Archive], options: Options) -> list[Candidate]:
+    """The captures of one resource that a recovery would fetch; equal bytes cost one request."""
+    order = in_order(captures, options.dates, archives=[a.id for a in archives])
+    if not options.all_captures:
+        return order[:1]
+    return list({c.digest or (c.archive, c.captured_at): c for c in reversed(order)}.values())
 
 
 def _estimate(chosen: Sequence[Candidate], archives: Sequence[Archive], options: Options, listing: int) -> Estimate:

@@ -24,8 +24,9 @@ from typing import IO, Any
 from recollect import __version__
 from recollect.datetimes import format_http_date, format_iso, format_timestamp
 from recollect.formats.temporaries import replacing
+from recollect.recovery.journal import Journal
 from recollect.recovery.measure import extract_text
-from recollect.recovery.records import Recovered
+from recollect.recovery.records import Recovered, Version
 from recollect.recovery.store import Store
 from recollect.uris import surt
 
@@ -58,6 +59,10 @@ def stream_warc(store: Store, out: IO[bytes], name: str) -> list[str]:
         offset = out.tell()
         writer.write_record(_response(writer, resource))
         lines.append(_cdxj(resource, name, offset, out.tell() - offset))
+    for version in Journal(store).versions():
+        offset = out.tell()
+        writer.write_record(_revisit(writer, version) if version.repeats else _response(writer, version.resource))
+        lines.append(_cdxj(version.resource, name, offset, out.tell() - offset, repeats=version.repeats is not None))
     return sorted(lines)
 
 
@@ -107,24 +112,48 @@ def _response(writer: Any, resource: Recovered) -> Any:
         "response",
         payload=BytesIO(body),
         http_headers=StatusAndHeaders(status, headers, protocol="HTTP/1.1"),
-        warc_headers_dict={
-            "WARC-Record-ID": _record_id(resource.uri_m, resource.uri),
-            "WARC-Date": format_iso(resource.captured_at),
-            "WARC-Source-URI": resource.uri_m,
-            "WARC-Creation-Date": format_iso(resource.fetched_at),
-            "Memento-Datetime": format_http_date(resource.captured_at),
-        },
+        warc_headers_dict=_provenance(resource),
     )
+
+
+def _revisit(writer: Any, version: Version) -> Any:
+    """A capture with the bytes of another one of the same resource, which is in the file."""
+    from warcio.statusandheaders import StatusAndHeaders
+
+    resource = version.resource
+    assert version.repeats is not None
+    headers = [(name, value) for name, value in resource.headers if name.lower() not in _DROPPED]
+    status = f"{resource.status} {_REASONS.get(resource.status, 'Archived')}"
+    record = writer.create_revisit_record(
+        resource.uri,
+        digest=resource.digest,
+        refers_to_uri=resource.uri,
+        refers_to_date=format_iso(version.repeats),
+        http_headers=StatusAndHeaders(status, headers, protocol="HTTP/1.1"),
+        warc_headers_dict=_provenance(resource),
+    )
+    record.rec_headers.replace_header("WARC-Payload-Digest", resource.digest)
+    return record
+
+
+def _provenance(resource: Recovered) -> dict[str, str]:
+    return {
+        "WARC-Record-ID": _record_id(resource.uri_m, resource.uri),
+        "WARC-Date": format_iso(resource.captured_at),
+        "WARC-Source-URI": resource.uri_m,
+        "WARC-Creation-Date": format_iso(resource.fetched_at),
+        "Memento-Datetime": format_http_date(resource.captured_at),
+    }
 
 
 def _record_id(*names: str) -> str:
     return f"<urn:uuid:{uuid.uuid5(_NAMESPACE, ' '.join(names))}>"
 
 
-def _cdxj(resource: Recovered, filename: str, offset: int, length: int) -> str:
+def _cdxj(resource: Recovered, filename: str, offset: int, length: int, *, repeats: bool = False) -> str:
     fields = {
         "url": resource.uri,
-        "mime": resource.media_type.partition(";")[0] or "unk",
+        "mime": "warc/revisit" if repeats else resource.media_type.partition(";")[0] or "unk",
         "status": str(resource.status),
         "digest": resource.digest,
         "length": str(length),
@@ -159,9 +188,10 @@ def _part(name: str, digest: str, size: int) -> dict[str, Any]:
 
 def _pages(store: Store, title: str) -> bytes:
     lines = [{"format": "json-pages-1.0", "id": "pages", "title": title or "Pages"}]
-    for resource in store.recovered(redirects=False):
+    versions = (one.resource for one in Journal(store).versions() if one.repeats is None)
+    for resource in (*store.recovered(redirects=False), *versions):
         if resource.status == 200 and resource.media_type.lower().startswith(("text/html", "application/xhtml")):
-            page_id = uuid.uuid5(_NAMESPACE, resource.uri).hex
+            page_id = uuid.uuid5(_NAMESPACE, f"{resource.uri} {resource.uri_m}").hex
             page = {"id": page_id, "url": resource.uri, "ts": format_iso(resource.captured_at)}
             found = page_title(store.content(resource), resource.charset)
             lines.append(page | ({"title": found} if found else {}))

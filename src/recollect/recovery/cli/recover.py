@@ -184,6 +184,13 @@ def survey(uris: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> i
 )
 @click.option("--no-recursive", is_flag=True, help="Only the given URIs, no links.")
 @click.option("--most-recent", is_flag=True, help="Prefer the newest capture, even if an archive has altered it.")
+@click.option(
+    "--all-captures",
+    is_flag=False,
+    flag_value="all",
+    type=click.Choice(["all", "unique"]),
+    help="Keep every capture in WARC and WACZ, with a page of captures for each resource; unique: one of each content.",
+)
 @click.option("--keep-suspects", is_flag=True, help="Take captures that look like errors, parked domains or logins.")
 @click.option(
     "--live-fallback", is_flag=True, help="Fetch what no archive has from the live web; marked in the report."
@@ -350,6 +357,7 @@ def _options(uris: tuple[str, ...], given: dict[str, Any]) -> Options:
         recursive=not given.get("no_recursive"),
         keep_suspects=bool(given.get("keep_suspects")),
         live_fallback=bool(given.get("live_fallback")),
+        all_captures=given.get("all_captures") or "",
         limit=given.get("limit"),
         max_bytes=given.get("max_size", MAX_RESOURCE),
         quotas=dict(_quota(text) for text in given.get("quota", ())),
@@ -410,6 +418,7 @@ def _outputs(given: dict[str, Any], resumed: Path | None) -> Outputs:
     )
 
 
+_APPLIED = ("policy", "keep_suspects", "live_fallback", "all_captures")
 # Options that would change the choice of what is there already: a resumed recovery refuses them.
 _FIXED = {
     "extent": "--scope",
@@ -453,7 +462,7 @@ def _resumed(folder: Path, given: dict[str, Any]) -> Options:
         changes["scope"] = replace(options.scope, assets=given["assets"])
     if "max_size" in named:
         changes["max_bytes"] = given["max_size"]
-    changes |= {name: given[name] for name in ("policy", "keep_suspects", "live_fallback") if name in named}
+    changes |= {name: given[name] for name in _APPLIED if name in named}
     return replace(options, **changes)
 
 
