@@ -120,7 +120,7 @@ def test_an_archive_without_a_listing_is_asked_for_the_other_address(tmp_path: P
     links = [("story?id=7", "The glacier story"), ("story?id=90", "Ninety")]
     report = run(tmp_path, newspaper(links), timemap=True)
     assert [one["found_under"] for one in report["found_under"]] == [f"{START}story_7"]
-    assert [one["uri"] for one in report["missing"]] == [f"{START}story?id=90"]  # and no address that a rule made up
+    assert [one["uri"] for one in report["missing"]] == [f"{START}story?id=90"]  # and no address of a rule
 
 
 def test_a_later_run_takes_the_address_itself_once_it_is_archived(tmp_path: Path) -> None:
