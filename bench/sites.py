@@ -10,8 +10,8 @@ the list of addresses and takes the newest capture with status 200 of each; pywa
 
 Counted for each: addresses whose bytes are those of a capture of the owner, of all that any archive holds; addresses
 with bytes of another owner (offered for review in brackets); links inside pages to addresses that archives hold and
-that do not lead to a file of the copy; requests for each address that came back. Files are told by their bytes,
-whatever their names.
+that do not lead to a file of the copy; requests for each address that came back. Files are known by their
+bytes, whatever their names.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ def real_sites(folders: Sequence[Path]) -> Iterator[Site]:
 
 
 def _scattered(folder: Path, taker: Path, rng: random.Random) -> Site:
-    name = re.sub(r"[^a-z0-9]", "", folder.relative_to(DOCS).parts[0] if folder.is_relative_to(DOCS) else folder.name)
+    name = re.sub(
+        r"[^a-z0-9]", "", folder.relative_to(DOCS).parts[0].lower() if folder.is_relative_to(DOCS) else folder.name
+    )
     start = f"http://{name}.example/"
     site = Site(name, start, [[], []])
     for path, body, kind in _files(folder):
@@ -165,8 +167,8 @@ def docs_folders() -> list[Path]:
     """The six largest folders of documentation with an index page."""
     found = {path.parent for path in DOCS.glob("*/**/index.html") if "examples" not in str(path)}
     outer = [one for one in found if not any(other in one.parents for other in found)]
-    by_package = {one.relative_to(DOCS).parts[0]: one for one in sorted(outer, key=lambda one: len(_files(one)))}
-    return sorted(by_package.values(), key=lambda one: -len(_files(one)))[:6]
+    distinct = {frozenset(path for path, _, _ in _files(one)): one for one in sorted(outer)}  # not two versions of one
+    return [one for _, one in sorted(distinct.items(), key=lambda pair: (-len(pair[0]), pair[1]))][:6]
 
 
 # The stand-in of the Internet Archive --------------------------------------------------------------------------------

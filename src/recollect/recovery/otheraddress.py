@@ -3,8 +3,8 @@
 Hides: where evidence comes from. Redirects that archives captured, canonical links of recovered pages, equal bytes in
 the listings and equal titles give pairs of addresses of one page; `addressrules` makes rules of them. A gap is filled
 only if one address alone results, the page there came back and is not doubtful, and the text of the link that leads to
-the gap fits it (Fable's idea: a title that leads from the old address to the new one). Nothing is invented: the resource
-stays the one that was archived, and the gap becomes another name of it, marked with the rule.
+the gap fits it (Fable's idea: a title that leads from the old address to the new one). Nothing is invented: the
+resource stays the one that was archived, and the gap becomes another name of it, marked with the rule.
 """
 
 from __future__ import annotations
