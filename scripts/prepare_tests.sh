@@ -22,6 +22,9 @@ packages=
 has() { for name in "$@"; do command -v "$name" >/dev/null 2>&1 && return 0; done; return 1; }
 has java || [ -x "${JAVA_HOME:-/nowhere}/bin/java" ] || packages="$packages default-jre-headless"
 has chromium chromium-browser google-chrome || packages="$packages chromium"
+has firefox-esr firefox || packages="$packages firefox-esr"
+has httrack || packages="$packages httrack"
+has wget || packages="$packages wget"
 has nginx || packages="$packages nginx"
 has apache2 httpd || packages="$packages apache2-bin"
 has caddy || packages="$packages caddy"

@@ -18,6 +18,9 @@ import pytest
 # Programs: the names they go by, and Debian's package.
 _PROGRAMS = {
     "Java": (("java",), "default-jre-headless"),
+    "Firefox": (("firefox-esr", "firefox"), "firefox-esr"),
+    "HTTrack": (("httrack",), "httrack"),
+    "wget": (("wget",), "wget"),
     "Chromium": (("chromium", "chromium-browser", "google-chrome"), "chromium"),
     "nginx": (("nginx",), "nginx"),
     "Apache": (("apache2", "httpd"), "apache2-bin"),

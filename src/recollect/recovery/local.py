@@ -17,10 +17,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from recollect.archives.listing import clean_digest
@@ -82,7 +82,10 @@ class LocalSources:
 
         count = 0
         try:
-            captures = one.source.captures(lambda uri: self._scope.holds(uri, embedded=True), note)
+            scope = self._scope
+            if one.source.private and scope.assets == "anywhere":
+                scope = replace(scope, assets="domain")  # anywhere would be all that a person visited
+            captures = one.source.captures(lambda uri: scope.holds(uri, embedded=True), note)
             while batch := list(islice(captures, _BATCH)):
                 with journal.transaction():
                     journal.add_captures(self._keyed(one.archive.id, batch))
@@ -200,7 +203,7 @@ def open_local(
 
 def _archive(name: str, source: Source) -> Archive:
     place = f"file:{quote(source.name, safe='')}"
-    people = source.name if source.name.startswith(str(source.kind)) else f"{source.name} ({source.kind})"
+    people = source.name if source.name.startswith(source.kind) else f"{source.name} ({source.kind})"
     return Archive(name, people, cdx=place, raw=f"{place}#{{timestamp}}/{{uri}}", allow_hosts=_WAYBACK)
 
 
@@ -288,6 +291,34 @@ def _host(origin: str) -> str:
 # What the report says ------------------------------------------------------------------------------------------------
 
 
-def local_sources(store: Store) -> list[dict[str, Any]]:
-    """The files and folders of a recovery, with how many of their entries were looked at and are in scope."""
-    return list(store.meta("local_sources") or [])
+@dataclass(frozen=True, slots=True)
+class LocalSource:
+    """A file or folder of a recovery: how many of its entries were looked at, and how many are of the site."""
+
+    id: str
+    name: str
+    kind: str
+    depth: str
+    private: bool
+    entries: int
+    in_scope: int
+    damaged: int
+
+    def words(self, taken: int) -> str:
+        """`1,234 entries looked at, 56 of the site, 40 taken`."""
+        some = f"{counted(self.entries, 'entry', 'entries')} looked at, {self.in_scope:,} of the site, {taken:,} taken"
+        return some + (f", {self.damaged:,} damaged" if self.damaged else "")
+
+
+def local_sources(store: Store) -> tuple[LocalSource, ...]:
+    """The files and folders of a recovery."""
+    return tuple(LocalSource(**entry) for entry in store.meta("local_sources") or [])
+
+
+def local_notes(store: Store) -> dict[tuple[str, str, datetime], str]:
+    """(archive, URI, time) -> what a reader has to know about a capture: `time of the file`, `partial`, `expired`."""
+    notes = {}
+    for note in Journal(store).notes():
+        words = ["time of the file"] if note.origin == TimeOrigin.FILE else []
+        notes[note.archive, note.uri, note.captured_at] = ", ".join([*words, *note.marks])
+    return notes

@@ -22,6 +22,7 @@ from recollect import __version__
 from recollect.datetimes import format_iso, parse_timestamp
 from recollect.recovery.figures import Figures, figures_of
 from recollect.recovery.journal import Journal
+from recollect.recovery.local import LocalSource, local_notes, local_sources
 from recollect.recovery.measure import Difference
 from recollect.recovery.options import Options
 from recollect.recovery.ownership import Ownership, Period
@@ -74,6 +75,12 @@ class Report:
     versions_left_out: Mapping[str, int] = field(default_factory=dict)  # those that were not, by outcome
     substitutes: tuple[tuple[Substitute, str], ...] = ()  # found under another address, which stands beside
     protected: Notice | None = None  # blocks of the server's own files in the recovered pages
+    sources: tuple[LocalSource, ...] = ()  # files and folders that were read like archives
+    notes: Mapping[tuple[str, str, datetime], str] = field(default_factory=dict)  # on captures of these
+
+    def note(self, resource: Recovered) -> str:
+        """What a reader has to know about the capture of a file: the origin of its time, whether it is whole."""
+        return self.notes.get((resource.archive, resource.uri, resource.captured_at), "")
 
     @property
     def suspects(self) -> tuple[Recovered, ...]:
@@ -169,6 +176,8 @@ def make_report(
         versions_left_out=store.meta("captures_left_out") or {},
         substitutes=tuple((one, _address(store, one.target)) for one in store.substitutes()),
         protected=_protected(store, [resource for resource in resources if resource.kind == "page"]),
+        sources=local_sources(store),
+        notes=local_notes(store),
     )
 
 
@@ -273,6 +282,19 @@ def to_json(report: Report) -> dict[str, Any]:
             "efficiency": round(report.efficiency, 4) if report.efficiency is not None else None,
         },
         "by_archive": report.by_archive,
+        "sources": [
+            {
+                "id": one.id,
+                "name": one.name,
+                "kind": one.kind,
+                "depth": one.depth,
+                "entries_looked_at": one.entries,
+                "entries_of_the_site": one.in_scope,
+                "entries_taken": report.by_archive.get(one.id, 0),
+                "entries_damaged": one.damaged,
+            }
+            for one in report.sources
+        ],
         "missing_by_reason": report.by_reason,
         "requests": dict(report.requests),
         "listings": dict(report.listings),
@@ -281,7 +303,8 @@ def to_json(report: Report) -> dict[str, Any]:
         "at": format_iso(report.at) if report.at else None,
         "distances": report.distances,
         "resources": [
-            _resource_json(resource, report.files) | {"days_from_at": report.days_from_day(resource)}
+            _resource_json(resource, report.files)
+            | {"days_from_at": report.days_from_day(resource), "note": report.note(resource)}
             for resource in report.resources
         ],
         "missing": [

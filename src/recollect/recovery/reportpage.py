@@ -95,7 +95,8 @@ def _details(report: Report, links: Mapping[str, str]) -> dict[str, Any]:
         "day": f"{report.at:%Y-%m-%d}" if report.at else "",
         "distances": [(name, count) for name, count in report.distances.items() if count],
         "far": _far(report),
-        "resources": [_resource(resource, links) for resource in report.resources[:MOST_ROWS]],
+        "resources": [_resource(resource, links, report.note(resource)) for resource in report.resources[:MOST_ROWS]],
+        "local": [(one.name, one.words(report.by_archive.get(one.id, 0))) for one in report.sources],
     }
 
 
@@ -109,8 +110,9 @@ def _href(file: str) -> str:
     return quote(file, safe="/-_.~!$&()*+,;=@")
 
 
-def _resource(resource: Recovered, links: Mapping[str, str]) -> dict[str, str]:
+def _resource(resource: Recovered, links: Mapping[str, str], local: str) -> dict[str, str]:
     note = " (live web)" if resource.live else " (altered)" if resource.altered else ""
+    note += f" ({local})" if local else ""
     return {
         "uri": resource.uri,
         "href": links.get(resource.uri, ""),

@@ -15,24 +15,39 @@ from pathlib import Path
 from recollect.errors import FormatError, RecollectError, UsageError
 from recollect.formats.warc import arc_header
 from recollect.model import Problem
+from recollect.sources.chromium import ChromiumSource, is_block_cache, is_simple_cache
 from recollect.sources.collections import FolderSource, IndexSource, files_below
+from recollect.sources.files import head_of, is_html
+from recollect.sources.firefox import FirefoxSource
+from recollect.sources.har import HarSource
+from recollect.sources.mhtml import MhtmlSource, is_mhtml
+from recollect.sources.mirrors import (
+    backup,
+    host_folders,
+    httrack,
+    is_host_folder,
+    mirror,
+    stamp_folders,
+    waybackpack,
+)
 from recollect.sources.model import Kind, Source
+from recollect.sources.saved import files_folder, find_pages, saved_address, saved_pages
 from recollect.sources.wacz import WaczSource
 from recollect.sources.warcs import WarcSource
 
 _PROBE = 1 << 16
 _CDXJ = re.compile(rb"\S+ \d{4,17} \{[^\n]*\"filename\"")
+_HAR = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,64}\{\s{0,64}\"log\"\s{0,64}:")
+_CONTAINERS = (Kind.WARC, Kind.ARC, Kind.WACZ, Kind.CDXJ, Kind.HAR, Kind.MHTML)
 _CDX = re.compile(rb"\S+ \d{4,14} \S+ \S+ \S+ \S+ \S+")
 
 
-def recognise(path: Path) -> Kind | None:
+def recognise(path: Path, base: str = "") -> Kind | None:
     """The kind of source that a path is; None for what holds no captures."""
-    if path.is_dir():
-        return Kind.FOLDER
-    return _kind_of_file(path)
+    return _kind_of_folder(path, base) if path.is_dir() else _kind_of_file(path, base)
 
 
-def _kind_of_file(path: Path) -> Kind | None:
+def _kind_of_file(path: Path, base: str = "") -> Kind | None:
     try:
         with path.open("rb") as file:
             raw = file.read(_PROBE)
@@ -46,7 +61,65 @@ def _kind_of_file(path: Path) -> Kind | None:
     line = head.partition(b"\n")[0].decode("utf-8", "surrogateescape").rstrip("\r")
     if head.startswith(b"filedesc:") or arc_header(line) is not None:
         return Kind.ARC
-    return Kind.CDXJ if _is_index(head) else None
+    if _is_index(head):
+        return Kind.CDXJ
+    if _HAR.match(raw):
+        return Kind.HAR
+    if is_mhtml(raw):
+        return Kind.MHTML
+    return Kind.SAVED if is_html(raw) and (base or saved_address(raw) is not None) else None
+
+
+def _kind_of_folder(path: Path, base: str) -> Kind | None:
+    if chromium_caches(path):
+        return Kind.CHROMIUM
+    if firefox_caches(path):
+        return Kind.FIREFOX
+    if (path / "hts-cache").is_dir():
+        return Kind.HTTRACK
+    if stamp_folders(path):
+        return Kind.WAYBACKPACK
+    if _is_downloader(path):
+        return Kind.DOWNLOADER
+    hosts = host_folders(path)
+    if hosts and (not base or any(base.lower().startswith(f"http://{host.name.lower()}") for host in hosts)):
+        return Kind.WGET
+    files = list(files_below(path))
+    if any(_kind_of_file(file) in _CONTAINERS for file in files):
+        return Kind.FOLDER
+    if find_pages(files, "") or any(files_folder(file) for file in files if base and is_html(head_of(file, 1024))):
+        return Kind.SAVED
+    if base:
+        return Kind.BACKUP if files else None
+    return Kind.WGET if is_host_folder(path) and files else None
+
+
+def _is_downloader(path: Path) -> bool:
+    inner = path / "websites"
+    return (inner.is_dir() and bool(host_folders(inner))) or (path.name == "websites" and bool(host_folders(path)))
+
+
+def chromium_caches(path: Path) -> list[Path]:
+    """The HTTP caches of a Chromium profile, of a folder of profiles, or of a folder that is one."""
+    names = ("", "Cache_Data", "Cache", "Cache/Cache_Data", "*/Cache", "*/Cache/Cache_Data", "*/*/Cache/Cache_Data")
+    return [folder for folder in _folders(path, names) if is_block_cache(folder) or is_simple_cache(folder)]
+
+
+def firefox_caches(path: Path) -> list[Path]:
+    """The folders of entries of a Firefox profile, of a folder of profiles, or of its cache."""
+    names = ("cache2/entries", "entries", "*/cache2/entries", "*/*/cache2/entries")
+    found = _folders(path, names)
+    if path.name == "entries" and path.parent.name == "cache2":
+        found.append(path)
+    return found
+
+
+def _folders(path: Path, names: tuple[str, ...]) -> list[Path]:
+    found = [path] if "" in names else []
+    for name in names:
+        if name:
+            found += sorted(folder for folder in path.glob(name) if folder.is_dir() and not folder.is_symlink())
+    return [folder for folder in found if "Shared Dictionary" not in folder.parts]
 
 
 def unpacked_head(raw: bytes) -> bytes:
@@ -85,35 +158,63 @@ def open_source(path: Path, base: str = "", on_problem: Callable[[Problem], None
     """The source at a path; raises UsageError for what is none. `base` is the address of files that do not say it."""
     if not path.exists():
         raise UsageError("no such file or folder", where=str(path))
-    del base  # of formats that need it
-    kind = recognise(path)
-    if kind is Kind.FOLDER:
-        return _folder(path, on_problem)
+    kind = recognise(path, base)
     if kind is None:
         raise _unknown(path)
-    return _open_file(path, kind)
+    return _open_folder(path, kind, base, on_problem) if path.is_dir() else _open_file(path, kind, base)
 
 
-def _open_file(path: Path, kind: Kind) -> Source:
+def _open_file(path: Path, kind: Kind, base: str = "") -> Source:
     if kind in (Kind.WARC, Kind.ARC):
         return WarcSource(path, kind)
     if kind is Kind.WACZ:
         return WaczSource(path)
+    if kind is Kind.HAR:
+        return HarSource(path)
+    if kind is Kind.MHTML:
+        return MhtmlSource(path)
+    if kind is Kind.SAVED:
+        return saved_pages(path.parent, [path], base, path.name)
     return IndexSource(path)
 
 
-def _folder(path: Path, on_problem: Callable[[Problem], None]) -> Source:
+def _open_folder(path: Path, kind: Kind, base: str, on_problem: Callable[[Problem], None]) -> Source:
+    if kind is Kind.CHROMIUM:
+        return ChromiumSource(chromium_caches(path), _profile_name("Chromium cache", path))
+    if kind is Kind.FIREFOX:
+        return FirefoxSource(firefox_caches(path), _profile_name("Firefox cache", path))
+    if kind is Kind.HTTRACK:
+        return httrack(path)
+    if kind is Kind.WAYBACKPACK:
+        return waybackpack(path, stamp_folders(path))
+    if kind in (Kind.WGET, Kind.DOWNLOADER):
+        root = path / "websites" if (path / "websites").is_dir() and kind is Kind.DOWNLOADER else path
+        hosts = host_folders(root)
+        return mirror(root, hosts, kind) if hosts else mirror(path.parent, [path], kind)
+    if kind is Kind.SAVED:
+        return saved_pages(path, find_pages(list(files_below(path)), base), base, path.name)
+    return backup(path, base) if kind is Kind.BACKUP else _collection(path, base, on_problem)
+
+
+def _profile_name(words: str, path: Path) -> str:
+    """Named by the profile, not by the folder of its cache."""
+    parts = [part for part in path.resolve().parts if part.lower() not in ("cache", "cache_data", "cache2", "entries")]
+    return f"{words} {parts[-1]}" if len(parts) > 1 else words
+
+
+def _collection(path: Path, base: str, on_problem: Callable[[Problem], None]) -> Source:
+    files = list(files_below(path))
     parts: list[tuple[Path, Source]] = []
-    for file in files_below(path):
+    for file in files:
         kind = _kind_of_file(file)
-        if kind is None:
+        if kind not in _CONTAINERS or kind is None:
             continue
         try:
             parts.append((file, _open_file(file, kind)))
         except (RecollectError, OSError) as error:
-            on_problem(Problem(str(file), None, str(error)))
-    if not parts:
-        raise _unknown(path)
+            on_problem(Problem(file.name, None, str(error)))
+    if pages := find_pages(files, ""):
+        parts.append((path, saved_pages(path, pages, base, path.name)))
     return FolderSource(path.name or str(path), parts)
 
 

@@ -270,6 +270,8 @@ def _show_report(report: Report, folder: Path, result: Recovery) -> None:
     order = sorted(names, key=lambda name: (-report.by_archive.get(name, 0), name))
     rows = [(name, f"{report.by_archive.get(name, 0):,}", f"{report.requests.get(name, 0):,}") for name in order]
     emit_table(["archive", "resources", "requests"], rows, right=(1, 2))
+    for source in report.sources:
+        talk(f"{source.name}: {source.words(report.by_archive.get(source.id, 0))}")
     if report.missing:
         emit_table(["reason", "resources"], [(r, f"{c:,}") for r, c in report.by_reason.items()], right=(1,))
     efficiency = f", {report.efficiency:.2f} resources per request" if report.efficiency else ""
