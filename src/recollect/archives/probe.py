@@ -18,6 +18,7 @@ from recollect.archives.listing import Query, listing_url, nothing_matches, pars
 from recollect.archives.transport import Request, Response, Sender
 from recollect.errors import ArchiveError, BadAnswer
 from recollect.formats.timemap import parse_link_header, parse_timemap
+from recollect.formats.timemap.described import described
 
 if TYPE_CHECKING:
     from recollect.archives.registry import Archive
@@ -34,10 +35,13 @@ _ANY_TIME = {"Accept-Datetime": "Thu, 01 Jan 2015 00:00:00 GMT"}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What an archive shows of a URI: whether it holds it, and captures by year as far as it lists them."""
+    """What an archive shows of a URI: whether it holds it, and captures by year, media type and language as far as it
+    lists them."""
 
     held: bool
     years: dict[str, int] = field(default_factory=dict)
+    media_types: dict[str, int] = field(default_factory=dict)
+    languages: dict[str, int] = field(default_factory=dict)
 
 
 async def sighted(client: Sender, archive: Archive, uri: str) -> Sighting:
@@ -67,7 +71,9 @@ async def _by_timemap(client: Sender, archive: Archive, uri: str) -> Sighting:
     _refuse_failure(archive, response)
     timemap = parse_timemap(response.body, response.headers.get("content-type"), response.url)
     if timemap.uris or timemap.pages:
-        return Sighting(True, dict(Counter(str(memento.captured_at.year) for memento in timemap)))
+        years = Counter(str(memento.captured_at.year) for memento in timemap)
+        stated = described(response.body, timemap.kind)
+        return Sighting(True, dict(years), stated.get("media_type", {}), stated.get("language", {}))
     if timemap.kind == "other" or timemap.problems or response.truncated:
         raise BadAnswer("not a TimeMap", where=archive.id, why=response.truncated or "nothing in it can be read")
     return Sighting(False)

@@ -26,7 +26,7 @@ from recollect.errors import FormatError, UsageError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Header, MapFile, Record, Writer
 from recollect.maps.mergehead import Part, merged_header, with_keys
-from recollect.maps.samples import UNREADABLE, Listed, Observed, records_of
+from recollect.maps.samples import COLUMNS, UNREADABLE, Listed, Observed, records_of
 from recollect.maps.samplescope import is_sample
 
 if TYPE_CHECKING:
@@ -161,12 +161,16 @@ def _observe(record: Record, block: Mapping[str, Any], observed: Observed) -> No
     if not key.endswith(b"*"):
         if "asked" in block:
             observed.probes[key] = observed.probes.get(key, False) or int(block["held"]) > 0
-            if isinstance(block.get("datetime"), dict):
-                years = {
-                    str(year): Frequency.parse(str(count)).uri_m.value or 0 for year, count in block["datetime"].items()
-                }
-                if sum(years.values()) > sum(observed.years.get(key, {}).values()):
-                    observed.years[key] = years
+        stated = {name: block[name] for name in COLUMNS if isinstance(block.get(name), dict)}
+        observed.describe(
+            key,
+            {
+                name: {str(value): Frequency.parse(str(count)).uri_m.value or 0 for value, count in counts.items()}
+                for name, counts in stated.items()
+            },
+        )
+        if "found" in block:
+            observed.found[key] += int(block["found"])
         if frequency.held and not int(block.get("held", 0)):
             observed.seen.add(key)
         return

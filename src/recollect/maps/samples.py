@@ -12,6 +12,8 @@ A map of a sample has `"scope": "sample"` in its `!meta`. A key that it lacks is
     * / {"asked": 500, "held": 120, "depth": [[60, 30], ...]}   all; `depth`: by path segments, 0 to 3 and more
     org,gone,* 0 {"listed": 0}                        a complete listing was empty: the only lines that say no
     org,full,* 812/233 {"listed": 812}                a complete listing
+    com,example)/c 3+/1+ {"found": 2, "datetime": {"2010": "3+"}, "media_type": {"text/html": "3+"}}
+                                                      two searches found it; captures as far as the archive stated them
 
 The estimate. The chance that an archive holds a URI is that of all URIs, corrected by each narrower level in
 proportion to what was asked there: p = (held + M·p_wider) / (asked + M), in the order archive, depth, top-level
@@ -32,6 +34,7 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -40,6 +43,7 @@ from typing import Any
 from recollect.errors import FormatError
 from recollect.formats.frequency import Frequency
 from recollect.formats.ukvs import Record
+from recollect.maps.searches import Searches, searches_of
 from recollect.uris import ancestors, segments
 from recollect.uris.suffixes import registered_name
 
@@ -50,6 +54,9 @@ _ALL = b"*"
 _HALF_A_FIND = 0.5
 _LEAST = 2.0**-53  # keeps the logarithm finite where a chance rounds to 1
 
+Columns = dict[str, dict[str, int]]
+"""By column (`datetime`, `media_type`, `language`): captures by value."""
+COLUMNS = ("datetime", "media_type", "language")
 Counts = tuple[int, int]
 """How many URIs were asked for, and how many of them were held."""
 
@@ -223,8 +230,17 @@ class Observed:
     """By wildcard."""
     estimates: dict[bytes, int] = field(default_factory=dict)
     """By wildcard: estimated URI-Rs below it."""
-    years: dict[bytes, dict[str, int]] = field(default_factory=dict)
-    """By key: captures by year that the archive's TimeMap listed."""
+    columns: dict[bytes, Columns] = field(default_factory=dict)
+    """By key: captures by year, media type and language, as far as the archive stated them."""
+    found: Counter[bytes] = field(default_factory=Counter)
+    """By key: how many searches found it."""
+
+    def describe(self, key: bytes, columns: Columns) -> None:
+        """Keep captures of a key by columns; of two statements the one with more captures stays."""
+        known = self.columns.setdefault(key, {})
+        for name, counts in columns.items():
+            if sum(counts.values()) > sum(known.get(name, {}).values()):
+                known[name] = counts
 
     def as_probes(self) -> list[Probe]:
         return [Probe(key, held) for key, held in self.probes.items()]
@@ -246,10 +262,7 @@ def records_of(observed: Observed) -> list[Record]:
         blocks.setdefault(key, {}).update(asked=1, held=int(held))
         if held or key not in frequencies:
             frequencies[key] = _AT_LEAST_ONE if held else _UNKNOWN
-        if held and (years := observed.years.get(key)):
-            # A TimeMap is of one URI, and the key may have others, with queries; and a TimeMap may have more pages.
-            frequencies[key] = Frequency.parse(f"{sum(years.values())}+/1+")
-            blocks[key]["datetime"] = {year: f"{count}+" for year, count in sorted(years.items())}
+    _add_captures(frequencies, blocks, observed)
     for key, estimate in observed.estimates.items():
         frequencies[key] = Frequency.parse(f"{estimate}~/{estimate}~")
         blocks.setdefault(key, {})["estimate"] = estimate
@@ -278,6 +291,22 @@ def _counted(key: bytes, held: int) -> Frequency:
     return Frequency.parse(f"{held}+/{held}+")
 
 
+def _add_captures(frequencies: dict[bytes, Frequency], blocks: dict[bytes, dict[str, Any]], observed: Observed) -> None:
+    """Captures by year, media type and language. They are those of one URI, and the key may have others, with queries;
+    and a TimeMap may have more pages. So every count is a lower bound."""
+    for key, columns in observed.columns.items():
+        if not frequencies.get(key, _UNKNOWN).held:
+            continue
+        captures = max((sum(counts.values()) for name, counts in columns.items() if name != "language"), default=1)
+        frequencies[key] = Frequency.parse(f"{max(captures, 1)}+/1+")
+        for name, counts in columns.items():
+            if name in COLUMNS and counts:
+                shown = {value: f"{count}+" for value, count in sorted(counts.items())}
+                blocks.setdefault(key, {})[name] = shown
+    for key, number in observed.found.items():
+        blocks.setdefault(key, {})["found"] = number
+
+
 def _add_parts(blocks: dict[bytes, dict[str, Any]], sample: Sample) -> None:
     depths = [list(sample.counts.get(b"*#%d" % depth, (0, 0))) for depth in range(_DEPTHS)]
     blocks.setdefault(_ALL, {"asked": 0, "held": 0})["depth"] = depths
@@ -302,6 +331,7 @@ class SampleMap:
 
     sample: Sample
     probes: tuple[Probe, ...]
+    searches: Searches | None = None
 
     @cached_property
     def finds(self) -> list[float]:
@@ -316,11 +346,14 @@ def read_sample(records: Iterable[Record], where: str = "") -> SampleMap:
     """The sample that the lines of a map were written from; raises FormatError where a block is broken."""
     counts: dict[bytes, Counts] = {}
     probes: list[Probe] = []
+    found: dict[bytes, int] = {}
     for record in records:
         if not record.json:
             continue
         try:
             block = json.loads(record.json)
+            if "found" in block and not record.key.endswith(b"*"):
+                found[record.key] = int(block["found"])
             if "asked" not in block:
                 continue
             asked, held = _pair((block["asked"], block["held"]))
@@ -338,7 +371,7 @@ def read_sample(records: Iterable[Record], where: str = "") -> SampleMap:
             key = name.decode("utf-8", "replace")
             why = f"{known[0]} asked and {known[1]} held, but its lines show {asked} and {held}"
             raise FormatError("a sample's counts do not fit its lines", where=f"{where}: {key}", why=why)
-    return SampleMap(_weighted(counts, probes), tuple(probes))
+    return SampleMap(_weighted(counts, probes), tuple(probes), searches_of(found))
 
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)

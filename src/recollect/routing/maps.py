@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from recollect.maps.maptext import MapText
     from recollect.maps.samples import SampleMap
     from recollect.maps.scope import Query, Scope
+    from recollect.maps.searches import Searches
 
 _NAME = re.compile(
     r"(?P<id>.+?)(?:\.voids)?\.(?P<kind>ukvs|mementomap|filter)(?:\.(?:gz|bgz|bz2|zst|zstd))?", re.IGNORECASE
@@ -420,15 +421,33 @@ def _estimated(one: ArchiveMap, sample: SampleMap, keys: Sequence[bytes], said: 
 
     if said.answer == Answer.YES and not said.key.endswith("*"):
         return said
-    if not sample.sample.total[0]:  # listings and searches alone: no probes to estimate from
-        return said._replace(answer=Answer.UNKNOWN) if said.answer == Answer.YES else said
+    if not sample.sample.total[0]:
+        if sample.searches is not None:
+            return _searched(one, sample.searches, keys, said)
+        return said._replace(answer=Answer.UNKNOWN) if said.answer == Answer.YES else said  # listings alone
     chance = max(sample.sample.chance(key) for key in keys)
+    if sample.searches is not None and any(sample.searches.covers(key, 0) for key in keys):
+        chance = max(chance, *(sample.searches.chance(key, sample.sample.usual) for key in keys))
     unlikely = one.threshold is not None and chance < one.threshold
     answer = Answer.NO if unlikely else Answer.UNKNOWN
     estimate = Evidence(answer, one.source, said.key, said.frequency, chance, Reason.UNLIKELY, chance, (one.source,))
     promise = 1.0 if one.threshold is None else one.target
     as_find = max(sample.sample.chance_as_find(key) for key in keys)
     return estimate._replace(rank=Rank(*rank_of(sample.finds, chance, as_find)), promise=promise)
+
+
+def _searched(one: ArchiveMap, searches: Searches, keys: Sequence[bytes], said: Evidence) -> Evidence:
+    """What searches say of a URI that they did not find: unlikely where nothing was found on its domain, if that misses
+    no more than the map's target allows."""
+    level = searches.level(one.target)
+    unlikely = level is not None and not any(searches.covers(key, level) for key in keys)
+    answer = Answer.NO if unlikely else Answer.UNKNOWN
+    chance = max(searches.chance(key, USUAL_PROBABILITY) for key in keys)
+    estimate = Evidence(answer, one.source, said.key, said.frequency, chance, Reason.UNLIKELY, chance, (one.source,))
+    missed = searches.missed(0)
+    covered = any(searches.covers(key, 0) for key in keys)
+    rank = Rank(0.0, 1.0 - missed) if covered else Rank(1.0 - missed, 1.0)
+    return estimate._replace(rank=rank, promise=1.0 if level is None else one.target)
 
 
 def _wildcard_chance(lookup: Lookup, learned: Model | None) -> float:

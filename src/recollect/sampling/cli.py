@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recollect.model import ProgressCallback
     from recollect.sampling.asking import ProbeCounts
     from recollect.sampling.journal import Journal
-    from recollect.sampling.worth import Worth
+    from recollect.sampling.worth import Promise, Worth
 
 EPILOG = """\b
 Examples:
@@ -297,20 +297,24 @@ def _show_worth(worth: Worth, output: str, target: float, as_json: bool) -> None
             f"URI-Rs that searches can reach: about {estimate.value:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})"
         )
     if worth.promises:
-        rows = [
-            (f"{one.target:.0%}", f"{one.recall:.1%}", f"{one.asked:.1%}", "")
-            if one.threshold is not None
-            else (f"{one.target:.0%}", "100.0%", "100.0%", "too few probes: asked about everything unknown")
-            for one in worth.promises
-        ]
+        rows = [_promise_row(one) for one in worth.promises]
         emit_table(
-            ["target recall", "recall", "asked", ""], rows, right=[0, 1, 2], title="Each probe judged without itself"
+            ["target recall", "recall", "asked", ""], rows, right=[0, 1, 2], title="Each find judged without itself"
         )
     if worth.floor is not None:
         talk(
             f"promised by `route --target-recall`, whatever other archives hold: at least {worth.floor.target:.0%} of "
             f"what {worth.archive} holds (here {worth.floor.recall:.0%}, by asking about {worth.floor.asked:.0%})"
         )
+
+
+def _promise_row(one: Promise) -> tuple[str, str, str, str]:
+    if one.asked is None:
+        return f"{one.target:.0%}", f"{one.recall:.1%}", "", f"asked about URLs of {one.scope}; others unlikely"
+    if one.threshold is None:
+        why = "too few probes or finds: asked about everything unknown"
+        return f"{one.target:.0%}", "100.0%", "100.0%", why
+    return f"{one.target:.0%}", f"{one.recall:.1%}", f"{one.asked:.1%}", ""
 
 
 def _json(worth: Worth) -> dict[str, Any]:
@@ -332,6 +336,7 @@ def _json(worth: Worth) -> dict[str, Any]:
                 "enough_probes": one.threshold is not None,
                 "recall": one.recall,
                 "asked": one.asked,
+                "asked_about": one.scope,
             }
             for one in worth.promises
         ],

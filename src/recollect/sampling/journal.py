@@ -5,11 +5,13 @@ whole before the next question is asked. A last line without its newline was cut
 process at a time may write: a second one would ask the same questions.
 
     {"archive": "arquivo", "version": 1}
-    {"kind": "uri", "uri": "http://...", "key": "com,example)/", "outcome": "held" | "absent" | "error", "why": ""}
+    {"kind": "uri", "uri": "http://...", "key": "com,example)/", "outcome": "held" | "absent" | "error", "why": "",
+     "years": {"2010": 2, ...}, "media_types": {"text/html": 2}, "languages": {"pt": 2}}   as far as a TimeMap says
     {"kind": "frame", "source": "urls.txt", "uris": 9184, "strata": {"com": 5000, ...}}
     {"kind": "prefix", "key": "com,example,*", "outcome": "page" | "complete" | "cut" | "error", "cursor": "",
      "captures": 12, "keys": {"com,example)/": 3, ...}, "why": ""}
-    {"kind": "query", "terms": "lisboa", "outcome": "done" | "error", "uris": [...], "words": [...], "why": ""}
+    {"kind": "query", "terms": "lisboa", "outcome": "done" | "error", "uris": [...], "words": [...], "why": "",
+     "captures": [["20100102030405", "text/html", "pt"], ...]}   of each of the URIs, as far as the search says
 
 Errors are kept, too, but they are not answers: a later run asks again.
 """

@@ -30,15 +30,21 @@ from recollect.sampling.journal import Journal, Kind, Outcome
 RESULTS = 50
 _WORD = re.compile(r"[^\W\d_]{4,24}")
 _TAGS = re.compile(r"<[^<>]*+>")
+_TIMES = ("tstamp", "timestamp", "wayback_date", "crawl_date")
+_MEDIA_TYPES = ("mimeType", "mime", "content_type_norm", "content_type")
+_LANGUAGES = ("language", "lang", "content_language")
 _MOST_WORDS = 60  # kept of one answer: a journal of 200 queries stays below a megabyte
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One result: the URI of a page, and words of its title and snippet."""
+    """One result: the URI of a page, words of its title and snippet, and what the search says of the capture."""
 
     uri: str
     text: str
+    timestamp: str = ""
+    media_type: str = ""
+    language: str = ""
 
 
 def search_url(archive: Archive, terms: str, results: int) -> str:
@@ -66,8 +72,16 @@ def parse_results(body: bytes, dialect: SearchDialect) -> list[Found]:
     for item in items:
         uri = next((item[name] for name in address if isinstance(item.get(name), str)), "")
         if re.match(r"https?://", uri, re.IGNORECASE):
-            found.append(Found(uri, " ".join(_text(item.get(name)) for name in words)))
+            text = " ".join(_text(item.get(name)) for name in words)
+            found.append(Found(uri, text, *(_first(item, names) for names in (_TIMES, _MEDIA_TYPES, _LANGUAGES))))
     return found
+
+
+def _first(item: dict[str, Any], names: Iterable[str]) -> str:
+    """The first of some members that is there, as text; digits only of a time."""
+    value = next((item[name] for name in names if item.get(name)), "")
+    value = value[0] if isinstance(value, list) and value else value
+    return re.sub(r"\D", "", str(value))[:14] if names is _TIMES else str(value)[:100]
 
 
 def _text(value: Any) -> str:
@@ -157,7 +171,9 @@ async def sample_search(
         chance.shuffle(words)
         kept = words[:_MOST_WORDS]
         vocabulary.learn(kept)
-        journal.write(Kind.QUERY, Outcome.DONE, terms=asked, uris=[one.uri for one in found], words=kept)
+        captures = [[one.timestamp, one.media_type, one.language] for one in found]
+        stated = {"captures": captures} if any(map(any, captures)) else {}
+        journal.write(Kind.QUERY, Outcome.DONE, terms=asked, uris=[one.uri for one in found], words=kept, **stated)
 
     failed = _failure(journal)
     return await ask_all(questions(), ask, failed, total=left, stage="searching", at_once=1, progress=progress)

@@ -105,7 +105,8 @@ async def sample_uris(
     async def ask(question: tuple[bytes, str]) -> None:
         key, uri = question
         found = await sighted(client, archive, uri)
-        listed = {"years": found.years} if found.years else {}
+        listed = {"years": found.years, "media_types": found.media_types, "languages": found.languages}
+        listed = {name: counts for name, counts in listed.items() if counts}
         journal.write(Kind.URI, Outcome.HELD if found.held else Outcome.ABSENT, uri=uri, key=key.decode(), **listed)
 
     def failed(question: tuple[bytes, str], error: ArchiveError) -> None:

@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recollect.errors import BadURI
+from recollect.formats.timemap.described import count_description
 from recollect.formats.ukvs import Header, Record
 from recollect.maps.samples import (
+    COLUMNS,
     Listed,
     Observed,
     Probe,
@@ -32,25 +34,16 @@ from recollect.maps.samples import (
     threshold,
 )
 from recollect.maps.samplescope import SAMPLE
+from recollect.maps.searches import LEVELS, Interval, Searches, chao1, searches_of
+from recollect.quantities import counted
 from recollect.routing.choice import FLOOR, Rank
 from recollect.sampling.journal import Entry, Kind, Outcome
 from recollect.uris import key_of_uri
 
 TARGETS = (0.90, 0.95, 0.99)
+_STATED = {"datetime": "years", "media_type": "media_types", "language": "languages"}
 _DEVIATIONS = 1.96
 _MOST_PER_DOMAIN = 2  # URIs found twice below a domain before its size is estimated
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate with its 95% interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def as_json(self) -> dict[str, float]:
-        return {"value": round(self.value, 4), "low": round(self.low, 4), "high": round(self.high, 4)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +54,10 @@ class Promise:
     threshold: float | None
     """None: too few probes, so the archive is asked about everything that is not known."""
     recall: float
-    asked: float
-    """Share of the sample that would be asked about."""
+    asked: float | None
+    """Share of the sample that would be asked about; None of searches, which have no list of lookups."""
+    scope: str = ""
+    """Of searches, what is asked about: `all URLs of 12 registered domains`."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +115,7 @@ def worth_of(archive: str, entries: Sequence[Entry], targets: Iterable[float] = 
         seen=len(observed.seen | {key for key, held in observed.probes.items() if held}),
         share_held=_share(entries, probes) if probes else None,
         uri_rs=chao1(times.values()) if times else None,
-        promises=tuple(promise(sample, probes, target) for target in sorted(set(targets))) if probes else (),
+        promises=_promises(sample, probes, searches_of(times), sorted(set(targets))),
         floor=floor_promise(sample, probes, floor) if probes else None,
         records=tuple(records_of(observed)),
     )
@@ -131,9 +126,15 @@ def _observe_uris(entries: Iterable[Entry], observed: Observed) -> None:
         if entry.kind is Kind.URI and entry.outcome is not Outcome.ERROR:
             key = str(entry.data["key"]).encode()
             observed.probes[key] = observed.probes.get(key, False) or entry.outcome is Outcome.HELD
-            years = entry.data.get("years")
-            if isinstance(years, dict):
-                observed.years[key] = {str(year): int(count) for year, count in years.items()}
+            columns = {name: entry.data.get(stated) for name, stated in _STATED.items()}
+            observed.describe(
+                key,
+                {
+                    name: {str(value): int(count) for value, count in counts.items()}
+                    for name, counts in columns.items()
+                    if isinstance(counts, dict)
+                },
+            )
 
 
 def _observe_listings(entries: Iterable[Entry], observed: Observed) -> list[Listed]:
@@ -168,6 +169,8 @@ def _observe_queries(entries: Iterable[Entry], observed: Observed) -> Counter[by
     for entry in entries:
         if entry.kind is Kind.QUERY and entry.outcome is Outcome.DONE:
             times.update(set(_keys(entry.data["uris"])))
+    observed.found.update(times)
+    _observe_captures(entries, observed)
     by_domain: dict[bytes, list[int]] = defaultdict(list)
     for key, count in times.items():
         observed.seen.add(key)
@@ -178,6 +181,24 @@ def _observe_queries(entries: Iterable[Entry], observed: Observed) -> Counter[by
         if sum(1 for count in counts if count == 2) >= _MOST_PER_DOMAIN:
             observed.estimates[wildcard] = round(chao1(counts).value)
     return times
+
+
+def _observe_captures(entries: Iterable[Entry], observed: Observed) -> None:
+    """Add what searches said of captures, each capture once."""
+    captures: dict[bytes, dict[str, tuple[str, str]]] = defaultdict(dict)
+    for entry in entries:
+        if entry.kind is Kind.QUERY and entry.outcome is Outcome.DONE:
+            stated = entry.data.get("captures") or ()
+            for uri, (moment, media_type, language) in zip(entry.data["uris"], stated, strict=False):
+                for key in _keys([uri]):
+                    captures[key][str(moment)] = (str(media_type), str(language))
+    for key, found in captures.items():
+        counts: dict[str, Counter[str]] = {name: Counter() for name in COLUMNS}
+        for moment, (media_type, language) in found.items():
+            if len(moment) >= 4:
+                counts["datetime"][moment[:4]] += 1
+            count_description(counts, media_type, language)
+        observed.describe(key, {name: dict(one) for name, one in counts.items() if one})
 
 
 def _keys(uris: Iterable[str]) -> Iterable[bytes]:
@@ -210,6 +231,22 @@ def _without(finds: Sequence[float], chance: float) -> list[float]:
     return [*finds[:place], *finds[place + 1 :]]
 
 
+def _promises(
+    sample: Sample, probes: Sequence[Probe], searches: Searches | None, targets: Iterable[float]
+) -> tuple[Promise, ...]:
+    if probes:
+        return tuple(promise(sample, probes, target) for target in targets)
+    return tuple(search_promise(searches, target) for target in targets) if searches is not None else ()
+
+
+def search_promise(searches: Searches, target: float) -> Promise:
+    """What asking only where searches found something is expected to find, each find judged without itself."""
+    level = searches.level(target)
+    if level is None:
+        return Promise(target, None, 1.0, 1.0)
+    return Promise(target, None, 1.0 - searches.missed(level), None, counted(searches.names(level), LEVELS[level]))
+
+
 def promise(sample: Sample, probes: Sequence[Probe], target: float) -> Promise:
     """What a wanted recall costs."""
     level = threshold(sample, probes, target)
@@ -223,24 +260,6 @@ def promise(sample: Sample, probes: Sequence[Probe], target: float) -> Promise:
 
 
 # Estimates -----------------------------------------------------------------------------------------------------------
-
-
-def chao1(times: Iterable[int]) -> Interval:
-    """How many there are, from how often each that was seen was seen."""
-    counts = Counter(times)
-    seen, once, twice = sum(counts.values()), counts[1], counts[2]
-    if not once:
-        return Interval(seen, seen, seen)
-    unseen = once * once / (2 * twice) if twice else once * (once - 1) / 2
-    if unseen <= 0:
-        return Interval(seen, seen, seen)
-    if twice:
-        ratio = once / twice
-        variance = twice * (ratio**4 / 4 + ratio**3 + ratio**2 / 2)
-    else:
-        variance = once * (once - 1) / 2 + once * (2 * once - 1) ** 2 / 4 - once**4 / (4 * (seen + unseen))
-    spread = math.exp(_DEVIATIONS * math.sqrt(math.log1p(max(variance, 0.0) / unseen**2)))
-    return Interval(seen + unseen, seen + unseen / spread, seen + unseen * spread)
 
 
 def wilson(held: float, asked: float) -> Interval:
