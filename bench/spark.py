@@ -6,7 +6,7 @@
 
 Profiles, describes (`stats`) and compacts within 1% of keys, and compares the results. Prints how many captures a core
 reads in a second (without the fixed cost of a job, measured with a tenth of the index), the bytes exchanged for each
-capture, the size of the map and what compaction by budget brings to one task: the figures of docs/scale.md.
+capture, the size of the map and its branches: the figures of docs/scale.md.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ def main() -> None:
 def run(folder: Path, index: Path, master: str) -> bool:
     from recollect.datetimes import parse_any
     from recollect.engines.spark.budget import compact_by_budget as budget_on_spark
-    from recollect.engines.spark.gathered import part_of
     from recollect.engines.spark.profile import profile as profile_on_spark
     from recollect.engines.spark.session import Cluster, session
     from recollect.engines.spark.stats import stats as stats_on_spark
@@ -110,12 +109,7 @@ def run(folder: Path, index: Path, master: str) -> bool:
         f"{size / captures:.1f} bytes and {totals.keys / captures:.3f} keys a capture"
     )
     with opened(maps["there"]) as (_, branches):
-        part = part_of(0, branches, None)
-        held = sum(column.nbytes for column in part.columns.values())
-        print(
-            f"branches         {len(branches):,}, {len(branches) / captures:.3f} a capture; sent to one task: "
-            f"{held / len(branches):.0f} bytes each, {held / captures:.2f} a capture"
-        )
+        print(f"branches         {len(branches):,}, {len(branches) / captures:.3f} a capture")
     small_size = maps["small-there"].stat().st_size
     done = compacted_there.result
     each = small_size / done.keys_out

@@ -108,7 +108,7 @@ def test_compaction_by_budget_is_the_same(
     uris = [f"http://{host}.com/{path}" for host in ("a", "www.a", "a-b", "big", "none") for path in ("1/a1", "7", "")]
     lookups = [LogEntry(uri, 1 + number % 3) for number, uri in enumerate(uris * 3)] if log else None
     here = compact_by_budget(maps[0], tmp_path / f"here.{suffix}", Budget(**limit), lookups=lookups)
-    there = spark_budget(maps[0], tmp_path / f"there.{suffix}", Budget(**limit), lookups=lookups, sizes=SMALL)
+    there = spark_budget(maps[0], tmp_path / f"there.{suffix}", Budget(**limit), lookups=lookups)
     assert (tmp_path / f"there.{suffix}").read_bytes() == (tmp_path / f"here.{suffix}").read_bytes()
     assert there == here
     assert here.rolled_up == ("tlds" if limit == {"max_keys": 3} else "")
@@ -132,48 +132,22 @@ def test_compaction_with_sets_is_the_same(
     lookups = [LogEntry(uri, 1 + number % 3) for number, uri in enumerate(uris * 3)] if log else None
     budget = Budget(**limit, sets=True)
     here = compact_by_budget(maps[0], tmp_path / f"here.{suffix}", budget, lookups=lookups)
-    there = spark_budget(maps[0], tmp_path / f"there.{suffix}", budget, lookups=lookups, sizes=SMALL)
+    there = spark_budget(maps[0], tmp_path / f"there.{suffix}", budget, lookups=lookups)
     assert (tmp_path / f"there.{suffix}").read_bytes() == (tmp_path / f"here.{suffix}").read_bytes()
     assert there == here
     assert here.sets
 
 
-def test_compaction_with_sets_into_parts_and_what_it_refuses(
-    spark: Any, maps: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compaction_with_sets_into_parts_and_what_it_refuses(spark: Any, maps: list[str], tmp_path: Path) -> None:
     budget = Budget(max_bytes=4000, sets=True)
     compact_by_budget(maps[0], tmp_path / "here.ukvs", budget)
-    spark_budget(maps[0], tmp_path / "parts", budget, parts=True, sizes=SMALL)
+    spark_budget(maps[0], tmp_path / "parts", budget, parts=True)
     parts = json.loads((tmp_path / "parts" / "manifest.json").read_text())["parts"]
     joined = b"".join((tmp_path / "parts" / part["name"]).read_bytes() for part in parts)
     assert joined == (tmp_path / "here.ukvs").read_bytes()
     with pytest.raises(TooSmall, match="no map"):
-        spark_budget(maps[0], tmp_path / "no.ukvs", Budget(max_bytes=20, sets=True), sizes=SMALL)
-    monkeypatch.setattr("recollect.engines.spark.setbudget.MOST_BRANCHES", 10)
-    with pytest.raises(UsageError, match="too large a map for hashed sets"):
-        spark_budget(maps[0], tmp_path / "no.ukvs", budget, sizes=SMALL)
+        spark_budget(maps[0], tmp_path / "no.ukvs", Budget(max_bytes=20, sets=True))
     assert not (tmp_path / "no.ukvs").exists()
-
-
-@pytest.mark.parametrize("limit", [{"max_cost": 0.02}, {"max_keys": 60, "rollup_tlds": True}], ids=str)
-def test_a_map_too_large_for_one_task_meets_the_budget_and_is_nearly_as_good(
-    spark: Any, maps: list[str], tmp_path: Path, limit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("recollect.engines.spark.budget.MOST_BRANCHES", 10)
-    budget = Budget(**limit)
-    here = compact_by_budget(maps[0], tmp_path / "here.ukvs", budget)
-    there = spark_budget(maps[0], tmp_path / "there.ukvs", budget, sizes=SMALL)
-    assert there.keys_out <= (budget.max_keys or int(0.02 * here.uri_rs))
-    assert (there.keys_in, there.uri_rs) == (here.keys_in, here.uri_rs)
-    assert here.expected_wrong <= there.expected_wrong <= here.expected_wrong * 1.2
-    text = (tmp_path / "there.ukvs").read_text().splitlines()
-    assert there.wildcards == sum(line.split()[0].endswith("*") and not line.endswith(" 0") for line in text)
-    wide = open_map(tmp_path / "there.ukvs")
-    held = [line.split()[0] for line in Path(maps[0]).read_text().splitlines() if line[0] != "!" and "*" not in line]
-    assert all(wide.lookup(key).answer == "yes" for key in held)
-    with pytest.raises(UsageError, match="too large a map") as raised:
-        spark_budget(maps[0], tmp_path / "there.ukvs", Budget(max_bytes=900), sizes=SMALL)
-    assert "by weights first" in raised.value.hint
 
 
 def test_compaction_by_budget_of_a_decomposed_map_with_a_log_and_in_parts(
@@ -199,7 +173,7 @@ def test_spark_refuses_maps_of_samples(spark: Any, maps: list[str], tmp_path: Pa
     for refused in (
         lambda: spark_merge([maps[0], sample], output, sizes=SMALL),
         lambda: spark_compact(sample, output, sizes=SMALL),
-        lambda: spark_budget(sample, output, Budget(max_keys=90), sizes=SMALL),
+        lambda: spark_budget(sample, output, Budget(max_keys=90)),
     ):
         with pytest.raises(UsageError, match="map of a sample cannot be"):
             refused()
@@ -207,25 +181,19 @@ def test_spark_refuses_maps_of_samples(spark: Any, maps: list[str], tmp_path: Pa
 
 
 def test_budgets_that_cannot_be_met_on_spark_are_refused_in_plain_words(
-    spark: Any, maps: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, maps: list[str], tmp_path: Path
 ) -> None:
     with pytest.raises(TooSmall) as here:
         compact_by_budget(maps[0], tmp_path / "no.ukvs", Budget(max_bytes=20))
     with pytest.raises(TooSmall) as there:
-        spark_budget(maps[0], tmp_path / "no.ukvs", Budget(max_bytes=20), sizes=SMALL)
+        spark_budget(maps[0], tmp_path / "no.ukvs", Budget(max_bytes=20))
     assert str(there.value) == str(here.value)
     (tmp_path / "folder").mkdir()
     with pytest.raises(RecollectError, match="it is a folder"):
-        spark_budget(maps[0], tmp_path / "folder", Budget(max_keys=90), sizes=SMALL)
+        spark_budget(maps[0], tmp_path / "folder", Budget(max_keys=90))
     with pytest.raises(UsageError, match="folder of parts"):
         spark_compact(maps[0], f"{maps[0]}/", sizes=SMALL)
     assert not list(tmp_path.glob(".recollect-*"))
-    (tmp_path / "unsorted.ukvs").write_text("com,b)/ 1/1\ncom,a)/ 1/1\ncom,a)/ 2/1\n")
-    for most in (1000, -1):  # branches, so that the map is small enough for one task, and too large
-        monkeypatch.setattr("recollect.engines.spark.budget.MOST_BRANCHES", most)
-        with pytest.raises(RecollectError, match="not plain, sorted and unique") as raised:
-            spark_budget(tmp_path / "unsorted.ukvs", tmp_path / "no.ukvs", Budget(max_keys=90), sizes=SMALL)
-        assert "recollect merge" in raised.value.hint
 
 
 @pytest.mark.parametrize("wide", ["", "com,* 9/3\n", "* 99/9\n"], ids=["domains", "a top-level domain", "everything"])

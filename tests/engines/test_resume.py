@@ -18,7 +18,6 @@ from typing import Any
 import pyspark
 import pytest
 
-import recollect.engines.spark.budget as spark_budget
 import recollect.engines.spark.compact as spark_compact
 import recollect.engines.spark.merge as spark_merge
 import recollect.engines.spark.profile as spark_profile
@@ -30,7 +29,6 @@ from recollect.errors import RecollectError
 from recollect.formats.parts import part_names
 from recollect.maps.merge import merge_maps
 from recollect.model import Problem
-from recollect.profiles.compaction.budget import Budget, compact_by_budget
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import InputCounts, profile
 
@@ -214,19 +212,11 @@ def _by_weights(maps: list[str], output: Path, engine: str) -> None:
         compact_by_weights(maps[0], output, Weights(), fit=True)
 
 
-def _by_budget(maps: list[str], output: Path, engine: str) -> None:
-    if engine == "spark":
-        spark_budget.compact_by_budget(maps[0], output, Budget(max_keys=900), parts=True, sizes=SMALL)
-    else:
-        compact_by_budget(maps[0], output, Budget(max_keys=900))
-
-
 @pytest.mark.parametrize(
     ("work", "room", "task"),
     [
         (_merging, spark_merge, "_MergeTask"),
         (_by_weights, spark_compact, "_CompactTask"),
-        (_by_budget, spark_budget, "_WriteTask"),
     ],
 )
 def test_merging_and_compacting_go_on_from_finished_parts(
