@@ -100,7 +100,7 @@ def lookups_for(branches: Branches, rows: dict[bytes, bytes], asked: dict[bytes,
 
 def written(branches: Branches, solution: Solution) -> dict[bytes, bytes]:
     """The records of the compacted map."""
-    text = b"".join(lines_of(branches, None, solution, branches.up))
+    text = b"".join(lines_of(Case(branches), solution))
     rows = [tuple(line.split(b" ")) for line in text.splitlines()]
     assert rows == sorted(rows)
     return dict(rows)  # type: ignore[arg-type]

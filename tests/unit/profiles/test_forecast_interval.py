@@ -125,8 +125,8 @@ def test_lookups_below_what_a_set_leaves_to_lines_of_its_own_may_be_answered_yes
     from recollect.kernels import setbudget as kernels
     from recollect.maps.plainmap import open_plain
     from recollect.profiles.compaction.branches import branches_of
-    from recollect.profiles.compaction.setbudget import SetSolution
-    from recollect.profiles.compaction.withsets import chances_with_sets
+    from recollect.profiles.compaction.chances import chances_of
+    from recollect.profiles.compaction.optimum import SetBits, Solution
 
     keys = ["gov,cap,s1)/", "gov,cap,s2)/", "gov,h1)/a", "gov,h2)/a"]
     (tmp_path / "map.ukvs").write_text("".join(f"{key} 1\n" for key in keys))
@@ -139,15 +139,17 @@ def test_lookups_below_what_a_set_leaves_to_lines_of_its_own_may_be_answered_yes
     state, put, bits_out = none.copy(), none.copy(), none.copy()
     gov = names.index(b"gov")
     state[gov], put[gov], bits_out[gov] = kernels.ASKS_SET, kernels.PUT_ANCHOR, 3  # all else is in lines of its own
-    solution = SetSolution(1.0, 1.0, 0.0, state, put, none.copy(), bits_out, np.zeros(count, np.int32))
+    up = np.concatenate((demand.branches.up, demand.absence_at))
+    bits = SetBits(none.copy(), bits_out, np.zeros(count, np.int32))
+    solution = Solution(1.0, 1.0, 0.0, up, put, state, bits)
     below = [1.0]  # levels below a gate that is found by chance
     for _ in range(6):
         below.append((1 + below[-1] * sum(0.5**bits for bits in (1, 2, 3, 4, 5, 6, 8))) / 8)
-    chances = chances_with_sets(demand, solution)
+    chances = chances_of(demand, solution)
     found = dict(zip(sorted(asked), chances.rows.tolist(), strict=True))
     assert found[b"gov,cap,t)/"] == pytest.approx(below[2] / 8)
     assert found[b"gov,cap,t)/x/y"] == pytest.approx(below[4] / 8)
     assert found[b"gov,cap,s1)/"] == 0.0, "it is held"
     assert found[b"org,x)/"] == 0.0, "no set is above it"
     put[names.index(b"gov,cap")] = kernels.PUT_VOID
-    assert chances_with_sets(demand, solution).rows.sum() == 0.0, "a void is more specific"
+    assert chances_of(demand, solution).rows.sum() == 0.0, "a void is more specific"

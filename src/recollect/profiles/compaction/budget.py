@@ -1,75 +1,50 @@
 """Compaction by budget: the map of at most N keys or bytes that has the fewest wrong answers.
 
 Hides: the way from a map to its best compaction: what must be decided (`branches`), what people ask for (`prior`;
-with a log `demand` and `forecast`), the optimum (`optimum`), and writing (`budgetlines`). Threads only share out the
-reading, so the same map, log and budget give the same bytes on any machine.
+with a log `demand` and `forecast`), the optimum (`optimum`), the choice (`choice`), and writing (`budgetlines`). With
+hashed sets a wildcard may carry a set (`maps.sets`): the nodes and keys below it, hashed, with few bits each. Threads
+only share out the reading and coding, so the same map, log and budget give the same bytes on any machine.
 
 Invariants: no held URI is lost; the result never exceeds its budget; a wildcard's frequency is the inclusive total
-of what it covers. Wildcards of top-level domains, and `*`, are used only when asked for or when the budget cannot
-be met without them, those of top-level domains also when a log shows that they pay; the result says so.
+of what it covers.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from recollect.errors import FormatError, RecollectError, UsageError
-from recollect.formats.containers import OnProblem, atomic_output
+from recollect.formats.containers import OnProblem, OutputTooLarge, atomic_output
 from recollect.formats.logs import LogEntry
 from recollect.formats.ukvs import Header, open_map
-from recollect.kernels import budget as kernels
+from recollect.kernels import setbudget as kernels
 from recollect.maps.plainmap import PlainMap, open_plain, tidied
 from recollect.maps.samplescope import refuse_sample
 from recollect.model import Progress, ProgressCallback
-from recollect.profiles.compaction import forecast
 from recollect.profiles.compaction.branches import Branches, branches_of
 from recollect.profiles.compaction.budgetlines import lines_of
-from recollect.profiles.compaction.demand import Demand, asked_in, demand_over
-from recollect.profiles.compaction.forecast import Fit, Forecaster, Smoothing, chances_in_clear
-from recollect.profiles.compaction.optimum import FREE, Costs, ExpectedLookups, Optimiser, Solution
-from recollect.profiles.compaction.prior import shares_of, spread
-from recollect.profiles.compaction.validation import Validation, validated
+from recollect.profiles.compaction.case import LIMITS, Budget, Case, TooSmall
+from recollect.profiles.compaction.chances import wrong_answers
+from recollect.profiles.compaction.choice import (
+    Choice,
+    choose,
+    choose_with_sets,
+    drafted_within_bytes,
+    fitted_choice,
+    reaching_with_sets,
+    within_bytes,
+)
+from recollect.profiles.compaction.forecast import Smoothing
+from recollect.profiles.compaction.optimum import Optimiser, Solution
 
-COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
-BETWEEN = 12  # maps tried between two optima
-SAME_COST = 0.02  # two maps whose costs differ by a smaller share are alike in how well a forecast holds
-ATTEMPTS = 12  # to meet a number of bytes that is known only when all is written
+__all__ = ["Budget", "BudgetCompaction", "Case", "TooSmall", "compact_by_budget", "opened"]
 
-
-class TooSmall(RecollectError):
-    """A budget that no map meets."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What the result may be at most, or how good it must be. Exactly one is given; `max_cost` is keys per URI-R, and
-    `min_accuracy` a share of lookups."""
-
-    max_cost: float | None = None
-    max_keys: int | None = None
-    max_bytes: int | None = None
-    min_accuracy: float | None = None
-    rollup_tlds: bool = False
-    sets: bool = False  # wildcards may carry hashed sets
-
-    def __post_init__(self) -> None:
-        limits = (self.max_cost, self.max_keys, self.max_bytes, self.min_accuracy)
-        given = [limit for limit in limits if limit is not None]
-        if len(given) != 1:
-            raise UsageError("give one budget", hint="one of --max-cost, --max-keys, --max-bytes, --min-accuracy")
-        if not given[0] > 0:
-            raise UsageError("a budget must be above zero")
-        if self.min_accuracy is not None and self.min_accuracy > 1:
-            raise UsageError("no accuracy is above 100%")
+_DRAFTS = (0.997, 0.98, 0.9, 0.7)  # shares of a budget of bytes for drafts, whose size is nearly that of the map
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,84 +79,6 @@ class BudgetCompaction:
         return self.keys_out / self.uri_rs
 
 
-class Case:
-    """A map and what people ask of it: everything the optimum needs. Absences of the log stand after the branches."""
-
-    def __init__(self, branches: Branches, demand: Demand | None = None) -> None:
-        self.branches, self.demand = branches, demand
-        self._forecaster: Forecaster | None = None
-        self.up = branches.up if demand is None else np.concatenate((branches.up, demand.absence_at))
-
-    @classmethod
-    def of(cls, branches: Branches, lookups: Iterable[LogEntry] | None, policy: str = "HxPx") -> Case:
-        """The case of a map and, if there is one, its log."""
-        if lookups is None:
-            return cls(branches)
-        demand = demand_over(branches, asked_in(lookups, policy))
-        return cls(demand.branches, demand)
-
-    def expected(self, smoothing: Smoothing) -> ExpectedLookups:
-        """What can be lost at each branch."""
-        if self.demand is not None:
-            self._forecaster = self._forecaster or Forecaster(self.demand, self.demand.tally())
-            return self._forecaster.expected(smoothing)
-        leave, own = spread(self.branches, shares_of(self.branches, smoothing.temper))
-        # Below a wildcard of the input it is unknown what is absent, so no answer there is certainly wrong.
-        leave[self.branches.is_open] = 0.0
-        return ExpectedLookups(self.up, self.branches.is_open, leave, own)
-
-    def costs(self, unit: str) -> Costs:
-        """Of every line: 1 (`keys`), its bytes (`bytes`), or those it does not share with its parent (`novel`),
-        which is about what remains of it in a compressed file."""
-        branches = self.branches
-        if unit == "keys":
-            one = np.ones(1, np.int64)
-            absences = np.zeros(len(self.up) - len(branches), np.int64)
-            return Costs(np.concatenate((branches.keys, absences)), one, one, one)
-        costs = Costs(branches.line_bytes, branches.wildcard_bytes(), branches.void_bytes(), branches.zero_bytes())
-        if unit == "novel":
-            shared = branches.shared_bytes()
-            own = branches.keys - branches.leaves
-            listed = costs.listed - branches.leaves * branches.name_length - own * shared
-            costs = Costs(listed, costs.wild - shared, costs.void - shared, costs.zero - shared)
-        if self.demand is None:
-            return costs
-        void = self.demand.log.name_length[self.demand.absence_node].astype(np.int64) + 5
-        if unit == "novel":
-            void -= branches.name_length[self.demand.absence_at]
-        return forecast.with_absences(self.demand, costs, void)
-
-    def may_roll(self, top: int) -> NDArray[np.bool_]:
-        """Which branches may have a wildcard; see `Branches.may_roll`."""
-        free = self.branches.may_roll(top)
-        return np.concatenate((free, np.ones(len(self.up) - len(free), np.bool_)))
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The decisions made, and how they came about."""
-
-    solution: Solution
-    fit: Fit
-    rolled_up: str
-    validation: Validation | None  # None without a log
-
-    @property
-    def expected_wrong(self) -> float:
-        """The share of lookups expected to be answered wrongly."""
-        return corrected(self.solution.loss, self.validation)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Where that share is at 95%; None without a log."""
-        return None if self.validation is None else self.validation.interval(self.expected_wrong)
-
-
-def corrected(loss: float, validation: Validation | None) -> float:
-    """What a forecast is after cross-validation; without a log, as it is."""
-    return min(1.0, loss * (validation.factor if validation is not None else 1.0))
-
-
 def compact_by_budget(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -206,16 +103,8 @@ def compact_by_budget(
         _report_progress(progress, "reading lookups", 1)
         case = Case.of(branches, lookups, plain.header.policy)
         _report_progress(progress, "choosing", 2)
-        if budget.sets:
-            from recollect.profiles.compaction.withsets import compact_with_sets
-
-            return compact_with_sets(plain, case, budget, target, threads or os.cpu_count() or 1)
-        if budget.max_bytes is not None:
-            choice = _within_bytes(plain, case, budget, target)
-        else:
-            choice = choose(case, budget, "keys", key_limit(case.branches, budget))
-        _report_progress(progress, "writing", 3)
-        return _write(plain, case, budget, choice, target)
+        job = _Job(plain, case, budget, Path(os.fspath(target)), threads or os.cpu_count() or 1)
+        return job.run(progress)
 
 
 def _columns_of(path: str) -> tuple[str, ...]:
@@ -254,285 +143,124 @@ def _report_progress(progress: ProgressCallback | None, stage: str, done: int) -
         progress(Progress(stage, done, 4, "steps"))
 
 
-def key_limit(branches: Branches, budget: Budget) -> int:
-    """The budget in keys; 0 if it is an accuracy."""
-    if budget.max_cost is not None:
-        return int(budget.max_cost * branches.uri_rs + 1e-9)
-    return budget.max_keys or 0
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One compaction: the map, what is asked of it, the budget, and the file to write."""
 
+    plain: PlainMap
+    case: Case
+    budget: Budget
+    target: Path
+    threads: int
 
-def choose(case: Case, budget: Budget, unit: str, limit: int, known: Choice | None = None) -> Choice:
-    """The best decisions within the budget, with a log cross-validated; `known` is a choice for a similar limit, whose
-    fit is taken."""
-    choice, optimiser = fitted_choice(case, budget, unit, limit, known)
-    if case.demand is None:
-        return choice
-    before = known.validation if known is not None else None
-    choice = replace(choice, validation=_validated(case, optimiser, choice, before))
-    if budget.min_accuracy is not None:
-        # How well a forecast holds is known only for a size.
-        assert choice.validation is not None
-        found = _reaching(case, optimiser, budget.min_accuracy, choice.validation.factor)
-        choice = replace(choice, solution=found)
-        choice = replace(choice, validation=_validated(case, optimiser, choice, choice.validation))
-    return choice
+    def run(self, progress: ProgressCallback | None) -> BudgetCompaction:
+        """Choose and write."""
+        with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+            trial = Path(folder) / f"trial{self.target.suffix.lower()}"
+            if self.budget.sets:
+                return self._with_sets(trial)
+            choice = self._in_clear(trial)
+            _report_progress(progress, "writing", 3)
+            return self._outcome(choice, *self.write(choice, self.target))
 
+    @property
+    def _unit(self) -> str:
+        return self.budget.unit(self.target.suffix.lower())
 
-def fitted_choice(
-    case: Case, budget: Budget, unit: str, limit: int, known: Choice | None = None
-) -> tuple[Choice, Optimiser]:
-    """The best decisions within the budget, not cross-validated, and what they were found with."""
-    costs = case.costs(unit)
-    accuracy = budget.min_accuracy
-    expected = case.expected(Smoothing())
-    optimiser = Optimiser(expected, costs, case.may_roll(1 if budget.rollup_tlds else 2))
-    rolled_up = ""
-    if accuracy is not None:
-        # How large it gets is known only in the end, so the smoothing is fitted at the size of a first attempt.
-        limit = _reaching(case, optimiser, accuracy, 1.0).cost
-    else:
-        rolled_up, optimiser = _raise_rollup_level(case, optimiser, limit)
-    fit = Fit(Smoothing())
-    if case.demand is not None:
-        fit = known.fit if known else _fitted(case, optimiser, limit, free=not (rolled_up or budget.rollup_tlds))
-        by_log = fit.tlds and not rolled_up
-        rolled_up = "tlds" if by_log else rolled_up
-        may_roll = case.may_roll(1) if by_log else optimiser.may_roll
-        optimiser = Optimiser(case.expected(fit.smoothing), costs, may_roll, optimiser)
-    if accuracy is not None:
-        return Choice(_reaching(case, optimiser, accuracy, 1.0), fit, rolled_up, None), optimiser
-    solutions = [optimiser.within(limit)]
-    if fit.tlds or budget.rollup_tlds:
-        # A wildcard over a top-level domain is a large step, and beside it a budget may be met better without any.
-        spared = Optimiser(optimiser.expected, costs, case.may_roll(2), optimiser)
-        solutions.append(spared.within(limit))
-    best = min(filter(None, solutions), key=lambda one: one.loss)
-    if best is not solutions[0]:
-        optimiser = spared
-    return Choice(best, fit, rolled_up, None), optimiser
+    @property
+    def _limit(self) -> int:
+        return self.budget.max_bytes or self.budget.keys(self.case.branches.uri_rs)
 
+    def _in_clear(self, trial: Path) -> Choice:
+        budget = self.budget
+        if budget.max_bytes is None:
+            return choose(self.case, budget, "keys", self._limit)
 
-def _validated(case: Case, optimiser: Optimiser, choice: Choice, known: Validation | None) -> Validation:
-    """Cross-validation of maps that cost as much as the chosen one; `known` is enough if it is of such maps."""
-    demand, solution = case.demand, choice.solution
-    assert demand is not None
-    if known is not None and abs(known.cost - solution.cost) <= SAME_COST * solution.cost:
-        return known
-
-    def solve(expected: ExpectedLookups) -> Solution:
-        other = Optimiser(expected, optimiser.costs, optimiser.may_roll, optimiser)
-        found = other.at_price(solution.price)
-        if abs(found.cost - solution.cost) <= SAME_COST * solution.cost:
-            return found
-        return other.within(solution.cost, near=solution.price) or found
-
-    return validated(
-        demand, choice.fit.smoothing, solution.cost, solve, lambda one: chances_in_clear(demand, one, case.up)
-    )
-
-
-def _fitted(case: Case, optimiser: Optimiser, limit: int, *, free: bool) -> Fit:
-    """The fit to a log; where wildcards over top-level domains are `free` to choose, with them if the log shows that
-    they pay."""
-    assert case.demand is not None
-    tests = forecast.CrossValidation(case.demand)
-
-    def solver(may_roll: NDArray[np.bool_]) -> Callable[[ExpectedLookups], Solution]:
-        price = 0.0
-
-        def solve(expected: ExpectedLookups) -> Solution:
-            nonlocal price
-            found = Optimiser(expected, optimiser.costs, may_roll, optimiser).within(limit, near=price, spend=False)
-            assert found is not None
-            price = found.price
-            return found
-
-        return solve
-
-    fit = tests.fit(solver(optimiser.may_roll))
-    wider = solver(case.may_roll(1))
-    if free and tests.judge(fit.smoothing, wider).beats(fit):
-        fit = replace(tests.fit(wider), tlds=True)
-    return fit
-
-
-def _raise_rollup_level(case: Case, optimiser: Optimiser, limit: int) -> tuple[str, Optimiser]:
-    """Allow wildcards at higher levels, but only as high as the budget needs; returns the name of the level."""
-    needed = 0
-    for top, name in ((2, ""), (1, "tlds"), (0, "root")):
-        if top < 2:
-            optimiser = Optimiser(optimiser.expected, optimiser.costs, case.may_roll(top), optimiser)
-        needed = optimiser.cheapest.cost
-        if needed <= limit:
-            return name, optimiser
-    raise TooSmall(
-        "no map is that small",
-        why=f"the budget is {limit}, and the smallest map needs {needed}",
-        hint="" if limit else "of a small archive a share is less than a key; give --max-keys",
-    )
-
-
-def _reaching(case: Case, optimiser: Optimiser, accuracy: float, factor: float) -> Solution:
-    """The smallest map that reaches an accuracy, both on the log itself and as expected of lookups like these."""
-    demand = case.demand
-    assert demand is not None
-    tally = demand.tally()
-    allowed = (1 - accuracy) * tally.passing[0]
-
-    def good(solution: Solution) -> bool:
-        wrong = forecast.wrong_answers(demand, tally, solution, case.up)
-        return bool(max(wrong, solution.loss * factor * tally.passing[0]) <= allowed)
-
-    bad = optimiser.cheapest
-    if good(bad):
-        return bad
-    low, high = np.log(1e-18), np.log(bad.price)
-    best = optimiser.at_price(0.0)
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        found = optimiser.at_price(float(np.exp(middle)))
-        if good(found):
-            best, low = found, middle
-        else:
-            bad, high = found, middle
-    # Optima come in steps; between the last two there are maps that are good enough, too.
-    least = bad.cost
-    for _ in range(BETWEEN):
-        if best.cost - least <= max(1, best.cost // 100):
-            break
-        found = optimiser.within((least + best.cost) // 2) or bad
-        if good(found):
-            best = found
-        else:
-            least = (least + best.cost) // 2
-    return best
-
-
-def _within_bytes(plain: PlainMap, case: Case, budget: Budget, target: str | os.PathLike[str]) -> Choice:
-    suffix = Path(os.fspath(target)).suffix.lower()
-    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
-        trial = Path(folder) / f"trial{suffix}"
+        def choose_at(limit: int, known: Choice | None) -> Choice:
+            return choose(self.case, budget, self._unit, limit, known)
 
         def size_of(choice: Choice) -> int:
-            _write(plain, case, budget, choice, trial)
+            self.write(choice, trial)
             return trial.stat().st_size
 
-        return within_bytes(
-            budget, suffix, lambda unit, limit, known: choose(case, budget, unit, limit, known), size_of
+        return within_bytes(budget.max_bytes, choose_at, size_of)
+
+    def _with_sets(self, trial: Path) -> BudgetCompaction:
+        budget, limit = self.budget, self._limit
+        clear = fitted_choice(self.case, budget, self._unit, limit)
+
+        def size_of(solution: Solution) -> int:
+            self.write(Choice(solution, clear.optimiser, clear.fit, ""), trial, draft=True)
+            return trial.stat().st_size
+
+        for share in _DRAFTS:
+
+            def solve(optimiser: Optimiser, most: int = int(limit * share)) -> Solution | None:
+                if budget.min_accuracy is not None:
+                    return reaching_with_sets(self.case, optimiser, budget.min_accuracy, clear.fit.smoothing)
+                if budget.max_bytes is None:
+                    return optimiser.within(limit)
+                return drafted_within_bytes(optimiser, most, size_of)
+
+            choice = choose_with_sets(self.case, budget, clear, self._unit, solve)
+            if choice is None:
+                raise TooSmall("no map is that small", why=f"the budget is {limit}")
+            try:
+                return self._outcome(choice, *self.write(choice, self.target, max_bytes=budget.max_bytes))
+            except OutputTooLarge:
+                continue  # the next one is chosen smaller; what is in the target's place stays
+        raise TooSmall("no map with sets was found that is this small", why=f"the budget is {limit}")
+
+    def write(
+        self, choice: Choice, target: Path, *, draft: bool = False, max_bytes: int | None = None
+    ) -> tuple[int, int]:
+        """Write the map; returns its keys and the bytes of its text. Raises OutputTooLarge, and leaves what is in the
+        target's place, if it has more than `max_bytes` on disk."""
+        head = _header(self.plain.header, self.budget, choice.expected_wrong).encode()
+        keys, size = 0, len(head)
+        with atomic_output(target, max_bytes=max_bytes) as out:
+            out.write(head)
+            for piece in lines_of(self.case, choice.solution, self.threads, draft=draft):
+                out.write(piece)
+                size += len(piece)
+                keys += piece.count(b"\n")
+        return keys, size
+
+    def _outcome(self, choice: Choice, keys: int, size: int) -> BudgetCompaction:
+        case, solution, demand = self.case, choice.solution, self.case.demand
+        lookups, wrong = 0, None
+        if demand is not None:
+            tally = demand.tally()
+            lookups = int(tally.passing[0])
+            wrong = wrong_answers(demand, tally, solution) / max(1, lookups)
+        return BudgetCompaction(
+            keys_in=len(case.branches.rows),
+            keys_out=keys,
+            wildcards=int(((solution.put & (kernels.PUT_WILD | kernels.PUT_ANCHOR)) != 0).sum()),
+            voids=int(((solution.put & (kernels.PUT_VOID | kernels.PUT_ZERO)) != 0).sum()),
+            bytes_in=len(self.plain.data),
+            bytes_out=size,
+            uri_rs=case.branches.uri_rs,
+            price=solution.price,
+            expected_wrong=choice.expected_wrong,
+            expected_wrong_interval=choice.interval,
+            input_wildcards=case.branches.wildcards,
+            wrong_in_log=wrong,
+            lookups=lookups,
+            unusable_lookups=demand.unusable if demand is not None else 0,
+            smoothing=choice.fit.smoothing if demand is not None else None,
+            rolled_up=choice.rolled_up,
+            rolled_up_by_log=choice.fit.tlds and choice.rolled_up == "tlds",
+            sets=solution.sets,
         )
 
 
-AnyChoice = TypeVar("AnyChoice", bound=Choice)
-
-
-def within_bytes(
-    budget: Budget,
-    suffix: str,
-    choose_at: Callable[[str, int, AnyChoice | None], AnyChoice],
-    size_of: Callable[[AnyChoice], int],
-) -> AnyChoice:
-    """The choice for a size on disk, which is known only when all is written: try, measure, correct."""
-    unit = "novel" if suffix in COMPRESSED else "bytes"
-    assert budget.max_bytes is not None
-    low, high = 0, None  # sizes in `unit` known to fit and not to fit
-    best: AnyChoice | None = None
-    limit, known = budget.max_bytes, None
-    tried = 0, 0  # the last cost and size
-    for _ in range(ATTEMPTS):
-        try:
-            choice = choose_at(unit, limit, known)
-        except TooSmall:
-            # Between what is too little for any map and what was too much there may be a map.
-            low, limit = limit, (limit + high) // 2 if high is not None else limit
-            if limit <= low:
-                break
-            continue
-        known = choice
-        size = size_of(choice)
-        cost = choice.solution.cost
-        if size <= budget.max_bytes:
-            low, best = limit, choice
-            if size > 0.99 * budget.max_bytes or choice.solution.price <= FREE:  # near enough, or nothing to gain
-                break
-        else:
-            high = min(limit, cost)  # what it did not use made it no larger
-        guess = int(_cost_for(budget.max_bytes, (cost, size), tried) * 0.998)
-        tried = cost, size
-        limit = min(max(guess, low + 1), high - 1 if high is not None else guess)
-        if limit <= low:
-            break
-    if best is None:
-        raise TooSmall("no map is that small", why=f"{budget.max_bytes} bytes are too few; headers count, too")
-    return best
-
-
-def _cost_for(size: int, one: tuple[int, int], other: tuple[int, int]) -> float:
-    """At what cost a file may have a size, by two others on a line; headers are the part that costs nothing."""
-    rise = (one[1] - other[1]) / (one[0] - other[0]) if one[0] != other[0] else 0.0
-    return one[0] + (size - one[1]) / rise if rise > 0 else one[0] * size / one[1]
-
-
-def _write(
-    plain: PlainMap, case: Case, budget: Budget, choice: Choice, target: str | os.PathLike[str]
-) -> BudgetCompaction:
-    absent = case.demand.absent if case.demand is not None else None
-    keys = 0
-    head = budget_header(plain.header, budget, choice).encode()
-    size = len(head)
-    with atomic_output(target) as out:
-        out.write(head)
-        for piece in lines_of(case.branches, absent, choice.solution, case.up):
-            out.write(piece)
-            size += len(piece)
-            keys += piece.count(b"\n")
-    done = outcome(case, choice)
-    return replace(done, keys_in=len(case.branches.rows), keys_out=keys, bytes_in=len(plain.data), bytes_out=size)
-
-
-def outcome(case: Case, choice: Choice) -> BudgetCompaction:
-    """What a choice comes to; keys and bytes are known only when it is written, and are 0."""
-    solution, demand = choice.solution, case.demand
-    state = solution.states(case.up)
-    above = np.where(case.up >= 0, state[np.maximum(case.up, 0)], 0)
-    zero = (state == 1) & ((solution.decide & kernels.PUT_ZERO) > 0)
-    lookups, wrong = 0, None
-    if demand is not None:
-        tally = demand.tally()
-        lookups = int(tally.passing[0])
-        wrong = forecast.wrong_answers(demand, tally, solution, case.up) / max(1, lookups)
-    return BudgetCompaction(
-        keys_in=0,
-        keys_out=0,
-        wildcards=int(((state == 1) & (above == 0)).sum()),
-        voids=int(((state == 0) & (above == 1)).sum() + zero.sum()),
-        bytes_in=0,
-        bytes_out=0,
-        uri_rs=case.branches.uri_rs,
-        price=solution.price,
-        expected_wrong=choice.expected_wrong,
-        expected_wrong_interval=choice.interval,
-        input_wildcards=case.branches.wildcards,
-        wrong_in_log=wrong,
-        lookups=lookups,
-        unusable_lookups=demand.unusable if demand is not None else 0,
-        smoothing=choice.fit.smoothing if demand is not None else None,
-        rolled_up=choice.rolled_up,
-        rolled_up_by_log=choice.fit.tlds and choice.rolled_up == "tlds",
-    )
-
-
-def budget_header(header: Header, budget: Budget, choice: Choice) -> Header:
+def _header(header: Header, budget: Budget, expected_wrong: float) -> Header:
     """The header of a compacted map, which says how it was compacted."""
-    return set_header(header, budget, choice.expected_wrong)
-
-
-def set_header(header: Header, budget: Budget, expected_wrong: float) -> Header:
-    """The header of a map compacted by budget, with sets or without."""
-    limits = ("max_cost", "max_keys", "max_bytes", "min_accuracy")
     how: dict[str, object] = {"by": "budget"}
     if budget.sets:
         how["sets"] = True
-    how |= {name: limit for name in limits if (limit := getattr(budget, name)) is not None}
+    how |= {name: limit for name in LIMITS if (limit := getattr(budget, name)) is not None}
     if "compaction" not in header.meta:  # else it is unknown which answers of its wildcards are wrong
         how["expected_wrong"] = float(f"{min(1.0, expected_wrong):.4g}")
     # A map without any header gets ours, and says what its columns are.

@@ -7,7 +7,7 @@ keys below have none, its counts are lower bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,37 +15,35 @@ from numpy.typing import NDArray
 from recollect.formats.frequency import Frequency
 from recollect.kernels import budget as kernels
 from recollect.kernels.branches import ABSENT, JSON, LEAF, OWN, TOTAL, VOID
+from recollect.kernels.setbudget import PUT_ANCHOR, PUT_VOID, PUT_WILD, PUT_ZERO
 from recollect.maps.jsonmerge import merged_block
 from recollect.maps.sets import items_of, with_sets, without_sets
 from recollect.profiles.compaction.branches import Branches
+from recollect.profiles.compaction.case import Case
 from recollect.profiles.compaction.optimum import Solution
+from recollect.profiles.compaction.setcoding import encoded_sets
 
 PIECE = 1 << 22  # of output per step
 JOIN_AT = 64  # blocks are joined when this number is reached, to bound the number of blocks
 
 
-def lines_of(
-    branches: Branches, absent: Callable[[int], bytes] | None, solution: Solution, up: NDArray[np.int32]
-) -> Iterator[bytes]:
-    """The records of the compacted map, in pieces; `up` has the absences of a log after the branches, and `absent` says
-    what key covers one."""
+def lines_of(case: Case, solution: Solution, threads: int = 1, *, draft: bool = False) -> Iterator[bytes]:
+    """The records of the compacted map, in pieces. A draft has sets of the same size with bits by chance, which
+    compress as little as theirs."""
+    branches, put = case.branches, solution.put
     count = len(branches)
-    state = solution.states(up)
-    above = np.where(up >= 0, state[np.maximum(up, 0)], 0)
     keep = np.zeros(len(branches.rows), np.bool_)
-    kernels.keep_rows(
-        branches.rows.branch, branches.rows.role, branches.up, state, solution.decide, keep.view(np.uint8)
-    )
-    lines = wildcard_lines(branches, np.flatnonzero((state == 1) & (above == 0)))
-    void = (state == 0) & (above == 1)
+    kernels.keep_rows(branches.rows.branch, branches.rows.role, branches.up, solution.state, put, keep.view(np.uint8))
+    lines = wildcard_lines(branches, np.flatnonzero((put & PUT_WILD) != 0))
+    if solution.bits is not None:
+        anchors = np.flatnonzero((put & PUT_ANCHOR) != 0)
+        blocks = encoded_sets(branches, solution, solution.bits, anchors, 0 if draft else threads)
+        lines += wildcard_lines(branches, anchors, blocks)
+    void = (put & PUT_VOID) != 0
     void[:count] &= (branches.flags & VOID) == 0  # the map has the others already
     for branch in np.flatnonzero(void).tolist():
-        if branch < count:
-            lines.append(branches.wildcard(branch) + b" 0")
-        else:
-            assert absent is not None
-            lines.append(absent(branch - count) + b" 0")
-    zero = (state[:count] == 1) & ((solution.decide[:count] & kernels.PUT_ZERO) != 0)
+        lines.append((branches.wildcard(branch) if branch < count else case.absent(branch - count)) + b" 0")
+    zero = (put[:count] & PUT_ZERO) != 0
     for branch in np.flatnonzero(zero & ((branches.flags & ABSENT) == 0)).tolist():
         lines.append(branches.exact(branch) + b" 0")
     # A key ends at a space, which is below all bytes of keys, so lines are in the order of their keys.

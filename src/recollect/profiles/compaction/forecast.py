@@ -25,11 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.kernels.branches import ABSENT, GROWN, HELD, OPEN
-from recollect.kernels.budget import PUT_ZERO, pass_on
+from recollect.kernels.branches import GROWN, HELD
+from recollect.kernels.budget import pass_on
 from recollect.profiles.compaction.branches import Branches
+from recollect.profiles.compaction.chances import perhaps_held, wrong_answers
 from recollect.profiles.compaction.demand import Demand, LookupCounts
-from recollect.profiles.compaction.optimum import Costs, ExpectedLookups, Solution
+from recollect.profiles.compaction.optimum import ExpectedLookups, Solution
 from recollect.profiles.compaction.prior import Shares, shares_of, spread
 
 Floats = NDArray[np.float64]
@@ -124,25 +125,8 @@ class Forecaster:
         return guess
 
 
-def with_absences(demand: Demand, costs: Costs, void: NDArray[np.int64]) -> Costs:
-    """Costs of the branches and of voids over absences."""
-    nothing = np.zeros(len(demand.absence_at), np.int64)
-    return Costs(
-        np.concatenate((costs.listed, nothing)),
-        np.concatenate((costs.wild, void)),
-        np.concatenate((costs.void, void)),
-        np.concatenate((costs.zero, void)),
-    )
-
-
 def _sums(at: NDArray[Any], weights: Floats, count: int) -> Floats:
     return np.bincount(at, weights=weights, minlength=count).astype(float)
-
-
-def perhaps_held(branches: Branches) -> NDArray[np.bool_]:
-    """Which branches' own keys are held or may be: below a wildcard of the input only one that says 0 is absent."""
-    flags = branches.flags
-    return np.asarray(((flags & HELD) != 0) | ((flags & (OPEN | ABSENT)) == OPEN))
 
 
 def _levels(branches: Branches) -> NDArray[np.int64]:
@@ -159,44 +143,6 @@ def _discounts(level: NDArray[np.int64], seen: NDArray[np.int64]) -> Floats:
     for r in (1, 2, 3):
         result[:, r] = np.clip(r - (r + 1) * scale * ways[:, r + 1] / ways[:, r], 0, r)
     return result
-
-
-@dataclass(frozen=True, slots=True)
-class Chances:
-    """The chance of a wrong answer for each row of a log, and for each lookup with two spellings that of the second if
-    the first has a right one; 0 or 1 in clear. Rows of one gate are answered by one hash."""
-
-    rows: Floats
-    also: Floats
-    gates: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, demand: Demand, by_place: Floats, by_row: Floats | None = None) -> Chances:
-        """From the chance of a yes at each branch and, after them, each absence; `by_row` is a further one of each
-        row."""
-        absences = len(by_place) - len(demand.branches)
-        gone = np.concatenate((~perhaps_held(demand.branches), np.ones(absences, np.bool_)))
-        rows = np.append(np.where(gone, by_place, 0.0), 0.0)[demand.place]  # the last is for those at -1: no place
-        if by_row is not None:
-            rows *= by_row
-        # Of two spellings, neither of which is held, it is enough that the second is answered yes.
-        first = demand.also.row
-        return cls(rows, gone[demand.place[first]] * (1 - rows[first]) * rows[demand.also.second], demand.place)
-
-    def wrong(self, tally: LookupCounts) -> float:
-        """The wrong answers to these lookups."""
-        return float(self.rows @ tally.rows + self.also @ tally.also)
-
-
-def chances_in_clear(demand: Demand, solution: Solution, up: NDArray[np.int32]) -> Chances:
-    """Which lookups a map in clear answers yes although nothing is held."""
-    state = solution.states(up)
-    return Chances.of(demand, ((state == 1) & ((solution.decide & PUT_ZERO) == 0)).astype(float))
-
-
-def wrong_answers(demand: Demand, tally: LookupCounts, solution: Solution, up: NDArray[np.int32]) -> int:
-    """How many of these lookups a solution answers yes although nothing is held."""
-    return round(chances_in_clear(demand, solution, up).wrong(tally))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +173,7 @@ class CrossValidation:
         for known, unknown in (self._halves, self._halves[::-1]):
             lookups = known.expected(smoothing)
             solution = solve(lookups)
-            wrong += wrong_answers(self._demand, unknown.tally, solution, lookups.up)
+            wrong += int(wrong_answers(self._demand, unknown.tally, solution))
         return Fit(smoothing, wrong)
 
     def fit(self, solve: Callable[[ExpectedLookups], Solution]) -> Fit:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -31,16 +31,14 @@ from recollect.kernels import budget as kernels
 from recollect.kernels import walk
 from recollect.kernels.branches import ABSENT, HELD, VOID, WILD
 from recollect.model import Progress, ProgressCallback
-from recollect.profiles.compaction import forecast
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.budget import Case, opened
 from recollect.profiles.compaction.budgetlines import lines_of
+from recollect.profiles.compaction.chances import wrong_answers
 from recollect.profiles.compaction.demand import LookupCounts
-from recollect.profiles.compaction.forecast import Forecaster, Smoothing
+from recollect.profiles.compaction.forecast import CrossValidation, Forecaster, Smoothing
 from recollect.profiles.compaction.optimum import ExpectedLookups, Optimiser, Solution
-from recollect.profiles.compaction.setbudget import SetOptimiser, SetSolution, lines_with_sets
 from recollect.profiles.compaction.weights import Weights
-from recollect.profiles.compaction.withsets import wrong_in_log
 
 # The weights of Figure 9 of Alam et al. (2019), for hosts and for paths.
 FIGURE_9 = (4.0, 2.0, 1.0, 0.5, 0.25, 0.0)
@@ -152,8 +150,7 @@ class _FileScale:
 
     def bytes_of(self, case: Case, solution: Solution) -> int:
         """The bytes of a map in clear."""
-        absent = case.demand.absent if case.demand is not None else None
-        return self.weigh(lines_of(case.branches, absent, solution, case.up))[1]
+        return self.weigh(lines_of(case, solution))[1]
 
 
 # Says what share of lookups a solution answers wrongly.
@@ -167,7 +164,7 @@ def _judge_of_all(case: Case) -> Judge:
         expected = case.expected(Smoothing())
         return lambda solution: float(_weigh(case, expected, solution)[1])
     tally = demand.tally()
-    return lambda solution: _share(forecast.wrong_answers(demand, tally, solution, case.up), int(tally.passing[0]))
+    return lambda solution: _share(wrong_answers(demand, tally, solution), int(tally.passing[0]))
 
 
 def _share(wrong: float, of: int) -> float:
@@ -182,16 +179,12 @@ class _Trial:
     expected: ExpectedLookups
     unseen: LookupCounts | None
 
-    def wrong(self, solution: Solution | SetSolution) -> float:
+    def wrong(self, solution: Solution) -> float:
         """The share of lookups that a solution answers wrongly."""
         demand = self.case.demand
         if self.unseen is None or demand is None:
             return solution.loss
-        if isinstance(solution, SetSolution):
-            wrong = wrong_in_log(demand, solution, self.unseen)
-        else:
-            wrong = forecast.wrong_answers(demand, self.unseen, solution, self.case.up)
-        return _share(wrong, int(self.unseen.passing[0]))
+        return _share(wrong_answers(demand, self.unseen, solution), int(self.unseen.passing[0]))
 
 
 def _trials(case: Case) -> list[_Trial]:
@@ -200,14 +193,14 @@ def _trials(case: Case) -> list[_Trial]:
     if demand is None:
         return [_Trial(case, case.expected(Smoothing()), None)]
     optimiser = Optimiser(case.expected(Smoothing()), case.costs("keys"), case.may_roll(2))
-    limit = max(optimiser.cheapest.cost, int(FIT_AT * case.branches.uri_rs))
+    limit = max(int(optimiser.smallest.cost), int(FIT_AT * case.branches.uri_rs))
 
     def solve(expected: ExpectedLookups) -> Solution:
-        found = Optimiser(expected, optimiser.costs, optimiser.may_roll, optimiser).within(limit, spend=False)
-        assert found is not None
-        return found
+        solution = optimiser.like(expected).within(limit, spend=False)
+        assert solution is not None
+        return solution
 
-    smoothing = forecast.CrossValidation(demand).fit(solve).smoothing
+    smoothing = CrossValidation(demand).fit(solve).smoothing
     return [_Trial(case, Forecaster(demand, known).expected(smoothing), unseen) for known, unseen in demand.parts(2)]
 
 
@@ -219,9 +212,9 @@ def _by_budget(
     curves = []
     for trial in trials:
         spared = Optimiser(trial.expected, costs, case.may_roll(2))
-        rolled = Optimiser(trial.expected, costs, case.may_roll(1), spared)
+        rolled = spared.like(may_roll=case.may_roll(1))
         # Where nearly every domain holds one page, maps get small only by rolling up top-level domains.
-        smallest = min(spared.cheapest.cost, max(rolled.cheapest.cost, int(SMALLEST * uri_rs)))
+        smallest = min(spared.smallest.cost, max(rolled.smallest.cost, int(SMALLEST * uri_rs)))
         largest = max(1, int(case.branches.keys.sum()))
         steps = np.geomspace(max(1, smallest), max(1, smallest, largest), sizes).round().astype(int)
         price, curve = 0.0, []
@@ -248,22 +241,21 @@ def _with_sets(
     case: Case, trials: list[_Trial], sizes: int, scale: _FileScale, report: Callable[[], None]
 ) -> list[Point]:
     """Points of maps with hashed sets, at prices spread evenly over the orders of magnitude."""
-    costs, uri_rs = case.costs("novel"), case.branches.uri_rs
+    costs, uri_rs = case.costs("novel", sets=True), case.branches.uri_rs
     whole = max(1, int(costs.listed.sum()))
-    plain = Optimiser(trials[0].expected, costs, case.may_roll(2))
+    plain = Optimiser(trials[0].expected, replace(costs, sets=None), case.may_roll(2))
     # With a log, sets go over top-level domains where it shows that they pay, as in compaction.
-    top = 2 if case.demand is None and plain.cheapest.cost <= _SPARED * whole else 1
-    absent = case.demand.absent if case.demand is not None else None
+    top = 2 if case.demand is None and plain.smallest.cost <= _SPARED * whole else 1
     curves, prices = [], np.empty(0)
     for trial in trials:
-        optimiser = SetOptimiser(case.branches, trial.expected, costs, case.may_roll(top), unit="novel")
+        optimiser = Optimiser(trial.expected, costs, case.may_roll(top))
         if not len(prices):
-            least = Optimiser(trial.expected, costs, case.may_roll(top), plain).cheapest.cost
+            least = plain.like(trial.expected, case.may_roll(top)).smallest.cost
             prices = optimiser.prices_between(least, whole * _LARGEST_WITH_SETS, sizes)
         curve = []
         for price in prices.tolist():
             found = optimiser.at_price(price)
-            curve.append((trial.wrong(found), *scale.weigh(lines_with_sets(case.branches, absent, found, draft=True))))
+            curve.append((trial.wrong(found), *scale.weigh(lines_of(case, found, draft=True))))
             report()
         curves.append(curve)
     points = {}
@@ -290,8 +282,8 @@ def by_weights(case: Case, judge: Judge, weights: Weights, scale: _FileScale | N
     decide[((branches.flags & VOID) != 0) & (branches.size == 0)] |= kernels.PUT_VOID
     decide[(branches.flags & (ABSENT | HELD)) == ABSENT] |= kernels.PUT_ZERO
     decide = np.concatenate((decide, np.zeros(len(case.up) - len(branches), np.uint8)))
-    solution = Solution(0.0, 0, 0.0, decide)
-    state = solution.states(case.up)[: len(branches)]
+    solution = Solution(0.0, 0, 0.0, case.up, decide)
+    state = solution.state[: len(branches)]
     above = np.where(branches.up >= 0, state[np.maximum(branches.up, 0)], 0)
     # Compaction by weights keeps voids where nothing covers them, too.
     kept = ((branches.flags & VOID) != 0) & (above == 0)

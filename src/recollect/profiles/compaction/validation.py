@@ -13,17 +13,16 @@ It cannot know of lookups that are unlike those of the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
-from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.profiles.compaction.chances import chances_of
 from recollect.profiles.compaction.demand import Demand
-from recollect.profiles.compaction.forecast import Chances, Forecaster, Smoothing
-from recollect.profiles.compaction.optimum import ExpectedLookups
+from recollect.profiles.compaction.forecast import Forecaster, Smoothing
+from recollect.profiles.compaction.optimum import Optimiser, Solution
 
 Floats = NDArray[np.float64]
 
@@ -32,16 +31,6 @@ DEVIATIONS = 1.96  # of a normal distribution: 95% is within
 # Maps of other logs of this size would differ, too, which adds to the variance as the part tested is to the part that
 # is learned from (Nadeau and Bengio 2003).
 OTHER_MAPS = 1 + 1 / (FOLDS - 1)
-
-
-class Solved(Protocol):
-    """What a solution forecasts."""
-
-    @property
-    def loss(self) -> float: ...
-
-
-AnySolution = TypeVar("AnySolution", bound=Solved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,31 +65,25 @@ class Validation:
         return min(low, estimate), max(high, estimate)
 
 
-def validated(
-    demand: Demand,
-    smoothing: Smoothing,
-    cost: float,
-    solve: Callable[[ExpectedLookups], AnySolution],
-    chances_of: Callable[[AnySolution], Chances],
-) -> Validation:
-    """Answer each part of a log by a map that `solve` makes of the forecast of all other parts."""
+def validated(demand: Demand, smoothing: Smoothing, optimiser: Optimiser, solution: Solution) -> Validation:
+    """Answer each part of a log by a map as large as the solution that is made of the forecast of all other parts."""
     wrong, stake = np.zeros(len(demand.counts)), np.zeros(len(demand.counts))
     by_chance, gates = np.zeros(len(demand.counts), np.bool_), demand.place
     expected = 0.0
     for known, unseen in demand.parts(FOLDS):
         if not unseen.passing[0]:
             continue
-        solution = solve(Forecaster(demand, known).expected(smoothing))
-        chances = chances_of(solution)
+        tested = optimiser.like(Forecaster(demand, known).expected(smoothing)).as_large_as(solution)
+        chances = chances_of(demand, tested)
         answered = chances.rows * unseen.rows
         np.add.at(answered, demand.also.row, chances.also * unseen.also)
         wrong += answered
         stake += unseen.rows * (answered > 0)
         by_chance |= (chances.rows > 0) & (chances.rows < 1)
         gates = chances.gates
-        expected += solution.loss * float(unseen.passing[0])
+        expected += tested.loss * float(unseen.passing[0])
     variance = float((wrong**2).sum()) + _by_hashes(gates[by_chance], wrong[by_chance], stake[by_chance])
-    return Validation(float(wrong.sum()), expected, int(demand.counts.sum()), variance, cost)
+    return Validation(float(wrong.sum()), expected, int(demand.counts.sum()), variance, solution.cost)
 
 
 def _by_hashes(gate: NDArray[np.int32], wrong: Floats, stake: Floats) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from recollect.errors import RecollectError
 from recollect.formats.containers import OutputTooLarge, atomic_output
-from recollect.profiles.compaction import withsets
+from recollect.profiles.compaction import budget as module
 from recollect.profiles.compaction.budget import Budget, compact_by_budget
 
 
@@ -39,7 +39,7 @@ def test_every_content_of_the_target_is_within_the_budget(
     source, target, limit = _source(tmp_path), tmp_path / f"small.ukvs{suffix}", 3000
     target.write_bytes(b"before")
     seen: list[bytes] = []
-    write = withsets._write
+    write = module._Job.write
     finals = 0
 
     def larger(*arguments, draft: bool = False, max_bytes: int | None = None):  # type: ignore[no-untyped-def]
@@ -51,7 +51,7 @@ def test_every_content_of_the_target_is_within_the_budget(
             seen.append(target.read_bytes())
         return write(*arguments, draft=draft, max_bytes=max_bytes)
 
-    monkeypatch.setattr(withsets, "_write", larger)
+    monkeypatch.setattr(module._Job, "write", larger)
     compact_by_budget(source, target, Budget(max_bytes=limit, sets=True))
     assert finals == 3 and seen == [b"before"] * 3
     assert target.stat().st_size <= limit
@@ -60,12 +60,12 @@ def test_every_content_of_the_target_is_within_the_budget(
 def test_compaction_in_place_that_fails_keeps_its_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = _source(tmp_path)
     before = source.read_bytes()
-    write = withsets._write
+    write = module._Job.write
 
     def never(*arguments, draft: bool = False, max_bytes: int | None = None):  # type: ignore[no-untyped-def]
         return write(*arguments, draft=draft, max_bytes=max_bytes if draft else 10)
 
-    monkeypatch.setattr(withsets, "_write", never)
+    monkeypatch.setattr(module._Job, "write", never)
     with pytest.raises(RecollectError):
         compact_by_budget(source, source, Budget(max_bytes=3000, sets=True))
     assert source.read_bytes() == before
