@@ -11,9 +11,11 @@ import pytest
 
 import recollect.engines.spark.profile as spark_profile
 from engine_world import SMALL, lines
-from recollect.engines.spark.compact import compact_by_weights as spark_compact
+from recollect.engines.mapplans import WeightsPlan
+from recollect.engines.spark.engine import run_plan
 from recollect.errors import RecollectError
 from recollect.formats.parts import is_parted, part_names
+from recollect.profiles.compaction.weights import Weights
 from recollect.profiles.indexes.profile import profile
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -60,7 +62,7 @@ def test_the_parts_of_a_map_are_read_in_one_job(spark: Any, tmp_path: Path) -> N
     for name, sizes in (("few", None), ("many", SMALL)):
         spark_profile.profile([tmp_path / "index.cdxj"], f"{(tmp_path / name).as_uri()}/", sizes=sizes)
         before = jobs(spark)
-        spark_compact((tmp_path / name).as_uri(), tmp_path / f"{name}.ukvs")
+        run_plan(WeightsPlan((tmp_path / name).as_uri(), Weights()), tmp_path / f"{name}.ukvs")
         taken.append(jobs(spark) - before)
     assert len(part_names(tmp_path / "few")) < len(part_names(tmp_path / "many"))
     assert taken[0] == taken[1]

@@ -11,9 +11,9 @@ import pytest
 
 import recollect.engines.spark.profile as spark_profile
 from engine_world import SMALL, lines, said_by
+from recollect.engines.mapplans import MergePlan, WeightsPlan
 from recollect.engines.spark.budget import compact_by_budget as spark_budget
-from recollect.engines.spark.compact import compact_by_weights as spark_compact
-from recollect.engines.spark.merge import merge as spark_merge
+from recollect.engines.spark.engine import run_plan
 from recollect.engines.spark.stats import stats as spark_stats
 from recollect.errors import RecollectError, UsageError
 from recollect.formats.logs import LogEntry
@@ -83,7 +83,7 @@ def test_compaction_by_weights_is_the_same(
     spark: Any, maps: list[str], tmp_path: Path, weights: Weights, fit: bool
 ) -> None:
     here = compact_by_weights(maps[0], tmp_path / "here.ukvs", weights, fit=fit)
-    there = spark_compact(maps[0], f"{tmp_path}/there/", weights, fit=fit, sizes=SMALL)
+    there = run_plan(WeightsPlan(maps[0], weights, fit), f"{tmp_path}/there/", sizes=SMALL)
     parts = part_names(tmp_path / "there")
     assert b"".join(part.read_bytes() for part in parts) == (tmp_path / "here.ukvs").read_bytes()
     assert there == here
@@ -171,8 +171,8 @@ def test_spark_refuses_maps_of_samples(spark: Any, maps: list[str], tmp_path: Pa
             writer.write(record)
     output = tmp_path / "no.ukvs"
     for refused in (
-        lambda: spark_merge([maps[0], sample], output, sizes=SMALL),
-        lambda: spark_compact(sample, output, sizes=SMALL),
+        lambda: run_plan(MergePlan([maps[0], str(sample)], MergeOptions()), output, sizes=SMALL),
+        lambda: run_plan(WeightsPlan(str(sample), Weights()), output, sizes=SMALL),
         lambda: spark_budget(sample, output, Budget(max_keys=90)),
     ):
         with pytest.raises(UsageError, match="map of a sample cannot be"):
@@ -192,7 +192,7 @@ def test_budgets_that_cannot_be_met_on_spark_are_refused_in_plain_words(
     with pytest.raises(RecollectError, match="it is a folder"):
         spark_budget(maps[0], tmp_path / "folder", Budget(max_keys=90))
     with pytest.raises(UsageError, match="folder of parts"):
-        spark_compact(maps[0], f"{maps[0]}/", sizes=SMALL)
+        run_plan(WeightsPlan(maps[0], Weights()), f"{maps[0]}/", sizes=SMALL)
     assert not list(tmp_path.glob(".recollect-*"))
 
 
@@ -204,7 +204,7 @@ def test_a_merge_is_the_same(spark: Any, maps: list[str], tmp_path: Path, wide: 
     sources = [*maps, str(tmp_path / "wild.ukvs")]
     options = MergeOptions(spread=wide == "", updated_at="2024-01-01T00:00:00Z")
     here = merge_maps(sources, tmp_path / "here.ukvs", options)
-    there = spark_merge(sources, tmp_path / "there.ukvs", options, sizes=SMALL)
+    there = run_plan(MergePlan(sources, options), tmp_path / "there.ukvs", sizes=SMALL)
     assert (tmp_path / "there.ukvs").read_bytes() == (tmp_path / "here.ukvs").read_bytes()
     assert (there.records, there.keys, there.voids_dropped) == (here.records, here.keys, here.voids_dropped)
 

@@ -18,16 +18,16 @@ from typing import Any
 import pyspark
 import pytest
 
-import recollect.engines.spark.compact as spark_compact
-import recollect.engines.spark.merge as spark_merge
+import recollect.engines.spark.engine as spark_engine
 import recollect.engines.spark.profile as spark_profile
 from engine_world import SMALL, lines
+from recollect.engines.mapplans import MergePlan, WeightsPlan
 from recollect.engines.spark import reading
 from recollect.engines.spark.readplan import ReadPlan
 from recollect.engines.spark.resume import identity_of
 from recollect.errors import RecollectError
 from recollect.formats.parts import part_names
-from recollect.maps.merge import merge_maps
+from recollect.maps.merge import MergeOptions, merge_maps
 from recollect.model import Problem
 from recollect.profiles.compaction.weights import Weights, compact_by_weights
 from recollect.profiles.indexes.profile import InputCounts, profile
@@ -200,23 +200,23 @@ def test_a_plan_survives_as_json() -> None:
 
 def _merging(maps: list[str], output: Path, engine: str) -> None:
     if engine == "spark":
-        spark_merge.merge(maps, output, parts=True, sizes=SMALL)
+        spark_engine.run_plan(MergePlan(maps, MergeOptions()), output, parts=True, sizes=SMALL)
     else:
         merge_maps(maps, output)
 
 
 def _by_weights(maps: list[str], output: Path, engine: str) -> None:
     if engine == "spark":
-        spark_compact.compact_by_weights(maps[0], output, Weights(), fit=True, parts=True, sizes=SMALL)
+        spark_engine.run_plan(WeightsPlan(maps[0], Weights(), fit=True), output, parts=True, sizes=SMALL)
     else:
         compact_by_weights(maps[0], output, Weights(), fit=True)
 
 
 @pytest.mark.parametrize(
-    ("work", "room", "task"),
+    "work",
     [
-        (_merging, spark_merge, "_MergeTask"),
-        (_by_weights, spark_compact, "_CompactTask"),
+        _merging,
+        _by_weights,
     ],
 )
 def test_merging_and_compacting_go_on_from_finished_parts(
@@ -226,10 +226,8 @@ def test_merging_and_compacting_go_on_from_finished_parts(
     count: Count,
     monkeypatch: pytest.MonkeyPatch,
     work: Callable[[list[str], Path, str], None],
-    room: Any,
-    task: str,
 ) -> None:
-    monkeypatch.setattr(room, task, counted(getattr(room, task), count))
+    monkeypatch.setattr(spark_engine, "RangeTask", counted(spark_engine.RangeTask, count))
     count.full_from(2)
     with pytest.raises(RecollectError, match="No space left on device"):
         work(maps, tmp_path / "map", "spark")

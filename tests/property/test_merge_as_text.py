@@ -11,6 +11,7 @@ from recollect.formats.ukvs import MapFile
 from recollect.maps import mapinputs, merge
 from recollect.maps.merge import MergeOptions, merge_maps
 
+IS_TEXT = merge._Merger.is_text
 HEADER = b'!context ["c"]\n!fields {"keys": ["surt"], "values": ["frequency"]}\n!id {"uri": "http://x/"}\n!meta {}\n'
 KEYS = [
     b"com,x)/",
@@ -54,7 +55,7 @@ def maps(draw, strange):
 
 def merged(texts, monkeypatch, *, as_text, window=64, **options):
     """The result: the map's lines, the counts, the problems; or the error."""
-    monkeypatch.setattr(merge, "WORTH_COMPILING", 0 if as_text else 1 << 60)
+    monkeypatch.setattr(merge._Merger, "is_text", IS_TEXT if as_text else lambda _merger: False)
     monkeypatch.setattr(merge, "WINDOW", window)
     monkeypatch.setattr(mapinputs, "open_map", OneLineAtATime)
     problems = []

@@ -11,10 +11,11 @@ import click
 
 from recollect.cli.budget import BUDGET_NAMES, BUDGET_OPTIONS, SETS_OPTION, budget_of, summarise_budget
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
-from recollect.cli.engines import Compacting, Engine, engine_options, taken_engine
+from recollect.cli.engines import engine_options, taken_engine
 from recollect.cli.forms import asked_of, form_options, lookups_of
+from recollect.engines.operations import CompactByBudget, CompactByWeights, Engine
 from recollect.errors import FormatError, UsageError
-from recollect.model import Problem
+from recollect.model import Problem, ProgressCallback
 from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
@@ -112,12 +113,12 @@ def compact(source: str, output: str, **options: Any) -> int:
     engine = taken_engine(options, output)
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         on_problem = _stop_at_once if options["strict"] else problems.append
-        job = Compacting(source, output, options["threads"] or 0, on_problem, progress)
+        where = {"source": source, "output": output, "threads": options["threads"] or 0, "on_problem": on_problem}
         started = time.monotonic()
         if options["sets"] and not any(options[name] for name in BUDGET_NAMES):
             raise UsageError("hashed sets need a budget", hint="add --max-bytes 10MB, for example")
         way = _by_budget if any(options[name] for name in BUDGET_NAMES) else _by_weights
-        report = way(engine, job, options)
+        report = way(engine, progress, where, options)
         report["seconds"] = round(time.monotonic() - started, 3)
     report["skipped"] = len(problems)
     report["problems"] = [str(problem) for problem in problems[:100]]
@@ -132,9 +133,12 @@ def _stop_at_once(problem: Problem) -> None:
     raise FormatError(problem.reason, where=f"{problem.file}:{problem.line}", why=problem.excerpt)
 
 
-def _by_weights(engine: Engine, job: Compacting, options: dict[str, Any]) -> dict[str, Any]:
+def _by_weights(
+    engine: Engine, progress: ProgressCallback, where: dict[str, Any], options: dict[str, Any]
+) -> dict[str, Any]:
     """Compaction as published."""
-    result = engine.compact_by_weights(job, _weights(options, options["rollup_tlds"]), fit=options["fit"])
+    weights = _weights(options, options["rollup_tlds"])
+    result = engine.run(CompactByWeights(weights=weights, fit=options["fit"], **where), progress)
     report = asdict(result)
     # JSON has no infinity.
     report["weights"] = {name: "inf" if value == float("inf") else value for name, value in report["weights"].items()}
@@ -150,7 +154,9 @@ def _weights(options: dict[str, Any], rollup_tlds: bool) -> Weights:
     return replace(Weights(rollup_tlds=rollup_tlds), **given)
 
 
-def _by_budget(engine: Engine, job: Compacting, options: dict[str, Any]) -> dict[str, Any]:
+def _by_budget(
+    engine: Engine, progress: ProgressCallback, where: dict[str, Any], options: dict[str, Any]
+) -> dict[str, Any]:
     """Compaction within a budget."""
     mixed = [name for name in _WEIGHT_NAMES if options[name] is not None and options[name] is not False]
     if mixed:
@@ -158,8 +164,8 @@ def _by_budget(engine: Engine, job: Compacting, options: dict[str, Any]) -> dict
             "a budget and weights cannot be combined", why=f"--{mixed[0].replace('_', '-')}", hint="use one of them"
         )
     budget = budget_of(options)
-    lookups = lookups_of(options["lookups"], asked_of(options), job.on_problem)
-    result = engine.compact_by_budget(job, budget, lookups)
+    lookups = lookups_of(options["lookups"], asked_of(options), where["on_problem"])
+    result = engine.run(CompactByBudget(budget=budget, lookups=lookups, **where), progress)
     return {"by": "budget", **asdict(result), "cost": result.cost, "notes": lookups.notes() if lookups else []}
 
 

@@ -9,8 +9,9 @@ import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk
 from recollect.cli.derived import Problems
-from recollect.cli.engines import taken_engine, where_options
+from recollect.cli.engines import refuse_urls, taken_engine, where_options
 from recollect.cli.forms import asked_of, form_options, say_notes
+from recollect.engines.operations import FindHeld
 from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def evaluate(
 
     for name in maps:
         expect_map(name)
-    holder = taken_engine(options).holder((*maps, *lookups))
+    engine = taken_engine(options)
+    refuse_urls(engine, (*maps, *lookups))
     problems, asked = Problems(options["strict"]), asked_of(options)
     with progress_bar(quiet=options["quiet"] or options["as_json"]) as progress:
         report = measure(
@@ -87,7 +89,7 @@ def evaluate(
             holdings,
             lookups,
             truth=truth,
-            holder=holder,
+            holder=lambda *found: engine.run(FindHeld(*found[:3]), found[3]),
             model=Model.load(options["chances"]) if options["chances"] else None,
             asked=asked,
             on_problem=problems.note,

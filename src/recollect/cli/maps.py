@@ -22,6 +22,7 @@ from recollect.cli.console import (
 )
 from recollect.cli.engines import engine_options, taken_engine
 from recollect.cli.types import DATE
+from recollect.engines.operations import Merge
 from recollect.errors import UsageError
 from recollect.formats.ukvs import Header, Record
 from recollect.formats.ukvs.faults import Fault
@@ -208,7 +209,7 @@ def merge(maps: tuple[str, ...], output: str, strict: bool, as_json: bool, quiet
     with progress_bar(quiet=quiet or as_json) as progress:
         for name in maps:
             expect_map(name)
-        result = engine.merge(maps, output, how, problems.on_problem, progress)
+        result = engine.run(Merge(maps, output, how, problems.on_problem), progress)
     seconds = time.monotonic() - started
     if as_json:
         emit_json({**result.as_dict(), "skipped": problems.count, "seconds": round(seconds, 3)})

@@ -17,6 +17,7 @@ from recollect.cli.engines import engine_options, taken_engine
 from recollect.cli.forms import form_options
 from recollect.cli.types import DATE, SIZE, Joined
 from recollect.datetimes import format_day
+from recollect.engines.operations import Profile
 from recollect.errors import UsageError
 from recollect.quantities import counted, format_size
 
@@ -178,7 +179,7 @@ def profile(inputs: tuple[str, ...], **options: Any) -> int:
     chosen = ProfileOptions(**options)
     started = time.monotonic()
     with progress_bar(quiet=quiet or as_json) as progress:
-        result = engine.profile(inputs, output, chosen, progress)
+        result = engine.run(Profile(inputs, output, chosen), progress)
     seconds = time.monotonic() - started
     if as_json:
         emit_json({**result.as_dict(), "seconds": round(seconds, 3)})

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_json, emit_table, json_option, progress_bar, talk, temp_dir_option
-from recollect.cli.engines import Describing, taken_engine, where_options
+from recollect.cli.engines import taken_engine, where_options
 from recollect.cli.forms import asked_of, form_options, say_notes
 from recollect.cli.profile import filter_options, resource_options
 from recollect.datetimes import format_day
+from recollect.engines.operations import Describe
 from recollect.quantities import counted, format_size
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def stats(inputs: tuple[str, ...], **options: Any) -> int:
     if summary:
         return _summarize(inputs, summary, chosen, asked, options)
     with progress_bar(quiet=as_json) as progress:
-        found = engine.stats(inputs, Describing(chosen=chosen, asked=asked, **options), progress)
+        found = engine.run(Describe(inputs, chosen=chosen, asked=asked, **options), progress)
     if as_json:
         emit_json(found.as_dict())
     else:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
-
-import numpy as np
 
 from recollect.kernels import join as kernels
 
@@ -30,23 +30,21 @@ class Joiner:
 
     def __init__(self, *, disjoint: bool) -> None:
         self._disjoint = disjoint
-        self._out = np.zeros(0, np.uint8)
+        self._out = bytearray()
 
     def join(self, texts: Sequence[bytes]) -> Joined | None:
         """One text of all, None if there is a line that needs more thought; raises NotPlain where text will not do."""
         whole = [text if text.endswith(b"\n") or not text else text + b"\n" for text in texts]
-        data = np.frombuffer(b"".join(whole), np.uint8)
-        ends = np.cumsum([len(text) for text in whole])
-        starts = ends - [len(text) for text in whole]
+        data, bounds = b"".join(whole), array("q", accumulate(map(len, whole), initial=0))
         if len(self._out) < len(data):
-            self._out = np.zeros(len(data), np.uint8)
+            self._out = bytearray(len(data))
         length, records, keys, duplicates, first_length, last, last_length = kernels.join(
-            data, starts, ends, self._disjoint, self._out
+            data, bounds[:-1], bounds[1:], self._disjoint, self._out
         )
         if length == kernels.NOT_PLAIN:
             raise NotPlain
         if length == kernels.ODD_LINE:
             return None
-        text = self._out[:length]
-        last_key = text[last : last + last_length].tobytes()
-        return Joined(text.data, keys, records, duplicates, text[:first_length].tobytes(), last_key)
+        text = memoryview(self._out)[:length]
+        last_key = bytes(text[last : last + last_length])
+        return Joined(text, keys, records, duplicates, bytes(text[:first_length]), last_key)

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from recollect.engines.plan import without_header
 from recollect.engines.spark.files import HadoopFiles
-from recollect.engines.spark.maps import MapOnSpark, find_maps, without_header
+from recollect.engines.spark.maps import MapOnSpark, find_maps
 from recollect.engines.spark.parts import assemble
 from recollect.engines.spark.session import Cluster, session
 from recollect.engines.spark.targets import target_of

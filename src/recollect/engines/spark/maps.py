@@ -19,6 +19,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
+from recollect.engines.plan import DOMAIN, NOWHERE, TOP, without_header
 from recollect.engines.spark import exchange
 from recollect.engines.spark.exchange import Sizes
 from recollect.engines.spark.files import HadoopFiles, at_once, is_url, lines_behind, spelling, texts_of
@@ -31,8 +32,6 @@ from recollect.formats.ukvs import Header, open_map
 from recollect.model import Problem, ProgressCallback
 
 HEAD = 1 << 18
-# How deep in the host a border lies: a domain, a top-level domain, or nowhere.
-DOMAIN, TOP, NOWHERE = 2, 1, 0
 _HOST = re.compile(rb"[^):]*")
 _ADDRESS = re.compile(rb"[\d\[]")
 
@@ -259,14 +258,6 @@ class _ReadTask:
             note.widest = min(note.widest, _widest(text))
             yield place[0], text
         self.reported.add({place: note})
-
-
-def without_header(text: bytes) -> bytes:
-    """Lines from the first one that is not a header."""
-    at = 3 if text.startswith(b"\xef\xbb\xbf") else 0
-    while at < len(text) and text[at : at + 1] in (b"!", b"@", b"#", b"\n", b"\r"):
-        at = text.index(b"\n", at) + 1
-    return text[at:]
 
 
 def _widest(text: bytes) -> int:

@@ -1,18 +1,16 @@
 """What tasks report to the driver in addition to their data: totals, problems, samples.
 
 Hides that Spark may run a task twice. A note has a name (which split, which range), and the same task writes the same
-note again, so nothing is counted double; plain accumulators would. Notes of ranges can be kept in a file: see `resume`.
+note again, so nothing is counted double; plain accumulators would. Notes of ranges
+(`engines.plan.Range`) can be kept in a file: see `resume`.
 """
 
 from __future__ import annotations
 
 import pickle
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import zstandard
-
-from recollect.model import Problem
 
 
 class _ByName:
@@ -40,41 +38,3 @@ def packed(value: Any) -> bytes:
 def unpacked(text: bytes) -> Any:
     """The value that was packed."""
     return pickle.loads(zstandard.decompress(text))
-
-
-@dataclass(slots=True)
-class Range:
-    """What a task wrote: keys, bytes, first and last key, and lines of keys that other tasks also have a share of.
-    `counts` are further sums and `problems` what could not be read, for the commands that have them."""
-
-    keys: int = 0
-    size: int = 0
-    first: bytes = b""
-    last: bytes = b""
-    captures: int = 0
-    uri_rs: int = 0
-    seams: list[bytes] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-    def saw(self, text: bytes) -> None:
-        """Take note of lines that are written."""
-        self.first = self.first or text.split(None, 1)[0]
-        self.last = text[text.rfind(b"\n", 0, -1) + 1 :].split(None, 1)[0]
-        self.size += len(text)
-
-    def as_json(self) -> dict[str, Any]:
-        """The note as JSON has it; bytes become text of the same length (Latin-1)."""
-        values = asdict(self)
-        values["first"], values["last"] = self.first.decode("latin-1"), self.last.decode("latin-1")
-        values["seams"] = [line.decode("latin-1") for line in self.seams]
-        return values
-
-    @classmethod
-    def of_json(cls, values: dict[str, Any]) -> Range:
-        """The note that JSON has; raises TypeError, KeyError or ValueError if it is none."""
-        note = cls(**values)
-        note.first, note.last = values["first"].encode("latin-1"), values["last"].encode("latin-1")
-        note.seams = [line.encode("latin-1") for line in values["seams"]]
-        note.problems = [Problem(**problem) for problem in values["problems"]]
-        return note

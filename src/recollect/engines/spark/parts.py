@@ -11,26 +11,8 @@ names as bytes), one after the other, are the map, byte for byte. The manifest i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-from recollect.engines.spark.notes import Range
+from recollect.engines.plan import Range
 from recollect.engines.spark.staging import Piece, Target
-
-CHUNK = 1 << 20
-
-
-def in_chunks(texts: Iterable[bytes]) -> Iterator[bytes]:
-    """Texts of whole lines joined to chunks of about a megabyte."""
-    held: list[bytes] = []
-    size = 0
-    for text in texts:
-        held.append(text)
-        size += len(text)
-        if size >= CHUNK:
-            yield b"".join(held)
-            held, size = [], 0
-    if size:
-        yield b"".join(held)
 
 
 def assemble(target: Target, header: bytes, ranges: dict[int, Range], seams: dict[int, tuple[bytes, int]]) -> int:

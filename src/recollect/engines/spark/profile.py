@@ -15,11 +15,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from recollect.engines.plan import Range, in_chunks
 from recollect.engines.spark.exchange import Border, Sizes
 from recollect.engines.spark.inputs import find_inputs
 from recollect.engines.spark.localtarget import LocalTarget
-from recollect.engines.spark.notes import Range
-from recollect.engines.spark.parts import assemble, in_chunks, pieces_of
+from recollect.engines.spark.parts import assemble, pieces_of
 from recollect.engines.spark.reading import Reading, reading, task_store
 from recollect.engines.spark.readplan import Input, ReadPlan, identity_of_profile
 from recollect.engines.spark.session import Cluster, progress_of, session

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import recollect
+from recollect.engines.plan import Range
 from recollect.engines.spark.files import HadoopFiles, Listed, is_url
-from recollect.engines.spark.notes import Range
 
 # Seconds between two looks for notes that are new.
 PAUSE = 1.0

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from recollect.engines.spark.notes import Range
+from recollect.engines.plan import Range
 from recollect.engines.spark.resume import Earlier, Journal, journalled
 from recollect.errors import RecollectError
 

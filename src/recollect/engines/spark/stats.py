@@ -13,9 +13,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from recollect.engines.plan import DOMAIN
 from recollect.engines.spark.exchange import Sizes
 from recollect.engines.spark.inputs import find_inputs
-from recollect.engines.spark.maps import DOMAIN, borders_between, find_maps, in_ranges, plain_header, spooled
+from recollect.engines.spark.maps import borders_between, find_maps, in_ranges, plain_header, spooled
 from recollect.engines.spark.notes import packed, unpacked
 from recollect.engines.spark.reading import Reading, reading, task_store
 from recollect.engines.spark.session import Cluster, progress_of, session

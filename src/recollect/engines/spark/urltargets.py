@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from recollect.engines.plan import Range
 from recollect.engines.spark.files import HadoopFiles, at_once
-from recollect.engines.spark.notes import Range
 from recollect.engines.spark.resume import Journal, UrlStore
 from recollect.engines.spark.staging import Piece, Staging, manifest_of, random_name, staging_stem, write_by_spark
 from recollect.formats.containers import atomic_output

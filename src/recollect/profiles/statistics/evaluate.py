@@ -283,7 +283,7 @@ def evaluate(
     if truth == "key" and len(names) == 1 and Path(names[0]).is_file() and inspect(names[0]).kind is Kind.MAP:
         known = _held_by_map(names[0], lookups, report)
     else:
-        known = (holder or _held_here)(names, "HxPx" if truth == "key" else "URIR", lookups, report)
+        known = (holder or held_here)(names, "HxPx" if truth == "key" else "URIR", lookups, report)
         for problem in (*known.tally.damaged, *known.tally.problems):
             if on_problem is not None:
                 on_problem(problem)
@@ -344,7 +344,7 @@ class Known:
 Holder = Callable[[Sequence[str], str, DistinctLookups, ProgressCallback], Known]
 
 
-def _held_here(names: Sequence[str], policy: str, lookups: DistinctLookups, report: ProgressCallback) -> Known:
+def held_here(names: Sequence[str], policy: str, lookups: DistinctLookups, report: ProgressCallback) -> Known:
     from recollect.profiles.indexes.profile import profile
 
     with TemporaryDirectory(prefix="recollect-") as folder:
