@@ -81,19 +81,32 @@ def notice(*body: Text, bad: bool = False) -> Html:
 
 
 def table(
-    headers: Sequence[Text], rows: Iterable[Sequence[Text]], *, numbers: Sequence[int] = (), caption: str = ""
+    headers: Sequence[Text],
+    rows: Iterable[Sequence[Text]],
+    *,
+    numbers: Sequence[int] = (),
+    caption: str = "",
+    stacked: bool = False,
 ) -> Html:
-    """A table that scrolls inside a narrow page; columns of `numbers` are flush right."""
+    """A table that scrolls inside a narrow page; columns of `numbers` are flush right. A `stacked` one does not scroll:
+    on a narrow page each row is a list of names and values (the first header has no name there)."""
 
     def kind(index: int) -> str | None:
         return "number" if index in numbers else None
 
+    def cell_of(index: int, cell: Text) -> Html:
+        # A table that is shown as blocks keeps its meaning by roles.
+        name = str(headers[index]) if stacked and index else None
+        return tag("td", cell, class_=kind(index), data_label=name, role="cell" if stacked else None)
+
     # A column of buttons has no name: an empty header would be read out as one.
     cells = (tag("th", cell, scope="col", class_=kind(i)) if cell else tag("td") for i, cell in enumerate(headers))
     head = tag("tr", *cells)
-    body = [tag("tr", *(tag("td", cell, class_=kind(i)) for i, cell in enumerate(row))) for row in rows]
+    row_role = "row" if stacked else None
+    body = [tag("tr", *(cell_of(i, cell) for i, cell in enumerate(row)), role=row_role) for row in rows]
     named = tag("caption", caption, class_="hidden") if caption else ""
-    inner = tag("table", named, tag("thead", head), tag("tbody", *body))
+    roles = {"class_": "stacked", "role": "table"} if stacked else {}
+    inner = tag("table", named, tag("thead", head), tag("tbody", *body), **roles)
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption or "Table")
 
 

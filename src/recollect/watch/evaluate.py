@@ -35,8 +35,16 @@ class Evaluation:
         return sum(one.false_alarms * one.years for one in self.lives) / sum(one.years for one in self.lives)
 
     @property
+    def false_warnings(self) -> float:
+        """Of certificates that were renewed later, a site and year, over all stories."""
+        return sum(one.false_warnings * one.years for one in self.lives) / sum(one.years for one in self.lives)
+
+    def of(self, story: Story) -> Figures:
+        return next(one for one in self.lives if one.story is story)
+
+    @property
     def loss(self) -> Figures:
-        return next(one for one in self.lives if one.story is Story.LOSS)
+        return self.of(Story.LOSS)
 
     @property
     def good(self) -> bool:
@@ -54,6 +62,9 @@ class Evaluation:
         return {
             "false_alarms_per_site_year": self.false_alarms,
             "loss_days_median": self.loss.days_median,
+            "certificate_warned": self.of(Story.EXPIRED).warned,
+            "certificate_warned_days": self.of(Story.EXPIRED).warned_days,
+            "certificate_false_warnings_per_site_year": self.false_warnings,
             "takeover_detected": self.test.detected,
             "takeover_false_alarms": self.test.false_alarms,
             "good": self.good,

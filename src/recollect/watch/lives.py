@@ -15,8 +15,9 @@ of visits that fail for no reason and 1% on which the local network is down. On 
                and DNS answer with a probability of 0.9     stuck      a maintenance page that stays
     pages      half of ten pages are gone, for ever         expired    the certificate expires
 
-Every site also has 6 maintenance windows a year (3 hours on average), and 0.5% of visits on which a fifth of its pages
-is not found (a deployment that is under way). These come from random numbers of their own.
+Every site also has 6 maintenance windows a year (3 hours on average), 0.5% of visits on which a fifth of its pages
+is not found (a deployment that is under way), and certificates of 90 days that are renewed 30 days before their end, 5%
+of them later, up to the last hours. These come from random numbers of their own.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from statistics import median, quantiles
 
+from recollect.archives.certificates import Certificate
 from recollect.archives.live import Failure, LiveAnswer
 from recollect.archives.registry import Archive
 from recollect.watch.network import Witnesses, is_offline
@@ -45,6 +47,7 @@ from recollect.watch.states import (
     after,
     next_visit,
 )
+from recollect.watch.warnings import certificate_warning
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _YEAR = 365.0
@@ -98,6 +101,7 @@ _WINDOWS, _WINDOW_DAYS = 6, 0.125
 _DEPLOYING, _NOT_FOUND, _PAGES = 0.005, 0.2, 10
 _WITNESS = 0.9
 _SITES_OF_SERVER = 4
+_VALID, _RENEWED, _LATE = 90.0, 30.0, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,10 @@ class Outcome:
     detected: float | None
     returned: float | None
     visits: int
+    warned: float | None = None
+    """Days before the end of its certificate that a warning came; None without one."""
+    false_warnings: int = 0
+    """Warnings of certificates that were renewed after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,12 @@ class Figures:
     days_p95: float | None
     back_median: float | None
     visits_a_day: float
+    warned: float | None = None
+    """The share of certificates that ended of which a warning came before; None where none ended."""
+    warned_days: float | None = None
+    """How many days before the end, median."""
+    false_warnings: float = 0.0
+    """Warnings of certificates that were renewed after them, a site and year."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +228,44 @@ def _windows(rng: random.Random) -> tuple[tuple[float, float], ...]:
     return tuple((day, day + rng.expovariate(1 / _WINDOW_DAYS)) for day in starts)
 
 
+@dataclass
+class _Certificates:
+    """The certificates of a site, oldest first, and the warnings about them."""
+
+    life: Life
+    rng: random.Random
+    listed: list[tuple[float, Certificate]] = field(default_factory=list)
+    """From which day on each is used."""
+    told: set[datetime] = field(default_factory=set)
+    warned: float | None = None
+    false_warnings: int = 0
+
+    def __post_init__(self) -> None:
+        """From the last one back: that of a site whose certificate expires ends with the event."""
+        last = self.life.event if self.life.story is Story.EXPIRED else _YEAR + self.rng.uniform(_RENEWED, _VALID)
+        while last > 0:
+            left = self.rng.uniform(0.0, _RENEWED) if self.rng.random() < _LATE else _RENEWED
+            begins = last - _VALID
+            self.listed.insert(0, (begins, Certificate(_moment(begins), _moment(last))))
+            last = begins + left
+
+    def visit(self, day: float, at: datetime) -> None:
+        """Note the warning that is due on a visit."""
+        used = next((one for begins, one in reversed(self.listed) if begins <= day), None)
+        warning = certificate_warning(used, at)
+        if used is None or warning is None or warning.since in self.told:
+            return
+        self.told.add(warning.since)
+        if self.life.story is Story.EXPIRED and used is self.listed[-1][1]:
+            self.warned = self.warned or (used.until - at) / timedelta(days=1)
+        else:
+            self.false_warnings += 1
+
+
+def _moment(day: float) -> datetime:
+    return _START + timedelta(days=day)
+
+
 def _server_is_offline(status: SiteStatus, rng: random.Random, loop: asyncio.AbstractEventLoop) -> bool:
     """What `watch.network` says of a server that died with all its sites, while archives and DNS answer mostly."""
     sites = [Site(f"http://site{number}.example/", _START, _START, status=status) for number in range(_SITES_OF_SERVER)]
@@ -240,6 +292,7 @@ def _shown(life: Life, seen: VisitResult, day: float, more: _More) -> VisitResul
         return seen
     if any(start <= day < end for start, end in more.windows):
         return VisitResult.MAINTENANCE
+    more.certificates.visit(day, more.at)
     return VisitResult.PAGES_LOST if more.pages.visit(day, more.at, more.rules) else seen
 
 
@@ -251,6 +304,7 @@ class _More:
     windows: tuple[tuple[float, float], ...]
     pages: _Pages
     rules: Rules
+    certificates: _Certificates
     loop: asyncio.AbstractEventLoop
     status: SiteStatus = SiteStatus()  # noqa: RUF009 - frozen
     at: datetime = _START
@@ -259,9 +313,10 @@ class _More:
 def replay(life: Life, rng: random.Random, rules: Rules = RULES) -> Outcome:
     """Watch a life from its first day to its last."""
     own = random.Random(f"{life.event} {life.outages[:1]} {life.foreign_visits}")
+    certificates = _Certificates(life, random.Random(f"certificates {life.event} {life.outages[:1]}"))
     loop = asyncio.new_event_loop()
     try:
-        return _replay(life, rng, rules, _More(own, _windows(own), _Pages(life, own), rules, loop))
+        return _replay(life, rng, rules, _More(own, _windows(own), _Pages(life, own), rules, certificates, loop))
     finally:
         loop.close()
 
@@ -287,7 +342,8 @@ def _replay(life: Life, rng: random.Random, rules: Rules, more: _More) -> Outcom
             returned = day - life.back
         at = at + rules.retries[0] if seen is VisitResult.OFFLINE else next_visit(status, at, rules)
     quiet = life.event if EXPECTED[life.story] else _YEAR
-    return Outcome(life.story, quiet, false_alarms, detected, returned, visits)
+    known = more.certificates
+    return Outcome(*(life.story, quiet, false_alarms, detected, returned, visits), known.warned, known.false_warnings)
 
 
 def evaluate_lives(lives: int, seed: int, rules: Rules = RULES) -> Iterator[Figures]:
@@ -302,6 +358,7 @@ def _figures(story: Story, outcomes: list[Outcome]) -> Figures:
     days = [one.detected for one in outcomes if one.detected is not None]
     back = [one.returned for one in outcomes if one.returned is not None]
     years = sum(one.days for one in outcomes) / _YEAR
+    warned = [one.warned for one in outcomes if one.warned is not None]
     return Figures(
         story,
         len(outcomes),
@@ -312,4 +369,7 @@ def _figures(story: Story, outcomes: list[Outcome]) -> Figures:
         quantiles(days, n=20)[-1] if len(days) > 1 else None,
         median(back) if back else None,
         sum(one.visits for one in outcomes) / (_YEAR * len(outcomes)),
+        len(warned) / len(outcomes) if story is Story.EXPIRED else None,
+        median(warned) if warned else None,
+        sum(one.false_warnings for one in outcomes) / years,
     )

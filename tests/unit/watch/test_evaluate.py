@@ -30,6 +30,9 @@ def test_few_false_alarms_and_quick_detection(capsys: pytest.CaptureFixture[str]
     soon = {"pages": 2.1, "expired": 1.1, "suspended": 1.1, "default": 1.2, "stuck": 2.3}
     assert all(by_story[name]["days_p95"] <= days for name, days in soon.items())
     assert by_story["steady"]["detected"] is None
+    assert report["certificate_warned"] >= 0.99 and report["certificate_warned_days"] > 13, "a certificate, told early"
+    assert by_story["expired"]["warned"] == report["certificate_warned"] and by_story["steady"]["warned"] is None
+    assert 0 < report["certificate_false_warnings_per_site_year"] < 0.3, "5% of renewals are late"
 
 
 def test_a_life_without_outages_raises_no_alarm_and_a_long_outage_one() -> None:

@@ -162,6 +162,7 @@ async def _serve(folder: str, host: str, port: int) -> None:
 def evaluate_command(lives: int, sites: int, seed: int, pages: str | None, as_json: bool) -> int:
     """Measure false alarms and days to detection on simulated sites and pages; exit with 1 above the limits."""
     from recollect.watch.evaluate import evaluate
+    from recollect.watch.lives import Story
 
     done = evaluate(lives, sites, seed, Path(pages) if pages else None)
     if as_json:
@@ -191,6 +192,12 @@ def evaluate_command(lives: int, sites: int, seed: int, pages: str | None, as_js
     days = done.loss.days_median
     talk(f"false alarms per site-year: {done.false_alarms:.3f} (at most 0.05)")
     talk(f"days to the detection of a loss, median: {days if days is None else round(days, 1)} (at most 8)")
+    expired = done.of(Story.EXPIRED)
+    if expired.warned_days is not None:
+        talk(
+            f"certificates that expired: {expired.warned:.1%} reported before, {expired.warned_days:.1f} days before "
+            f"(median); warnings of certificates renewed later: {done.false_warnings:.3f} a site-year"
+        )
     for one in sets[1:]:
         talk(f"takeovers detected, {one.name} pages: {_share(one.detected)} (at least 95%)")
         talk(f"false alarms, {one.name} pages: {_share(one.false_alarms)} (at most 4%)")

@@ -26,7 +26,7 @@ from recollect.ui.look import (
 )
 from recollect.ui.pages import INLINED, Inlined, Linked
 from recollect.watch.board import Board, Counts, Detail, Line
-from recollect.watch.records import RecoveryState, percent_of
+from recollect.watch.records import RecoveryState, held_of, percent_of
 from recollect.watch.states import HIDDEN, ResourceState, SiteState
 
 KINDS = {
@@ -51,8 +51,8 @@ BADGES = {
     SiteState.BAD_CERTIFICATE: ("warn", "\N{WARNING SIGN}"),
     SiteState.MAINTENANCE: ("warn", "\N{HAMMER AND PICK}"),
     SiteState.DEFAULT_PAGE: ("bad", "\N{EMPTY SET}"),
-    SiteState.SUSPENDED: ("bad", "\N{NO ENTRY}"),
-    SiteState.DOMAIN_EXPIRED: ("bad", "\N{HOURGLASS}"),
+    SiteState.SUSPENDED: ("bad", "\N{DOUBLE VERTICAL LINE}"),
+    SiteState.DOMAIN_EXPIRED: ("bad", "!"),
     SiteState.SUSPECT: ("warn", "?"),
     SiteState.LOST: ("bad", "\N{MULTIPLICATION X}"),
     SiteState.TAKEN_OVER: ("bad", "\N{BLACK FLAG}"),
@@ -138,13 +138,12 @@ def over_time(series: tuple[tuple[datetime, Counts], ...], title: str = "Resourc
 
 def _sites(board: Board, place: Callable[[int, Line], str]) -> Html:
     lines = sorted(board.lines, key=lambda line: (_URGENCY.get(line.site.status.state, 9), line.site.uri))
-    headers = ["site", "state", "since", "comes back", "known", *(state.value for state in _COUNTED), "lost pages"]
+    headers = ["site", "state", "since", "comes back", *(state.value for state in ResourceState), "lost pages"]
     rows = [_row(line, place(number, line)) for number, line in enumerate(lines[:_MOST_SITES])]
-    columns = range(3, 6 + len(_COUNTED))
-    return table([*headers, "last check", "recovery"], rows, numbers=[*columns], caption="Sites")
+    columns = range(3, 5 + len(ResourceState))
+    return table([*headers, "last check"], rows, numbers=[*columns], caption="Sites", stacked=True)
 
 
-_COUNTED = (ResourceState.REPLICATED, ResourceState.VULNERABLE, ResourceState.ENDANGERED, ResourceState.UNKNOWN)
 _URGENCY = dict.fromkeys(_GONE, 0) | {
     SiteState.PAGES_LOST: 1,
     SiteState.BAD_CERTIFICATE: 1,
@@ -155,16 +154,15 @@ _URGENCY = dict.fromkeys(_GONE, 0) | {
 
 def _row(line: Line, place: str) -> tuple[Text, ...]:
     site, status = line.site, line.site.status
+    known = held_of(line.counts)[1]
     return (
         tag("a", site.uri, href=place, class_="address"),
         state_of(line),
         tag("span", f"{status.since:%Y-%m-%d}", class_="whole") if status.since else "",
-        percent_of(line.counts),
-        f"{sum(line.counts.values()):,}",
-        *(f"{line.counts[state]:,}" for state in _COUNTED),
+        f"{percent_of(line.counts)} of {known:,}" if known else "unknown",
+        *(f"{line.counts[state]:,}" for state in ResourceState),
         f"{len(line.lost):,}",
-        tag("span", f"{site.last_visit:%Y-%m-%d %H:%M}" if site.last_visit else "never", class_="whole"),
-        _recovery(line),
+        tag("span", f"{site.last_visit:%Y-%m-%d}" if site.last_visit else "never", class_="whole"),
     )
 
 
@@ -206,6 +204,7 @@ def site_parts(detail: Detail, form: Text = "") -> list[Html]:
         ("Since", f"{site.status.since:%Y-%m-%d %H:%M}" if site.status.since else ""),
         ("Would come back", percent_of(line.counts)),
         *((state.value.capitalize(), f"{count:,}") for state, count in line.counts.items()),
+        ("Last check", f"{site.last_visit:%Y-%m-%d %H:%M}" if site.last_visit else "never"),
         ("Certificate until", site.notes.certificate_until[:10] or "unknown"),
         ("Recovery", _recovery(line) or "none"),
     ]
@@ -221,7 +220,13 @@ def site_parts(detail: Detail, form: Text = "") -> list[Html]:
             )
             for one in line.lost[:_MOST_SITES]
         ]
-        parts.append(card("Lost pages", table(["address", "gone since", "copy"], rows, caption="Lost pages"), level=3))
+        parts.append(
+            card(
+                "Lost pages",
+                table(["address", "gone since", "copy"], rows, caption="Lost pages", stacked=True),
+                level=3,
+            )
+        )
     if detail.keeping:
         parts.append(card("How archives keep it", _keeping(detail), level=3))
     for one in detail.advice:
@@ -230,7 +235,9 @@ def site_parts(detail: Detail, form: Text = "") -> list[Html]:
     visits = [
         (tag("span", f"{one.at:%Y-%m-%d %H:%M}", class_="whole"), one.seen.value, one.why) for one in detail.visits
     ]
-    parts.append(card("Last visits", table(["at", "seen", "why"], visits, caption="Last visits"), level=3))
+    parts.append(
+        card("Last visits", table(["at", "seen", "why"], visits, caption="Last visits", stacked=True), level=3)
+    )
     return parts
 
 
@@ -247,7 +254,7 @@ def _keeping(detail: Detail) -> Html:
         for one in detail.keeping
     ]
     headers = ["archive", "held", "t_a, days", "TTL_c, days", "P_r", "endangered, days", "endangered", "vulnerable"]
-    return table(headers, rows, numbers=[*range(1, 8)], caption="How archives keep it")
+    return table(headers, rows, numbers=[*range(1, 8)], caption="How archives keep it", stacked=True)
 
 
 def site_page(detail: Detail, files: Linked | Inlined, form: Text = "") -> str:

@@ -40,7 +40,9 @@ def check_page(report: Check) -> str:
             (tag("span", one.resource.uri, class_="address"), group_of(one.resource.media_type))
             for one in report.vulnerable[:_MOST_ROWS]
         ]
-        parts.append(card("Vulnerable: held by no archive", table(["address", "type"], rows, caption="Vulnerable")))
+        parts.append(
+            card("Vulnerable: held by no archive", table(["address", "type"], rows, caption="Vulnerable", stacked=True))
+        )
     parts.append(card("All resources of the sample", _resources(report)))
     title = f"If {report.site} were lost today"
     return document(title, tag("h1", "Watch check"), *parts, files=INLINED)
@@ -56,7 +58,7 @@ def _note(report: Check) -> str:
 def _types(report: Check) -> Html:
     rows = [(group.name, group.total, group.held, group.fresh, group.unknown, group.percent) for group in report.groups]
     headers = ["type", "live", "held", "fresh", "unknown", "comes back"]
-    return table(headers, rows, numbers=(1, 2, 3, 4, 5), caption="By type")
+    return table(headers, rows, numbers=(1, 2, 3, 4, 5), caption="By type", stacked=True)
 
 
 def _resources(report: Check) -> Html:
@@ -70,4 +72,4 @@ def _resources(report: Check) -> Html:
         address = tag("span", one.resource.uri, class_="address")
         rows.append((address, state, shown, tag("span", date, class_="whole"), alike))
     headers = ["address", "state", "archives", "newest copy", "alike"]
-    return table(headers, rows, numbers=(4,), caption="Resources")
+    return table(headers, rows, numbers=(4,), caption="Resources", stacked=True)
