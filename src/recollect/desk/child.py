@@ -4,7 +4,7 @@ Hides: how a recovery is run so that it can be killed at any moment, and how it 
 assignment as one line of JSON from stdin and writes lines of JSON to stdout; it knows no address and no secret of the
 desk. Every request to an archive waits for a permit that the worker brings; without a worker (stdin ends) it ends.
 
-    in    {"folder", "archives", "options", "limits", "survey_only", "reconsider", "skip", "contact"}, then
+    in    {"folder", "archives", "options", "limits", "survey_only", "reconsider", "skip", "contact", "language"}, then
           {"permit": N, "granted": true} | {"permit": N, "seconds": T, "reason": "..."} | {"stop": true}
     out   {"type": "status", ...} as recover reports it, {"type": "survey", ...}, {"type": "packing"},
           {"type": "permit", "permit": N, "archive", "kind"}, {"type": "finished", "permit": N, "archive"} when that
@@ -40,6 +40,7 @@ from recollect.desk.processes import end_with_parent
 from recollect.errors import ArchiveThrottled, FormatError, RecollectError, ResourceError, UsageError
 from recollect.recovery.figures import Loss
 from recollect.recovery.meter import OutOfQuota
+from recollect.ui.messages import using
 
 if TYPE_CHECKING:
     from recollect.recovery.outputs import Outputs
@@ -201,7 +202,8 @@ def main() -> int:
     if assignment.get("contact"):
         os.environ[CONTACT_VARIABLE] = assignment["contact"]
     try:
-        outcome = _run_or_start_afresh(line, assignment)
+        with using(str(assignment.get("language") or "")):  # of START-HERE, the report and other pages in the result
+            outcome = _run_or_start_afresh(line, assignment)
     except RecollectError as error:
         outcome = {"outcome": Outcome.FAILED, "reason": str(error)}
     except OSError as error:

@@ -408,6 +408,18 @@ def is_first(c: Connection, person: Recipient) -> bool:
     return row is not None and row["id"] == person.id
 
 
+def language_of(c: Connection, job: Job) -> str:
+    """The language of the pages in a result: of the first who confirmed the job, or the one it completes."""
+    row = one(
+        c.rows(
+            """SELECT language FROM recipient WHERE job = ? AND confirmed_at IS NOT NULL
+               ORDER BY confirmed_at, id LIMIT 1""",
+            job.continues or job.id,
+        )
+    )
+    return str(row["language"] or "") if row is not None else ""
+
+
 def tell_more(c: Connection, person: Recipient, wanted: bool) -> None:
     """Whether the recipient wants to know when more turns up."""
     c.change("UPDATE recipient SET tell_more = ? WHERE id = ?", int(wanted), person.id)

@@ -392,7 +392,10 @@ class Work:
             stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True, limit=_MAX_LINE,
         )  # fmt: skip
         assignment = {name: self._job[name] for name in ("archives", "options", "limits")}
-        assignment |= {"skip": self._skip, **{name: self._job.get(name) for name in ("contact", "decisions")}}
+        assignment |= {
+            "skip": self._skip,
+            **{name: self._job.get(name) for name in ("contact", "decisions", "language")},
+        }
         self._say({**assignment, "folder": str(folder.resolve()), "reconsider": self._reconsider})
         if self._stopping:
             self._say({"stop": True})

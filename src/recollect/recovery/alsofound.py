@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import unquote, urlsplit
 
-from recollect.quantities import counted
 from recollect.recovery.filenames import relative_link
 from recollect.recovery.records import Recovered
+from recollect.ui.messages import current
 from recollect.ui.pages import INLINED, render
 
 NAME = "also-found.html"
@@ -51,10 +51,15 @@ def also_found_page(resources: Iterable[Recovered], files: Mapping[str, str], so
     """The page, as file `source`; `files` are names by URI, and `front` whether there is a front page to link them."""
     found = [resource for resource in resources if resource.uri in files]
     pages = sum(resource.kind == "page" for resource in found)
-    counts = [counted(pages, "page")] if pages else []
-    counts += [counted(len(found) - pages, "file")] if len(found) > pages else []
-    why = "no link leads there from the newest front page" if front else "the front page itself did not come back"
-    intro = f"{' and '.join(counts)} that archives list: {why}."
+    texts, files_found = current(), len(found) - pages
+    counts = [texts.ngettext("%(n)s page", "%(n)s pages", pages) % {"n": texts.number(pages)}] if pages else []
+    if files_found:
+        counts.append(texts.ngettext("%(n)s file", "%(n)s files", files_found) % {"n": texts.number(files_found)})
+    if front:
+        intro = texts.gettext("%(found)s that archives list: no link leads there from the newest front page.")
+    else:
+        intro = texts.gettext("%(found)s that archives list: the front page itself did not come back.")
+    intro %= {"found": texts.gettext(" and ").join(counts)}
     sections = [
         {
             "kind": kind,

@@ -24,6 +24,7 @@ from typing import Any
 from recollect.datetimes import format_iso, format_timestamp, parse_timestamp
 from recollect.recovery.fingerprint import FEWEST_LINKS, FEWEST_WORDS, Page, SiteFingerprint
 from recollect.recovery.verdicts import PLACEHOLDERS, Verdict
+from recollect.ui.messages import current
 
 _SMALL_SHARE = 0.05  # of the largest site at this address, in listed pages
 _HIJACKED_EVIDENCE = 3.0
@@ -162,20 +163,22 @@ def ownership_words(periods: Sequence[Period]) -> str:
     """The periods in a sentence, "" while the site was always its owner's."""
     if all(period.owner is Owner.OWN for period in periods):
         return ""
+    _ = current().gettext
     parts = []
     for place, period in enumerate(periods):
         if period.owner is Owner.OWN:
-            again = "again " if any(before.owner is Owner.OWN for before in periods[:place]) else ""
-            parts.append(f"yours {again}until {period.end.year}")
+            again = any(before.owner is Owner.OWN for before in periods[:place])
+            parts.append(_("yours again until %(year)s") if again else _("yours until %(year)s"))
+            parts[-1] %= {"year": period.end.year}
         else:
-            name = "another owner" if period.owner is Owner.OTHER else "parked"
+            name = _("another owner") if period.owner is Owner.OTHER else _("parked")
             parts.append(f"{name} ({_years(period)})")
-    return ", then ".join(parts)
+    return _(", then ").join(parts)
 
 
 def _years(period: Period) -> str:
     first, last = period.start.year, period.end.year
-    return str(first) if first == last else f"{first} to {last}"
+    return str(first) if first == last else current().gettext("%(first)s to %(last)s") % {"first": first, "last": last}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Literal
 
 from recollect.recovery.verdicts import Reason, Verdict
+from recollect.ui.messages import message
 
 Kind = Literal["page", "asset"]
 REASONS: dict[Reason, str] = {
-    Reason.NEVER_ARCHIVED: "no archive holds it",
-    Reason.BLOCKED: "an archive holds it and does not give it out",
-    Reason.FAILED: "every archive that holds it failed to deliver it",
-    Reason.OUT_OF_QUOTA: "an archive holds it, and no request was left for it",
-    Reason.REJECTED: "every capture is an error, redirects away, or was rejected in a review",
-    Reason.OUT_OF_RANGE: "no capture in the wanted range of dates",
+    Reason.NEVER_ARCHIVED: message("was never saved"),
+    Reason.BLOCKED: message("an archive holds it and does not give it out"),
+    Reason.FAILED: message("every archive that holds it failed to deliver it"),
+    Reason.OUT_OF_QUOTA: message("an archive holds it, and no request was left for it"),
+    Reason.REJECTED: message("every capture is an error, redirects away, or was rejected in a review"),
+    Reason.OUT_OF_RANGE: message("no capture in the wanted range of dates"),
 }
 
 

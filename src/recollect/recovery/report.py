@@ -31,17 +31,18 @@ from recollect.recovery.records import Missing, Recovered, Substitute
 from recollect.recovery.sentences import summary as sentences
 from recollect.recovery.store import Store
 from recollect.recovery.verdicts import Reason
+from recollect.ui.messages import SOURCE, message, using
 
 if TYPE_CHECKING:
     from recollect.protection.collect import Notice
 
 # How far an embedded resource may be from its page: names and limits.
 _SPREAD = (
-    ("same day", timedelta(days=1)),
-    ("same week", timedelta(days=7)),
-    ("same month", timedelta(days=31)),
-    ("same year", timedelta(days=366)),
-    ("further", timedelta.max),
+    (message("same day"), timedelta(days=1)),
+    (message("same week"), timedelta(days=7)),
+    (message("same month"), timedelta(days=31)),
+    (message("same year"), timedelta(days=366)),
+    (message("further"), timedelta.max),
 )
 
 
@@ -251,6 +252,12 @@ def _coherence(
     return spread, tuple((uri, page, apart.days) for apart, uri, page in distances[:20] if apart.days > 31)
 
 
+def _in_english(report: Report) -> list[str]:
+    """Programs read JSON: its sentences do not depend on the reader's language."""
+    with using(SOURCE):
+        return sentences(report.figures)
+
+
 # JSON ----------------------------------------------------------------------------------------------------------------
 
 
@@ -266,7 +273,7 @@ def to_json(report: Report) -> dict[str, Any]:
             {"pages": report.protected.pages, "classes": list(report.protected.classes)} if report.protected else None
         ),
         "figures": report.figures.to_json(),
-        "sentences": sentences(report.figures),
+        "sentences": _in_english(report),
         "totals": {
             "recovered": len(report.resources),
             "pages": sum(resource.kind == "page" for resource in report.resources),

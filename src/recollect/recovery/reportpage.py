@@ -18,6 +18,7 @@ from recollect.recovery.report import Report
 from recollect.recovery.sentences import Sentence, details, headline, outage, share, text
 from recollect.recovery.verdicts import RETRIED, Reason
 from recollect.ui import charts
+from recollect.ui.messages import current, message
 from recollect.ui.pages import INLINED, render
 
 MOST_ROWS = 2000
@@ -29,6 +30,7 @@ _MOST_ARCHIVES = 7
 def report_page(report: Report, *, pictures: Sequence[str] = (), alone: bool = False) -> str:
     """The page. `alone` is a page without the recovered folder beside it: it has no frames, and its links to recovered
     files get their base from the server. `pictures` are addresses of pictures of its pages (`data:`)."""
+    _ = current().gettext
     figures = report.figures
     missing = _by_importance(report)
     links = {uri: _href(file) for uri, file in report.files.items()}
@@ -40,14 +42,17 @@ def report_page(report: Report, *, pictures: Sequence[str] = (), alone: bool = F
         headline=text(Sentence(headline(figures))),
         share=text(share(figures)),
         lines=[text(line) for line in (*details(figures), *(outage(one) for one in figures.outages))],
-        pictures=[{"src": src, "alt": "Picture of a recovered page", "href": "", "words": ""} for src in pictures],
+        pictures=[
+            {"src": src, "alt": current().gettext("Picture of a recovered page"), "href": "", "words": ""}
+            for src in pictures
+        ],
         front=pages[0] if pages else None,
         more=[] if alone else pages[1:],
         beside=not alone,
         ended=report.ended_at,
         life=_life(report),
         life_words=_life_words(report),
-        sources=charts.shares(report.by_archive, "Resources by archive", ("Archive", "Resources")),
+        sources=charts.shares(report.by_archive, _("Resources by archive"), (_("Archive"), _("Resources"))),
         by_archive=report.by_archive,
         few=_FEW,
         missing=missing[:MOST_ROWS],
@@ -67,12 +72,13 @@ def report_page(report: Report, *, pictures: Sequence[str] = (), alone: bool = F
 
 
 def _details(report: Report, links: Mapping[str, str]) -> dict[str, Any]:
+    _ = current().gettext
     names = list(dict.fromkeys([*report.by_archive, *report.requests]))
     parts = {
-        "recovered": len(report.resources) - len(report.suspects),
-        "doubtful": len(report.suspects),
-        "missing": len(report.missing),
-        "needed from other hosts": len(report.outside),
+        _("recovered"): len(report.resources) - len(report.suspects),
+        _("doubtful"): len(report.suspects),
+        _("missing"): len(report.missing),
+        _("needed from other hosts"): len(report.outside),
     }
     return {
         "count": len(report.resources),
@@ -82,18 +88,18 @@ def _details(report: Report, links: Mapping[str, str]) -> dict[str, Any]:
         "parts": charts.donut(
             {name: n for name, n in parts.items() if n},
             [c for c, n in zip(("good", "warn", "bad", "none"), parts.values(), strict=True) if n],
-            "What became of the resources",
-            ("Part", "Resources"),
+            _("What became of the resources"),
+            (_("Part"), _("Resources")),
         ),
         "archives": [
             (name, report.by_archive.get(name, 0), report.requests.get(name, 0), report.listings.get(name, ""))
             for name in names
         ],
-        "reasons": [(reason, REASONS[reason], count) for reason, count in report.by_reason.items()],
-        "coherence": [(name, count) for name, count in report.coherence.items() if count],
+        "reasons": [(reason, _(REASONS[reason]), count) for reason, count in report.by_reason.items()],
+        "coherence": [(_(name), count) for name, count in report.coherence.items() if count],
         "furthest": report.furthest,
         "day": f"{report.at:%Y-%m-%d}" if report.at else "",
-        "distances": [(name, count) for name, count in report.distances.items() if count],
+        "distances": [(_(name), count) for name, count in report.distances.items() if count],
         "far": _far(report),
         "resources": [_resource(resource, links, report.note(resource)) for resource in report.resources[:MOST_ROWS]],
         "local": [(one.name, one.words(report.by_archive.get(one.id, 0))) for one in report.sources],
@@ -111,7 +117,9 @@ def _href(file: str) -> str:
 
 
 def _resource(resource: Recovered, links: Mapping[str, str], local: str) -> dict[str, str]:
-    note = " (live web)" if resource.live else " (altered)" if resource.altered else ""
+    _ = current().gettext
+    note = _("live web") if resource.live else _("altered") if resource.altered else ""
+    note = f" ({note})" if note else ""
     note += f" ({local})" if local else ""
     return {
         "uri": resource.uri,
@@ -141,25 +149,30 @@ def _by_importance(report: Report) -> list[dict[str, str]]:
         return one.kind != "page", one.found_on not in front, urlsplit(one.uri).path.count("/"), one.uri
 
     return [
-        {"uri": one.uri, "why": one.detail or REASONS[one.reason], "found_on": one.found_on or ""}
+        {"uri": one.uri, "why": one.detail or current().gettext(REASONS[one.reason]), "found_on": one.found_on or ""}
         for one in sorted(report.missing, key=rank)
     ]
 
 
 def _life(report: Report) -> charts.Chart:
     """Captures by archive and year, the chosen ones' span, and the end of the site."""
-    counts = charts.largest(report.captures, _MOST_ARCHIVES, "other archives")
+    texts = current()
+    _ = texts.gettext
+    counts = charts.largest(report.captures, _MOST_ARCHIVES, _("other archives"))
     known = sorted(year for per_year in counts.values() for year in per_year)
     spans = _spans(report) if known else []
     newest = max((r.captured_at for r in report.resources), default=None)
-    moments = [charts.Moment(newest.date(), f"newest copy used: {newest:%Y-%m-%d}")] if newest and known else []
-    return charts.life(counts, "Captures by archive and year", ("Year", "Captures"), spans=spans, moments=moments)
+    moments = []
+    if newest and known:
+        moments = [charts.Moment(newest.date(), _("newest copy used: %(day)s") % {"day": f"{newest:%Y-%m-%d}"})]
+    label, headers = _("Captures by archive and year"), (_("Year"), _("Captures"))
+    return charts.life(counts, label, headers, spans=spans, moments=moments)
 
 
 _OWNERS = {
-    Owner.OWN: ("good", "the site's own time"),
-    Owner.OTHER: ("bad", "another owner"),
-    Owner.PARKED: ("warn", "a parked domain"),
+    Owner.OWN: ("good", message("the site's own time")),
+    Owner.OTHER: ("bad", message("another owner")),
+    Owner.PARKED: ("warn", message("a parked domain")),
 }
 
 
@@ -169,7 +182,8 @@ def _spans(report: Report) -> list[charts.Span]:
     for place, period in enumerate(report.ownership):
         later = report.ownership[place + 1].start if place + 1 < len(report.ownership) else None
         end = later or max(period.end, period.start + timedelta(days=90))
-        spans.append(charts.Span(period.start.date(), end.date(), *_OWNERS[period.owner]))
+        colour, words = _OWNERS[period.owner]
+        spans.append(charts.Span(period.start.date(), end.date(), colour, current().gettext(words)))
     return spans
 
 
@@ -177,12 +191,18 @@ def _life_words(report: Report) -> str:
     years = sorted(year for per_year in report.captures.values() for year in per_year)
     if not years:
         return ""
+    texts = current()
     total = sum(sum(per_year.values()) for per_year in report.captures.values())
-    span = f"in {years[0]}" if years[0] == years[-1] else f"from {years[0]} to {years[-1]}"
-    words = f"Archives captured pages and files of it {total:,} times {span}."
+    fields = {"count": texts.number(total), "first": years[0], "last": years[-1]}
+    if years[0] == years[-1]:
+        words = texts.gettext("Archives captured pages and files of it %(count)s times in %(first)s.")
+    else:
+        words = texts.gettext("Archives captured pages and files of it %(count)s times from %(first)s to %(last)s.")
+    words %= fields
     if owners := ownership_words(report.ownership):
-        words += (
-            f" The site was {owners}. Pages that belong to another owner were left out; look through the pages marked"
-            " doubtful."
+        more = texts.gettext(
+            "The site was %(owners)s. Pages that belong to another owner were left out; look through the pages marked "
+            "doubtful."
         )
+        words += " " + more % {"owners": owners}
     return words

@@ -37,6 +37,7 @@ from recollect.recovery.rewrite import (
     rewrite_html,
 )
 from recollect.recovery.store import Store
+from recollect.ui.messages import current
 from recollect.ui.pages import INLINED, render
 
 MissingLinks = Literal["neutral", "keep"]
@@ -324,6 +325,7 @@ _ACTIVE_TYPES = frozenset(["text/html", "application/xhtml+xml", "text/css", "ap
 def not_recovered_page(store: Store, uris: set[str]) -> str:
     """A page that names every linked page that did not come back; the fragment of a link marks one of them."""
     reasons = {missing.uri: REASONS[missing.reason] for missing in store.missing()}
-    left_out = "a script: this copy has none; the archived one is in recovered.warc.gz"
-    pages = [(uri, reasons.get(uri) or (left_out if store.resolve(uri) else "")) for uri in sorted(uris)]
+    _ = current().gettext
+    left_out = _("a script: this copy has none; the archived one is in recovered.warc.gz")
+    pages = [(uri, _(reasons.get(uri, "")) or (left_out if store.resolve(uri) else "")) for uri in sorted(uris)]
     return render("recovery/not_recovered.html", INLINED, pages=pages)

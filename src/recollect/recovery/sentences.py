@@ -168,8 +168,8 @@ WORDS: Mapping[Headline | Phrase, str | tuple[str, str]] = {
     ),
     Phrase.OUTAGE_WAITS: plural_message("%(count)s of them is not back", "%(count)s of them are not back"),
     Phrase.OUTAGE_UNKNOWN: message("what it lists is not known"),
-    Phrase.HINT_POLICY: ("--policy exhaustive recovers it too", "--policy exhaustive recovers them too"),
-    Phrase.HINT_ASSETS: ("--assets anywhere recovers it too", "--assets anywhere recovers them too"),
+    Phrase.HINT_POLICY: plural_message("--policy exhaustive recovers it too", "--policy exhaustive recovers them too"),
+    Phrase.HINT_ASSETS: plural_message("--assets anywhere recovers it too", "--assets anywhere recovers them too"),
 }
 
 

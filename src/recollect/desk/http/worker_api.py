@@ -76,21 +76,23 @@ async def claim(request: web.Request) -> web.Response:
     egress = egress_of(request, str(fields.get("egress", "")))
     host = str(fields.get("host", ""))
 
-    def take(c: Connection) -> Job | None:
+    def take(c: Connection) -> tuple[Job, str] | None:
         if first:
             seen(c, name, host, egress, desk.now())
         if not _has_disk_space(desk):
             return None
-        return queue.claim(c, name, desk.now(), desk.settings, desk.database.skip_locked)
+        job = queue.claim(c, name, desk.now(), desk.settings, desk.database.skip_locked)
+        return (job, people.language_of(c, job)) if job is not None else None
 
     first = True
     while not desk.stopping.is_set():
         waiting = desk.work_to_do
-        job = await desk.transact(take)
+        taken = await desk.transact(take)
         first = False
-        if job is not None:
+        if taken is not None:
+            job, language = taken
             desk.changed(job.id)
-            return json_reply(assignment(desk, job))
+            return json_reply({**assignment(desk, job), "language": language})
         left = until - loop.time()
         if left <= 0 or request.transport is None or request.transport.is_closing():
             break
