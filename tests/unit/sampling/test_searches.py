@@ -150,9 +150,8 @@ def test_descriptions_of_mementos(body: str, kind: str, stated: dict[str, dict[s
 def test_a_sampled_timemap_keeps_years_media_types_and_languages(tmp_path: Path) -> None:
     class Sender:
         async def send(self, request: Request) -> Response:
-            return Response(
-                request.url, 200, Headers([("Content-Type", "application/link-format")]), LINKS.encode(), 0.0
-            )
+            headers = Headers(b"Content-Type: application/link-format\r\n")
+            return Response(200, headers, LINKS.encode(), request.url, 0.0)
 
     found = asyncio.run(sighted(Sender(), Archive(id="a", name="A", timemap="http://a/"), "http://x.pt/"))  # type: ignore[arg-type]
     with Journal(tmp_path, "a") as journal:
