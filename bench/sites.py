@@ -129,9 +129,8 @@ def real_sites(folders: Sequence[Path]) -> Iterator[Site]:
 
 
 def _scattered(folder: Path, taker: Path, rng: random.Random) -> Site:
-    name = re.sub(
-        r"[^a-z0-9]", "", folder.relative_to(DOCS).parts[0].lower() if folder.is_relative_to(DOCS) else folder.name
-    )
+    parts = folder.relative_to(DOCS).parts if folder.is_relative_to(DOCS) else (folder.name,)
+    name = re.sub(r"[^a-z0-9]", "", "".join(part for part in (parts[0], *parts[1:][-1:]) if part != "html").lower())
     start = f"http://{name}.example/"
     site = Site(name, start, [[], []])
     for path, body, kind in _files(folder):

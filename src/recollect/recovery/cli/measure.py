@@ -17,6 +17,7 @@ Examples:
   recollect measure backup/ site/                      compare a backup with the recovered site
   recollect measure crawl.warc.gz site/ --json
   recollect measure http://127.0.0.1:8000/ site/ --diagram site.svg
+  recollect measure --many sites/* -o tables/          tables over many sites; each has `lost` and its recoveries
   recollect measure backup/ site/ --penalty application/pdf=0.5,1,0 --penalty '/papers/*=1,1,0'
 
 \b
@@ -30,8 +31,13 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("lost")
-@click.argument("recovered")
+@click.argument("sites", nargs=-1, required=True, metavar="LOST RECOVERED | --many FOLDER...")
+@click.option(
+    "--many",
+    is_flag=True,
+    help="Tables over many sites: each FOLDER has `lost` and its recoveries in it, or is a recovery itself.",
+)
+@click.option("-o", "--output", type=click.Path(file_okay=False), help="With --many: write the tables (TSV) here.")
 @click.option("--diagram", type=click.Path(dir_okay=False), help="Write the reconstruction diagram (SVG) here.")
 @click.option("--list", "listed", is_flag=True, help="List every changed, missing and added resource.")
 @click.option(
@@ -44,12 +50,24 @@ Examples:
 )
 @json_option
 def measure(
-    lost: str, recovered: str, diagram: str | None, listed: bool, penalty: tuple[str, ...], as_json: bool
+    sites: tuple[str, ...],
+    many: bool,
+    output: str | None,
+    diagram: str | None,
+    listed: bool,
+    penalty: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Compare a LOST website with its RECOVERED version.
 
     Each is a folder (a recovery's own, or any copy), a WARC, a WACZ, or the URL of a site on loopback.
     """
+    if many:
+        return _many(sites, output, as_json)
+    if len(sites) != 2:
+        hint = "recollect measure LOST RECOVERED, or recollect measure --many FOLDER..."
+        raise UsageError("two sites are compared", why=f"{len(sites)} given", hint=hint)
+    lost, recovered = sites
     from recollect.formats.containers import atomic_output
     from recollect.formats.outputs import refuse_inputs
     from recollect.recovery.diagram import diagram_svg
@@ -74,6 +92,29 @@ def measure(
         emit_json(_as_dict(result))
     else:
         _show(result, listed)
+    return 0
+
+
+def _many(folders: tuple[str, ...], output: str | None, as_json: bool) -> int:
+    from pathlib import Path
+
+    from recollect.recovery.manysites import measure_site, tables
+    from recollect.recovery.significance import AVAILABLE
+
+    found = tables([one for folder in folders for one in measure_site(folder)])
+    if not AVAILABLE:
+        talk("no tests: they need SciPy (pip install 'recollect-web[stats]')")
+    if output:
+        place = Path(output)
+        place.mkdir(parents=True, exist_ok=True)
+        for table in found:
+            (place / f"{table.name}.tsv").write_text(table.to_tsv(), encoding="utf-8")
+        talk(f"{len(found)} tables: {place}")
+    if as_json:
+        emit_json({t.name: [dict(zip(t.columns, row, strict=True)) for row in t.rows] for t in found})
+    elif not output:
+        for table in found:
+            emit_table(list(table.columns), list(table.rows), title=table.title)
     return 0
 
 
