@@ -188,27 +188,3 @@ def _is_manifest(value: object) -> bool:
 
 def newest_first(versions: Sequence[Version]) -> list[Version]:
     return sorted(versions, key=lambda v: (v.at, v.object), reverse=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """What `recollect recover` says of protected pages it met."""
-
-    pages: int
-    classes: tuple[str, ...]
-    complete: tuple[str, ...]
-
-
-def notice(pages: Iterable[tuple[str, bytes]]) -> Notice | None:
-    """Are there blocks in these (URI, content) pairs? None when there are none."""
-    collector = Collector()
-    for where, page in pages:
-        if mentions(page):
-            try:
-                collector.add(where, page)
-            except UsageError:  # no library for signatures: that there are blocks is worth saying all the same
-                return Notice(1, (), ())
-    if not collector.carrying:
-        return None
-    complete = tuple(name for name in collector.classes() if collector.restore(name) is not None)
-    return Notice(collector.carrying, tuple(collector.classes()), complete)

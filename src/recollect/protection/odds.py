@@ -27,6 +27,7 @@ MEASURED_DAYS = 90.0
 DAYS = {"daily": 1.0, "weekly": 7.0, "monthly": 30.0}
 # Base64 of the largest block of Table 23 (150 KB), and below the 214 KB at which the smallest cache cut pages.
 DEFAULT_GROWTH = 204_800
+_AT_LEAST_NEED = 0.99
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -119,12 +120,32 @@ def need_for_risk(pages: int, share: float = ASSUMED_SHARE, certainty: float = D
     return low
 
 
+def chance_to_restore(pages: int, need: int, share: float) -> float:
+    """The probability that an object comes back when each page is captured with probability `share`. Exactly `need`
+    blocks suffice 99 times of 100 (RFC 6330); recommendations count on two more, to be sure."""
+    enough, more = chance_at_share(pages, need, share), chance_at_share(pages, need + 1, share)
+    return more + _AT_LEAST_NEED * (enough - more)
+
+
 def share_within(share: float, of_days: float, days: float) -> float:
     """The share of pages captured within `days`, when `share` of them are within `of_days`: each page has the same
     chance each day."""
     if share >= 1:
         return 1.0
     return float(1 - (1 - share) ** (days / of_days))
+
+
+LIFETIMES = (30.0, 60.0, 90.0, 180.0, 365.0)
+"""Days that a version may live, from which one is recommended."""
+
+
+def lifetime_for(pages: int, need: int, share: float, of_days: float) -> float:
+    """The days that a version has to live so that it comes back with 95% certainty, when `share` of the pages are
+    captured within `of_days`; the longest of LIFETIMES if none suffices."""
+    for days in LIFETIMES:
+        if chance_at_share(pages, need + MARGIN, share_within(share, of_days, days)) >= DEFAULT_CERTAINTY:
+            return days
+    return LIFETIMES[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +161,7 @@ def forecasts(pages: int, need: int, share: float, of_days: float, every_days: f
     """What becomes of versions that live a day, a week, a month; and of those that live longer by `--every`."""
 
     def chance_after(days: float) -> float:
-        return chance_at_share(pages, need + MARGIN, share_within(share, of_days, days))
+        return chance_to_restore(pages, need, share_within(share, of_days, days))
 
     return [Forecast(name, chance_after(days), chance_after(max(days, every_days))) for name, days in DAYS.items()]
 

@@ -79,9 +79,10 @@ def shortfall(restored: RestoredClass) -> str:
     if newest is None:
         return ""
     which = "the one before it" if restored.is_previous else f"the one of {_moment(restored.at)}"
+    need = max(newest.version.need, newest.found + 1)  # now and then, one or two more than the least are needed
     return (
         f"The newest version ({_moment(newest.version.at)}) is incomplete: {newest.found:,} of "
-        f"{newest.version.need:,} blocks. Restored: {which}."
+        f"{need:,} blocks. Restored: {which}."
     )
 
 

@@ -141,8 +141,8 @@ def seal_all(
     options: Options,
     progress: ProgressCallback = lambda _progress: None,
 ) -> tuple[Spread, list[Sealed]]:
-    """Every class for a site with so many pages, with its need decided. Changes that no longer fit into the allowed
-    growth make new versions of their classes."""
+    """Every class for a site with this number of pages, with its need decided. Changes that no longer fit into the
+    allowed growth make new versions of their classes."""
     sealed: list[Sealed] = []
     for done, packing in enumerate(packings):
         progress(Progress("packing", done, len(packings), "classes"))
@@ -353,8 +353,8 @@ def blocks_for(
 
 
 def manifest_text(classes: Sequence[Sealed], pages: int, options: Options, growth: int) -> str:
-    """The manifest of these classes as the text of a block, for pages that grow by `growth` without it; empty if no
-    page may grow by so much more."""
+    """The manifest of these classes as the text of a block, for pages that grow by `growth` without it; empty if it
+    would exceed the allowed growth."""
     entries = [
         manifest.Entry(
             sealed.version,

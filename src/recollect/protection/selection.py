@@ -42,8 +42,7 @@ class Selection:
         """Why a file or folder is never packed; empty if it may be."""
         if path.is_symlink():
             return ""
-        real = path.resolve()
-        return next((why for other, why in self.leave_out if real == other.resolve()), "")
+        return next((why for other, why in self.leave_out if other.exists() and path.samefile(other)), "")
 
 
 def is_own_folder(folder: Path) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import urljoin
 
 from recollect.archives.opening import ClientOptions, open_client
 from recollect.archives.registry import Archive
@@ -58,7 +58,7 @@ def site_coverage(
     now: datetime,
     on_page: Callable[[str, int], None] = lambda _archive, _captures: None,
 ) -> SiteCoverage:
-    """Ask archives for the captures of a site's pages, given by their paths below `uri`.
+    """Ask archives for the captures of a site's pages, given as references below `uri`, with their escapes.
 
     `on_page` is called with an archive and how many captures it has listed so far.
     """
@@ -91,7 +91,7 @@ def _counted(journal: Journal, base: str, pages: Sequence[str], now: datetime) -
     rules = Options(Scope((base,))).rules
     newest = []
     for name in pages:
-        key = visit_key(urljoin(base, quote(name)), rules)
+        key = visit_key(urljoin(base, name), rules)
         moments = [c.captured_at for c in resolve_revisits(journal.candidates(key)) if is_content(c.status)]
         if moments:
             newest.append(max(moments))

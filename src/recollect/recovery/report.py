@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from recollect import __version__
@@ -27,14 +27,12 @@ from recollect.recovery.measure import Difference
 from recollect.recovery.options import Options
 from recollect.recovery.ownership import Ownership, Period
 from recollect.recovery.ownfiles import OwnFiles
+from recollect.recovery.protected import ProtectedFiles, protected_files
 from recollect.recovery.records import Missing, Recovered, Substitute
 from recollect.recovery.sentences import summary as sentences
 from recollect.recovery.store import Store
 from recollect.recovery.verdicts import Reason
 from recollect.ui.messages import SOURCE, message, using
-
-if TYPE_CHECKING:
-    from recollect.protection.collect import Notice
 
 # How far an embedded resource may be from its page: names and limits.
 _SPREAD = (
@@ -75,7 +73,7 @@ class Report:
     versions: int = 0  # further captures that were kept (--all-captures)
     versions_left_out: Mapping[str, int] = field(default_factory=dict)  # those that were not, by outcome
     substitutes: tuple[tuple[Substitute, str], ...] = ()  # found under another address, which stands beside
-    protected: Notice | None = None  # blocks of the server's own files in the recovered pages
+    protected: ProtectedFiles | None = None  # blocks of the server's own files in the recovered pages
     sources: tuple[LocalSource, ...] = ()  # files and folders that were read like archives
     notes: Mapping[tuple[str, str, datetime], str] = field(default_factory=dict)  # on captures of these
 
@@ -176,7 +174,7 @@ def make_report(
         versions=sum(1 for _ in journal.versions()),
         versions_left_out=store.meta("captures_left_out") or {},
         substitutes=tuple((one, _address(store, one.target)) for one in store.substitutes()),
-        protected=_protected(store, [resource for resource in resources if resource.kind == "page"]),
+        protected=protected_files(store.content(resource) for resource in resources if resource.kind == "page"),
         sources=local_sources(store),
         notes=local_notes(store),
     )
@@ -204,15 +202,6 @@ def _captures(journal: Journal, resources: Sequence[Recovered]) -> dict[str, dic
             per_year = counts.setdefault(resource.archive, {})
             per_year[resource.captured_at.year] = per_year.get(resource.captured_at.year, 0) + 1
     return counts
-
-
-def _protected(store: Store, pages: Sequence[Recovered]) -> Notice | None:
-    if not pages:
-        return None
-    # It needs NumPy, a quarter of a command's start.
-    from recollect.protection.collect import notice
-
-    return notice((page.uri, store.content(page)) for page in pages)
 
 
 def _front(store: Store, resources: tuple[Recovered, ...], files: Mapping[str, str]) -> str | None:

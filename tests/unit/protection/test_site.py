@@ -22,11 +22,12 @@ from recollect.protection import site as sites
 from recollect.protection.age import Lock, Opener, unseal
 from recollect.protection.block import MANIFEST, Block, Refusal, Version, read, write
 from recollect.protection.code import Code
-from recollect.protection.collect import Collector, notice
+from recollect.protection.collect import Collector
 from recollect.protection.keys import SigningKey, write_pair
 from recollect.protection.pack import gather, unpack
 from recollect.protection.place import give_numbers
 from recollect.protection.sealing import Options, spread
+from recollect.recovery.protected import ProtectedFiles, protected_files
 
 SMALL = 2_000
 
@@ -321,10 +322,13 @@ def test_how_blocks_are_spread() -> None:
 
 
 def test_recover_notices_protected_pages(site: Path, app: Path) -> None:
-    assert notice(contents(site).items()) is None
-    protect(site, [f"{app}/"])
-    found = notice(contents(site).items())
-    assert found is not None and (found.pages, found.classes, found.complete) == (12, ("files",), ("files",))
+    assert protected_files(contents(site).values()) is None
+    protect(site, [f"{app}/"], every=86400.0)
+    (app / "main.py").write_text("print('again')\n")
+    protect(site, [f"{app}/"], every=86400.0)
+    assert protected_files(contents(site).values()) == ProtectedFiles(12, ("files",))
+    (site / "index.html").write_text((site / "index.html").read_text(), encoding="utf-16")
+    assert protected_files(contents(site).values()) == ProtectedFiles(12, ("files",))
 
 
 def test_keys_do_not_show_themselves(tmp_path: Path) -> None:

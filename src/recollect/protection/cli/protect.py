@@ -7,8 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
+from click.core import ParameterSource
 
 from recollect.cli.console import emit_json, json_option, progress_bar, talk
 from recollect.cli.types import DURATION, SIZE, Joined, archives_option, contact_option
@@ -187,7 +189,8 @@ def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_js
             def on_page(archive: str, captures: int) -> None:
                 progress(Progress(f"asking {archive}", captures, None, "captures"))
 
-            found = site_coverage(_archives(given), coverage, pages, datetime.now(UTC), on_page)
+            references = [quote(name) for name in pages] if site.is_dir() else pages
+            found = site_coverage(_archives(given), coverage, references, datetime.now(UTC), on_page)
     share = spread(sizes, len(pages), options.need, given["growth"], room_beside(options))
     seen = odds.Coverage(found.pages, found.captured) if found is not None else None
     need = share.need
@@ -198,10 +201,13 @@ def plan(site: Path, coverage: str | None, plot: Path | None, quiet: bool, as_js
     secret = [] if not options.lock.is_open else protecttalk.find_secrets(packings)
     if plot is not None:
         protecttalk.write_plot(plot, share.pages, need or share.need, seen)
-    forecast = odds.forecasts(share.pages, need or share.need, *_capture_share(found), given["every"] / 86400)
+    every = given["every"]
+    if found is not None and _is_default("every"):  # as long as archives need, by what they captured lately
+        every = 86400 * odds.lifetime_for(share.pages, need or share.need, *_capture_share(found))
+    forecast = odds.forecasts(share.pages, need or share.need, *_capture_share(found), every / 86400)
     weights = page_weights(site, pages, odds.growth(sizes, need or share.need)) if site.is_dir() else None
     result = protecttalk.Plan(
-        packings, sizes, len(pages), share.vault, need, seen, found, table, secret, forecast, given["every"], weights
+        packings, sizes, len(pages), share.vault, need, seen, found, table, secret, forecast, every, weights
     )
     if as_json:
         emit_json(protecttalk.plan_json(result))
@@ -439,6 +445,11 @@ def read_passphrase(path: Path) -> str:
     if not text:
         raise UsageError("no passphrase", where=str(path), why="its first line is empty")
     return text
+
+
+def _is_default(name: str) -> bool:
+    """Whether an option was not given."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
 
 
 def _capture_share(found: SiteCoverage | None) -> tuple[float, float]:

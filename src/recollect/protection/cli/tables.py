@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recollect.recovery.coverage import SiteCoverage
 
 _SHOWN = 20  # lines of a list before the rest is only counted
+_LISTED = 500  # the same of files that are published: who publishes them wants to see them
 _ASSUMED = (0.3, 0.5, 0.7, 0.9)  # shares of captured pages, while nothing is known
 
 
@@ -79,13 +80,17 @@ def show_packings(packings: Sequence[Packing], *, encrypted: bool) -> None:
     for packing in packings:
         state = "encrypted" if encrypted else "public"
         talk(f"{packing.name}: {counted(len(packing.files), 'file')}, {format_size(packing.size)}, {state}:")
-        _show_list([f"  {member.name} ({format_size(member.size)})" for member in packing.files])
+        _show_list([f"  {member.name} ({format_size(member.size)})" for member in packing.files], most=_LISTED)
 
 
 def confirm_publication(packings: Sequence[Packing], target: Path) -> None:
-    """Ask once before programs are published unencrypted; without a terminal the list above has to do."""
+    """Ask once before programs are published unencrypted; without a terminal, say so."""
     programs = [packing.name for packing in packings if packing.name == "code" or _has_programs(packing)]
-    if not programs or not sys.stdin.isatty() or _is_protected(target):
+    if not programs or _is_protected(target):
+        return
+    if not sys.stdin.isatty():
+        talk(f"The programs in {', '.join(programs)} are not encrypted: they become public, permanently.")
+        talk("hint: encrypt with --recipient age1… or --passphrase-file FILE; --yes says that they may be public")
         return
     click.confirm(
         f"The programs in {', '.join(programs)} are not encrypted: they become public, permanently. Publish them?",
@@ -146,7 +151,7 @@ def show_plan(plan: Plan) -> None:
         _show_plot(plan)
         chosen = next(choice for choice in plan.table if choice.need == plan.need)
         click.echo(
-            f"\nrecommended: --need {plan.need} "
+            f"\nrecommended: --need {plan.need}{_every_option(plan)} "
             f"(any {plan.need + MARGIN:,} of {counted(chosen.pages, 'page')}; "
             f"each page grows by {format_size(chosen.growth)})"
         )
@@ -159,6 +164,11 @@ def show_plan(plan: Plan) -> None:
     warn_of_secrets(plan.secrets)
 
 
+def _every_option(plan: Plan) -> str:
+    """The lifetime of versions, where it was measured how long archives need."""
+    return f" --every {plan.every / 86400:g}d" if plan.coverage is not None and plan.every else ""
+
+
 def _show_forecast(plan: Plan) -> None:
     """The chance that the newest files come back, by how often they change."""
     known = (
@@ -166,12 +176,23 @@ def _show_forecast(plan: Plan) -> None:
         if plan.coverage is not None
         else f"assuming that {odds.ASSUMED_SHARE:.0%} of the pages are captured in 30 days"
     )
-    alone = ", ".join(f"{one.changes} {_percent(one.alone)}" for one in plan.forecast)
-    living = ", ".join(f"{one.changes} {_percent(one.living)}" for one in plan.forecast)
-    click.echo(f"\nchance to restore everything ({known}), by how often files change:")
-    click.echo(f"  with a new version for each change: {alone}")
+    click.echo(f"\nchance to restore everything ({known}):")
+    click.echo(f"  a new version for each change: {_by_change({one.changes: one.alone for one in plan.forecast})}")
     if plan.every:
-        click.echo(f"  with --every {plan.every / 86400:g}d: {living}")
+        living = {one.changes: one.living for one in plan.forecast}
+        click.echo(f"  --every {plan.every / 86400:g}d: {_by_change(living)}")
+
+
+def _by_change(chances: dict[str, float]) -> str:
+    daily, weekly, monthly = (_whole_percent(chances[name]) for name in ("daily", "weekly", "monthly"))
+    return f"with daily changes {daily}, monthly {monthly} (weekly {weekly})"
+
+
+def _whole_percent(value: float) -> str:
+    """A chance without decimals, that is 100% or 0% only where it is."""
+    if 0 < value < 1 and round(value, 2) in (0, 1):
+        return "under 1%" if value < 0.5 else "over 99%"
+    return f"{value:.0%}"
 
 
 def _show_coverage(found: SiteCoverage) -> None:
@@ -183,6 +204,8 @@ def _show_coverage(found: SiteCoverage) -> None:
             f"half of the newest captures are at most {found.median_age_days:,.0f} days old; "
             f"{counted(found.fresh, 'page')} were captured in the last 90 days"
         )
+    if not found.fresh:
+        click.echo("no page was captured in the last 90 days: have the site archived, or new versions do not come back")
     for archive, why in found.failed:
         click.echo(f"unknown, not counted as absent: {archive}: {why}")
 
@@ -421,11 +444,11 @@ def show_live(found: Checked, failed: Sequence[tuple[str, str]], *, is_live: boo
         )
 
 
-def _show_list(lines: Sequence[str]) -> None:
-    for line in lines[:_SHOWN]:
+def _show_list(lines: Sequence[str], most: int = _SHOWN) -> None:
+    for line in lines[:most]:
         talk(line)
-    if len(lines) > _SHOWN:
-        talk(f"… and {len(lines) - _SHOWN:,} more")
+    if len(lines) > most:
+        talk(f"… and {len(lines) - most:,} more")
 
 
 def checked_json(found: Checked) -> dict[str, Any]:
