@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from desk_world import Job, RunningDesk, running_desk
+from desk_world import Job, RunningDesk, running_desk, until
 from fake_archive import served, site
 from recollect.desk.pictures import chromium, thumbnails
 
@@ -109,3 +109,34 @@ def test_a_page_that_is_drawn_reaches_nothing_but_its_own_files(tmp_path: Path) 
     spy.shutdown()
     assert seen == []
     assert pixel(picture.read_bytes(), 900, 5) == RED
+
+
+@needs_chromium
+def test_pages_that_came_are_shown_as_pictures_while_others_are_collected(tmp_path: Path) -> None:
+    paths = [f"/{number}.html" for number in range(60)]
+    fake = site(*paths)
+    fake.add(
+        "/", f"<title>Home</title><link rel=stylesheet href=/s.css>{''.join(f'<a href={one}>x</a>' for one in paths)}"
+    )
+    fake.add("/s.css", "body { background: rgb(200, 30, 30) }", media_type="text/css")
+    for one in paths:
+        fake.add(one, f"<title>{one}</title><p>The page {one}, with words of its own.</p>")
+    with served(fake) as archive:
+        path = tmp_path / "archives.json"
+        entry = {"id": "one", "cdx": archive.cdx, "raw": archive.raw, "rate": "2/s"}
+        path.write_text(json.dumps([entry]))
+        with running_desk(tmp_path / "desk", path, RECOLLECT_DESK_PICTURES="2", RECOLLECT_DESK_HEARTBEAT="1") as desk:
+            job = desk.submit("http://lost.example/")
+            assert desk.show(job)["thumbs"] == []
+            desk.confirm(job)
+            until(lambda: bool(desk.show(job)["thumbs"]), 60)
+            reply = desk.show(job)
+            assert reply["state"] == "running" and reply["counts"]["queued"], reply
+            picture = desk.ask("GET", f"/api/jobs/{job.id}/thumb-0.png?token={job.token}")
+            assert picture.status == 200 and pixel(picture.body, 900, 5) == RED, "the front page with its styles"
+            page = desk.ask("GET", f"/jobs/{job.id}?token={job.token}").text
+            assert "Already there" in page and f"/api/jobs/{job.id}/thumb-0.png" in page
+            other = desk.submit("http://lost.example/", "other@mail.example")
+            assert other.id == job.id and desk.show(other)["thumbs"] == [], "who has not confirmed sees nothing of it"
+            assert desk.ask("GET", f"/api/jobs/{job.id}/thumb-0.png?token={other.token}").status == 404
+            assert desk.ask("POST", f"/jobs/{job.id}/cancel?token={job.token}", form={}).status == 303

@@ -10,7 +10,7 @@ desk. Every request to an archive waits for a permit that the worker brings; wit
           {"type": "permit", "permit": N, "archive", "kind"}, {"type": "finished", "permit": N, "archive"} when that
           request is over, {"type": "paused", "archive", "kind", "seconds"}, {"type": "reading", "capture"} before a
           capture is read (the worker sees on which one it got stuck), {"type": "alive"} every second while archives are
-          asked, {"type": "progress"} while files are written,
+          asked, {"type": "progress"} while files are written, {"type": "picture", "file"} of a page that came,
           {"type": "done", "outcome": "recovered" | "nothing" | "waiting" | "failed" | "stopped", ...}
 """
 
@@ -231,6 +231,7 @@ def _run_or_start_afresh(line: Line, assignment: Mapping[str, Any]) -> dict[str,
 def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     """Recover, or only survey, and pack what came; how it ended."""
     from recollect.desk.jobs import recovery_options
+    from recollect.desk.pictures import EarlyPictures
     from recollect.recovery.progress import Watch
     from recollect.recovery.recover import Run, recover
     from recollect.recovery.review import doubtful_pages
@@ -256,21 +257,28 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     if resuming and assignment.get("reconsider"):
         reconsider(folder, options, [archive.id for archive in archives])
     guard, steps = _Guard(folder, line, limits), Steps(line)
-    result = recover(
-        None if resuming else options.scope.start,
-        folder,
-        archives=archives,
-        options=options,
-        outputs=_outputs(assignment["options"]),
-        watch=Watch(
-            status=lambda status: line.say(**status.to_json()),
-            listed=listed,
-            progress=lambda _progress: steps.seen(),
-            stop=guard.stop,
-            reading=lambda capture: line.say(type="reading", capture=capture),
-        ),
-        run=Run(permits=permits, longest_pause=_LONG_WAIT, skip=frozenset(assignment.get("skip", ()))),
-    )
+    pictures = int(limits.get("pictures") or 0)
+    early = EarlyPictures(folder, pictures, lambda path: line.say(type="picture", file=str(path)))
+    if pictures and not survey_only:
+        early.start()
+    try:
+        result = recover(
+            None if resuming else options.scope.start,
+            folder,
+            archives=archives,
+            options=options,
+            outputs=_outputs(assignment["options"]),
+            watch=Watch(
+                status=lambda status: line.say(**status.to_json()),
+                listed=listed,
+                progress=lambda _progress: steps.seen(),
+                stop=guard.stop,
+                reading=lambda capture: line.say(type="reading", capture=capture),
+            ),
+            run=Run(permits=permits, longest_pause=_LONG_WAIT, skip=frozenset(assignment.get("skip", ()))),
+        )
+    finally:
+        early.stop()
     if survey_only:
         return {"outcome": Outcome.RECOVERED}
     report = _reviewed(folder, assignment.get("decisions") or {}) or result.report
@@ -299,7 +307,7 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "outcome": Outcome.RECOVERED,
         "summary": summary,
-        "files": pack(line, steps, folder, report, int(limits.get("pictures") or 0)),
+        "files": pack(line, steps, folder, report, pictures),
     }
 
 

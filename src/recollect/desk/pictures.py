@@ -1,4 +1,4 @@
-"""Pictures of recovered pages, made by Chromium where there is one.
+"""Pictures of recovered pages, made by Chromium where there is one: of a result, and of what came of one so far.
 
 Hides: finding Chromium and keeping a foreign page harmless. The recovered folder is served on a port of this machine
 that lives as long as the pictures take; the policy of every answer lets a page load styles, pictures and fonts of the
@@ -12,16 +12,21 @@ from __future__ import annotations
 import mimetypes
 import os
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
+
+from recollect.errors import RecollectError
 
 _SECONDS = 20.0
+_FIRST, _BETWEEN = 5.0, 10.0
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 POLICY = (
     "sandbox; default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
@@ -58,6 +63,56 @@ def _pages(folder: Path, front: str | None) -> list[Path]:
     return list(dict.fromkeys([*first, *found]))
 
 
+class EarlyPictures(threading.Thread):
+    """Draws pages while a recovery goes on, at most one in ten seconds, the front page first; `made` gets each picture.
+
+    It reads what is stored so far; a recovery that is over before the first one is due is not delayed.
+    """
+
+    def __init__(self, folder: Path, most: int, made: Callable[[Path], None]) -> None:
+        super().__init__(daemon=True, name="early pictures")
+        self._folder, self._made = folder, made
+        self._most = most if chromium() is not None else 0
+        self._target = folder.with_name(f"{folder.name}.early")
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        shutil.rmtree(self._target, ignore_errors=True)
+        drawn: list[str] = []
+        while len(drawn) < self._most and not self._over.wait(_BETWEEN if drawn else _FIRST):
+            with suppress(RecollectError, sqlite3.Error, OSError):  # the store is not there yet, or is being written
+                if uri := self._next(drawn):
+                    self._draw(uri, self._target / f"thumb-{len(drawn)}.png")
+                    drawn.append(uri)
+
+    def stop(self) -> None:
+        """End, with the browser; the pictures so far stay."""
+        self._over.set()
+        if self.is_alive():
+            self.join()
+
+    def _next(self, drawn: list[str]) -> str:
+        from recollect.recovery.preview import front
+        from recollect.recovery.store import Store
+
+        with Store.open(self._folder) as store:
+            first = front(store)
+            pages = [one for one in store.recovered(redirects=False) if one.kind == "page" and one.suspect is None]
+            pages.sort(key=lambda one: (urlsplit(one.uri).path.count("/"), len(one.uri), one.uri))
+            found = [*([first] if first is not None else []), *pages]
+            return next((one.uri for one in found if one.uri not in drawn), "")
+
+    def _draw(self, uri: str, picture: Path) -> None:
+        program = chromium()
+        assert program is not None
+        self._target.mkdir(exist_ok=True)
+        split = urlsplit(uri)
+        address = (split.path or "/") + (f"?{split.query}" if split.query else "")
+        with _served(self._folder, _Stored) as port:
+            if _draw(program, port, f"http://127.0.0.1:{port}{address}", picture, self._over):
+                self._made(picture)
+
+
 class _Files(BaseHTTPRequestHandler):
     """Regular files below a folder, and nothing else."""
 
@@ -81,10 +136,30 @@ class _Files(BaseHTTPRequestHandler):
         pass
 
 
+class _Stored(_Files):
+    """Pages and files of a recovery that goes on, under the addresses that they had."""
+
+    def do_GET(self) -> None:
+        from recollect.recovery.preview import reply
+        from recollect.recovery.store import Store
+
+        with Store.open(self.root) as store:
+            answer = reply(store, self.path)
+        self.send_response(answer.status)
+        for name, value in answer.headers:
+            if name != "Content-Security-Policy":
+                self.send_header(name, value)
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        with suppress(ConnectionError):
+            self.wfile.write(answer.body)
+
+
 @contextmanager
-def _served(folder: Path) -> Iterator[int]:
+def _served(folder: Path, handler: type[_Files] = _Files) -> Iterator[int]:
     """The folder on a port of this machine, while the block runs."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Files", (_Files,), {"root": folder.resolve()}))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Files", (handler,), {"root": folder.resolve()}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
@@ -95,7 +170,7 @@ def _served(folder: Path) -> Iterator[int]:
         server.server_close()
 
 
-def _draw(program: str, port: int, address: str, picture: Path) -> bool:
+def _draw(program: str, port: int, address: str, picture: Path, over: threading.Event | None = None) -> bool:
     with tempfile.TemporaryDirectory(prefix="recollect-picture-") as profile:
         command = [
             program, "--headless", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync",
@@ -110,8 +185,11 @@ def _draw(program: str, port: int, address: str, picture: Path) -> bool:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_SECONDS)
+        until = time.monotonic() + _SECONDS
+        while time.monotonic() < until and not (over is not None and over.is_set()):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+                break
         process.kill()  # its own subprocesses end when it does
         process.wait()
     return picture.is_file() and picture.stat().st_size > 0

@@ -29,7 +29,7 @@ from typing import Any
 
 import aiohttp
 
-from recollect.desk.delivery import STATE, read_state, write_state
+from recollect.desk.delivery import STATE, packed, read_state, write_state
 from recollect.desk.joblog import JobLog
 from recollect.desk.processes import locked, remove_unused
 from recollect.errors import RecollectError
@@ -450,6 +450,9 @@ class Work:
     def _heard(self, message: dict[str, Any]) -> None:
         kind = message.pop("type")
         self._heard_at = time.monotonic()
+        if kind == "picture":
+            self._spawn(self._send_picture(Path(message["file"])))
+            return
         self._reading = message["capture"] if kind == "reading" else ""
         if kind == "alive":
             return
@@ -527,6 +530,13 @@ class Work:
     async def _report_pause(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(Lost, NotAllowed):
             await self._post("paused", **message)
+
+    async def _send_picture(self, path: Path) -> None:
+        """A picture of a page that came, for whoever waits; not worth a second try."""
+        with contextlib.suppress(Lost, NotAllowed, *_TROUBLE):
+            packed_file = await asyncio.to_thread(packed, path)
+            await self._desk.upload(self.id, self.fence, path, packed_file.sha256)
+            self._news.set()
 
     async def _report_packing(self) -> None:
         with contextlib.suppress(Lost, NotAllowed):

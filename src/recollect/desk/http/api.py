@@ -18,7 +18,7 @@ from typing import Any
 from aiohttp import web
 
 from recollect.desk import outages, people, queue
-from recollect.desk.delivery import DOWNLOADS, MEDIA_TYPES, REPORT, WACZ
+from recollect.desk.delivery import DOWNLOADS, MEDIA_TYPES, REPORT, WACZ, packed
 from recollect.desk.http import removing
 from recollect.desk.http.context import (
     BadRequest,
@@ -37,7 +37,7 @@ from recollect.desk.http.hub import OPERATOR
 from recollect.desk.jobs import Job, Submission, parse_submission
 from recollect.desk.letters import status_url
 from recollect.desk.reports import figures_of
-from recollect.desk.states import DELIVERED, FINAL, State
+from recollect.desk.states import ACTIVE, DELIVERED, FINAL, State
 from recollect.desk.surveyor import known, listing_key
 from recollect.errors import RecollectError
 from recollect.recovery.sentences import summary as sentences
@@ -94,10 +94,21 @@ def full_view(desk: Desk, c: Any, job: Job, person: people.Recipient | None, tok
     names = {archive.id: archive.name or archive.id for archive in desk.archives}
     view["outages"] = [{**one, "name": names.get(one["archive"], one["archive"])} for one in view["outages"]]
     view["status_url"] = status_url(desk.base_url, job.id, token) if token else None
+    view["thumbs"] = pictures_of(desk, job, State(view["state"]))
     if State(view["state"]) in DELIVERED:
         view["result"] = result_urls(desk, job, token)
         view["sentences"] = sentences(figures_of(job.result.get("summary", {})), hints=False)
     return view
+
+
+def pictures_of(desk: Desk, job: Job, state: State) -> list[int]:
+    """Numbers of the pictures of recovered pages: of a result, or of what came while others are collected."""
+    if state in DELIVERED:
+        return [number for number in range(10) if f"thumb-{number}.png" in job.result.get("files", {})]
+    if state not in ACTIVE:
+        return []
+    folder = desk.results(job.id)
+    return [number for number in range(10) if (folder / f"thumb-{number}.png").is_file()]
 
 
 def result_urls(desk: Desk, job: Job, token: str) -> dict[str, Any]:
@@ -244,7 +255,10 @@ async def download(request: web.Request) -> web.StreamResponse:
     desk = desk_of(request)
     name = request.match_info["file"]
     job, person = await authorized(request)
-    if people.shown_state(job, person) not in DELIVERED:
+    state = people.shown_state(job, person)
+    if state not in DELIVERED:
+        if state in ACTIVE and name.startswith("thumb-"):
+            return await _early_picture(desk, job, name)
         if job.state == State.EXPIRED:
             raise Gone("the files of this job were removed", hint="ask for the site again")
         raise queue.UnknownJob("there is nothing to download yet", where=job.id)
@@ -263,6 +277,14 @@ async def sent_file(desk: Desk, job: Job, name: str) -> web.StreamResponse:
     if name == REPORT:
         return await _report(desk, path, job)
     return _file(path, name, known_file["sha256"], job)
+
+
+async def _early_picture(desk: Desk, job: Job, name: str) -> web.StreamResponse:
+    """A picture of a page that came while others are collected."""
+    path = desk.results(job.id) / name
+    if not path.is_file():
+        raise queue.UnknownJob("this job has no such file", where=name[:80])
+    return _file(path, name, (await asyncio.to_thread(packed, path)).sha256, job)
 
 
 async def _report(desk: Desk, path: Path, job: Job) -> web.Response:

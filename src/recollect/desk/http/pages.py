@@ -260,8 +260,6 @@ async def show(request: web.Request) -> web.Response:
     view = await desk.transact(lambda c: full_view(desk, c, job, person, token))
     view["left"] = person is not None and person.left_at is not None
     view["tell_more"] = person is not None and person.tell_more
-    files = job.result.get("files", {})
-    view["thumbs"] = [number for number in range(10) if f"thumb-{number}.png" in files]
     if desk.preview_url and State(view["state"]) in DELIVERED:
         from recollect.desk.http.preview import preview_folder, preview_path
 

@@ -12,6 +12,14 @@ if (job && "EventSource" in window) {
   };
   const shown = (number) => number.toLocaleString(language);
   const sum = (counts) => Object.values(counts || {}).reduce((a, b) => a + b, 0);
+  // Pictures of pages that came: the page has them in the reader's language, so that part of it is taken again.
+  const showPictures = async (count) => {
+    const place = document.getElementById("pictures");
+    if (!place || count <= place.querySelectorAll("img").length) return;
+    const answer = await fetch(location.href);
+    const part = answer.ok && new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("pictures");
+    if (part) place.replaceChildren(...part.childNodes);
+  };
   source.addEventListener("status", (event) => {
     const status = JSON.parse(event.data);
     if (status.state !== job.dataset.state) {
@@ -28,6 +36,7 @@ if (job && "EventSource" in window) {
     for (const name of names)
       for (const [kind, number] of Object.entries(status.counts[name] || {})) put(`${name}-${kind}`, shown(number));
     if (status.rank) put("rank", shown(status.rank));
+    showPictures((status.thumbs || []).length);
     const place = document.querySelector('[data-live="waiting"]');
     if (!place) return;
     const waiting = (status.waiting_for || []).map((one) => place.dataset.one
