@@ -7,11 +7,14 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+import needs
+import web_servers
 from protected_sites import CODES, KEY, NOW, protect, write_app, write_site
 from recollect.cli.main import run
 from recollect.protection import bundle
@@ -108,3 +111,51 @@ def test_lists_of_paths_and_files_of_blocks_are_verified(
 def test_a_dead_site_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["protect", "verify", "http://127.0.0.1:9/", "--allow-private"]) == 1
     assert "does not answer" in capsys.readouterr().err
+
+
+@contextmanager
+def behind_nginx(site: Path, work: Path, front: str) -> Iterator[str]:
+    """The folder behind two servers of nginx: one that has the files, and one in front of it with these directives."""
+    needs.program("nginx")
+    work.mkdir()
+    origin = web_servers.free_port()
+    (site.parent / "nginx.conf").write_text(
+        "types { text/html html; }\n"
+        f"proxy_cache_path {work}/cache keys_zone=pages:1m;\n"
+        f"server {{\n    listen 127.0.0.1:{origin};\n    root /srv/site;\n}}\n"
+        f"server {{\n    listen 80;\n    location / {{\n    proxy_pass http://127.0.0.1:{origin};\n{front}\n}}\n}}\n"
+    )
+    with web_servers.nginx(site, work) as port:
+        yield f"http://127.0.0.1:{port}/"
+
+
+def test_a_filter_of_nginx_that_cuts_blocks_is_reported(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cutting = "    sub_filter 'recollect-end' '';\n    sub_filter_once off;"
+    with behind_nginx(site, tmp_path / "work", cutting) as url:
+        assert run(["protect", "verify", url, "--allow-private"]) == 1
+    assert "blocks were changed on their way" in capsys.readouterr().err
+
+
+def test_a_filter_of_nginx_that_changes_only_the_element_does_no_harm(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    renaming = "    sub_filter '<script type=\"application/vnd.recollect\">' '<script type=text/plain>';"
+    with behind_nginx(site, tmp_path / "work", renaming) as url:
+        assert verified(url, capsys)[0] == 0
+
+
+def test_a_cache_of_nginx_that_serves_pages_of_an_older_version_is_reported(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caching = "    proxy_cache pages;\n    proxy_cache_valid 200 1h;"
+    with behind_nginx(site, tmp_path / "work", caching) as url:
+        assert verified(url, capsys)[0] == 0  # which fills the cache
+        (tmp_path / "app" / "main.py").write_text("print('newer')\n")
+        protect(site, [f"{tmp_path / 'app'}/"], need=4, now=NOW + timedelta(days=1))
+        (site / "articles" / "new.html").write_bytes((site / "articles" / "9.html").read_bytes())
+        names = ["new", *range(1, 9)]
+        (tmp_path / "paths.txt").write_text("".join(f"/articles/{name}.html\n" for name in names))
+        code, found = verified(str(tmp_path / "paths.txt"), capsys, "--base-url", url)
+    assert code == 3 and len(found["outdated"]) == 8  # type: ignore[arg-type]

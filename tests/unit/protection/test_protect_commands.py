@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import random
 import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -399,3 +403,47 @@ def test_a_missing_code_is_not_called_missing_blocks(
     assert run(["reclaim", "site", "-o", "back"]) == 1
     text = capsys.readouterr()
     assert "the code raptorq is not installed" in text.err and "more needed" not in text.out
+
+
+def test_a_terminal_is_asked_once_before_programs_are_published(world: Path) -> None:
+    before = contents(world / "site")
+    options = ["--files", "code=app/", "--key", "site.key"]
+    command = [sys.executable, "-m", "recollect", "protect", "apply", "site", *options]
+    assert _on_a_terminal(command, "n\n") == (1, True) and contents(world / "site") == before
+    assert _on_a_terminal(command, "y\n") == (0, True) and contents(world / "site") != before
+    (world / "app" / "main.py").write_text("print('again')\n")
+    assert _on_a_terminal(command, "") == (0, False), "asked once"
+
+
+def _on_a_terminal(command: list[str], answer: str) -> tuple[int, bool]:
+    """The exit code of a command whose input is a terminal, and whether it asked."""
+    person, terminal = os.openpty()
+    try:
+        os.write(person, answer.encode())
+        done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, timeout=120)
+    finally:
+        os.close(person)
+        os.close(terminal)
+    return done.returncode, "Publish them?" in done.stderr + done.stdout
+
+
+def test_without_a_terminal_the_command_says_that_programs_become_public(
+    world: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert run(["protect", "apply", "site", "--files", "code=app/", "--key", "site.key"]) == 0
+    err = capsys.readouterr().err
+    assert "become public, permanently" in err and err.index("  main.py (") < err.index("become public")
+
+
+def test_a_version_that_lives_on_is_not_shown_with_the_number_of_files_of_now(
+    world: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["protect", "apply", "site", "--files", "code=app/", "--key", "site.key", "--yes"]
+    assert run(command) == 0
+    (world / "app" / "new.txt").write_text("new")
+    capsys.readouterr()
+    assert run(command) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("code") and "version" in line]
+    assert "lives on" in lines[0] and "file" not in lines[0]
+    assert "what changed since then" in lines[1] and "(new)" in lines[1]

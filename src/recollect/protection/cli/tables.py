@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.cli.console import emit_table, talk
-from recollect.errors import UsageError
+from recollect.errors import ResourceError, UsageError
 from recollect.protection import odds
 from recollect.protection.chunks import is_chunks_class
 from recollect.protection.code import MARGIN, available
@@ -92,11 +92,12 @@ def confirm_publication(packings: Sequence[Packing], target: Path) -> None:
         talk(f"The programs in {', '.join(programs)} are not encrypted: they become public, permanently.")
         talk("hint: encrypt with --recipient age1… or --passphrase-file FILE; --yes says that they may be public")
         return
-    click.confirm(
-        f"The programs in {', '.join(programs)} are not encrypted: they become public, permanently. Publish them?",
-        abort=True,
-        err=True,
+    question = (
+        f"The programs in {', '.join(programs)} are not encrypted: they become public, permanently. Publish them?"
     )
+    if not click.confirm(question, err=True):
+        hint = "encrypt them with --recipient age1… or --passphrase-file FILE"
+        raise ResourceError("nothing was written", why="the programs are not to be public", hint=hint)
 
 
 _PROGRAMS = frozenset(
