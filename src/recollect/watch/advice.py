@@ -9,11 +9,12 @@ pages is not given.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
+from recollect.quantities import counted
 from recollect.watch.check import group_of
 from recollect.watch.measures import Keeping
 from recollect.watch.records import Resource, Site
@@ -41,22 +42,80 @@ class Gap(StrEnum):
 
 
 _WORDS = {
-    Gap.NOARCHIVE: "{count} say “noarchive”: archives that honour it keep no copy. Remove it from these pages.",
-    Gap.ROBOTS: "robots.txt disallows {count}: archives that honour it do not capture these. Allow what is public.",
-    Gap.CACHE: "{count} are sent with Cache-Control “no-store” or “private”: some crawlers do not keep these. "
+    Gap.NOARCHIVE: "{count} {say} “noarchive”: archives that honour it keep no copy. Remove it from {these}.",
+    Gap.ROBOTS: "robots.txt disallows {count}: archives that honour it do not capture {these}. Allow what is public.",
+    Gap.CACHE: "{count} {be} sent with Cache-Control “no-store” or “private”: some crawlers do not keep {these}. "
     "Send it only with pages of one visitor.",
-    Gap.UNLINKED: "{count} are in the sitemap, but no page that the watch saw links to them. Link to them: crawlers of "
-    "archives follow links.",
-    Gap.FAR: "{count} are {far} or more links away from the front page. Link to them from an overview: each link on "
+    Gap.UNLINKED: "{count} {be} in the sitemap, but no page that the watch saw links to {them}. Link to {them}: "
+    "crawlers of archives follow links.",
+    Gap.FAR: "{count} {be} {far} or more links away from the front page. Link to {them} from an overview: each link on "
     "the way lowers the chance of a capture.",
-    Gap.DEEP: "{count} have addresses with {deep} or more folders. Keep addresses short when you make new ones, and do "
-    "not change old ones.",
-    Gap.PARAMETERS: "{count} have addresses with {parameters} or more parameters. Give public pages addresses without.",
-    Gap.SUBMIT: "{count} are held by no archive. Submit them (https://web.archive.org/save, https://archive.ph/), or "
-    "let the watch do it: recollect watch run --save https://web.archive.org/save --save-key-file FILE.",
-    Gap.SLOW: "New pages come into an archive late: {count} appeared while the watch ran and are in none yet. Put them "
-    "into the sitemap with lastmod, and link to them from the front page.",
+    Gap.DEEP: "{count} {have} {deep} or more folders. Keep addresses short when you make new ones, and do not change "
+    "old ones.",
+    Gap.PARAMETERS: "{count} {have} {parameters} or more parameters. Give public pages addresses without.",
+    Gap.SUBMIT: "{count} {be} held by no archive. Submit {them} (https://web.archive.org/save, https://archive.ph/), "
+    "or let the watch do it: recollect watch run --save https://web.archive.org/save --save-key-file FILE.",
+    Gap.SLOW: "New pages come into an archive late: {count} appeared while the watch ran and {be} in none yet. Put "
+    "{them} into the sitemap with lastmod, and link to {them} from the front page.",
 }
+_ONE = {"be": "is", "have": "has", "say": "says", "them": "it", "these": "it"}
+_MANY = {"be": "are", "have": "have", "say": "say", "them": "them", "these": "these"}
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPage:
+    """A resource that no archive holds, with all that matters for its capture."""
+
+    uri: str
+    linked_from: str
+    """The page, or the sitemap, that led the watch to it; empty if that is not known."""
+    hops: int | None
+    """Links from the front page; None if no link leads there, or that is not known."""
+    folders: int
+    parameters: int
+    noarchive: bool
+    cache_control: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def missing_pages(resources: Sequence[Resource]) -> tuple[MissingPage, ...]:
+    """Live resources that no archive holds, the most important first."""
+    gaps = sorted((one for one in resources if one.state is ResourceState.VULNERABLE), key=_importance)
+    return tuple(
+        MissingPage(
+            *(one.uri, one.facts.source, one.facts.hops, _folders(one.uri), _parameters(one.uri)),
+            *(one.facts.noarchive, one.facts.cache),
+        )
+        for one in gaps
+    )
+
+
+MISSING_HEADERS = (
+    "address",
+    "linked from",
+    "links from the front page",
+    "folders",
+    "parameters",
+    "keeps archives away",
+)
+
+
+def missing_row(one: MissingPage) -> tuple[str, ...]:
+    """A missing resource as cells of a table with `MISSING_HEADERS`."""
+    away = " ".join(filter(None, ("noarchive" if one.noarchive else "", one.cache_control)))
+    hops = "none" if one.hops is None else f"{one.hops:,}"
+    return one.uri, one.linked_from or "unknown", hops, f"{one.folders:,}", f"{one.parameters:,}", away
+
+
+def _folders(uri: str) -> int:
+    return urlsplit(uri).path.strip("/").count("/")
+
+
+def _parameters(uri: str) -> int:
+    query = urlsplit(uri).query
+    return len(query.split("&")) if query else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +139,8 @@ def advise(site: Site, resources: Sequence[Resource], keeping: Sequence[Keeping]
         Gap.CACHE: lambda one: bool(one.facts.cache),
         Gap.UNLINKED: lambda one: one.facts.hops is None and bool(one.facts.source),
         Gap.FAR: lambda one: one.facts.hops is not None and one.facts.hops >= FAR,
-        Gap.DEEP: lambda one: urlsplit(one.uri).path.strip("/").count("/") >= DEEP,
-        Gap.PARAMETERS: lambda one: len(urlsplit(one.uri).query.split("&")) >= MANY_PARAMETERS,
+        Gap.DEEP: lambda one: _folders(one.uri) >= DEEP,
+        Gap.PARAMETERS: lambda one: _parameters(one.uri) >= MANY_PARAMETERS,
     }
     found = [_advice(gap, [one.uri for one in gaps if test(one)]) for gap, test in tests.items()]
     found.append(_advice(Gap.ROBOTS, list(site.notes.disallowed)))
@@ -89,7 +148,7 @@ def advise(site: Site, resources: Sequence[Resource], keeping: Sequence[Keeping]
     if late and keeping and all(one.never for one in keeping):
         found.append(_advice(Gap.SLOW, [], min(one.never for one in keeping)))
     found.sort(key=lambda one: -one.count if one is not None else 0)
-    found.append(_advice(Gap.SUBMIT, [one.uri for one in sorted(gaps, key=_importance)]))
+    found.append(_advice(Gap.SUBMIT, [one.uri for one in missing_pages(resources)]))
     return tuple(one for one in found if one is not None)
 
 
@@ -102,9 +161,7 @@ def _advice(gap: Gap, pages: Sequence[str], count: int = 0) -> Advice | None:
     number = count or len(pages)
     if not number:
         return None
-    words = f"{number:,} address" if number == 1 else f"{number:,} addresses"
-    text = _WORDS[gap].format(count=words, far=FAR, deep=DEEP, parameters=MANY_PARAMETERS)
-    if number == 1:
-        text = text.replace("1 address are", "1 address is").replace("1 address say", "1 address says")
-        text = text.replace("1 address have", "1 address has").replace("to them", "to it")
+    forms = _ONE if number == 1 else _MANY
+    words = counted(number, "address", "addresses")
+    text = _WORDS[gap].format(count=words, far=FAR, deep=DEEP, parameters=MANY_PARAMETERS, **forms)
     return Advice(gap, text, tuple(pages[:_MOST_EXAMPLES]), number)

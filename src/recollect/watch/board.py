@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.datetimes import format_iso
-from recollect.watch.advice import Advice, advise
+from recollect.watch.advice import Advice, MissingPage, advise, missing_pages
 from recollect.watch.measures import Keeping, measure
 from recollect.watch.pageloss import lost_pages
 from recollect.watch.records import Past, Recovering, Resource, SaveState, Site, counts_of, held_of
@@ -96,11 +96,14 @@ class Detail:
     advice: tuple[Advice, ...]
     visits: tuple[Past, ...]
     """The last ones, newest first."""
+    missing: tuple[MissingPage, ...] = ()
+    """Live resources that no archive holds."""
 
     def to_json(self) -> dict[str, Any]:
         return self.line.to_json() | {
             "archives": [one.to_json() for one in self.keeping],
             "advice": [one.to_json() for one in self.advice],
+            "missing": [one.to_json() for one in self.missing],
         }
 
 
@@ -151,9 +154,10 @@ def detail_of(store: Store, uri: str) -> Detail | None:
     line = next((one for one in lines_of(store) if one.site.uri == uri), None)
     if line is None:
         return None
-    keeping = measure(store.observations(uri))
-    advice = advise(line.site, store.resources(uri), keeping)
-    return Detail(line, keeping, advice, tuple(store.visits(uri)[: -MOST_VISITS - 1 : -1]))
+    keeping = measure(store.observations(uri), line.site.sample)
+    resources = store.resources(uri)
+    visits = tuple(store.visits(uri)[: -MOST_VISITS - 1 : -1])
+    return Detail(line, keeping, advise(line.site, resources, keeping), visits, missing_pages(resources))
 
 
 def board_of(store: Store, at: datetime) -> Board:

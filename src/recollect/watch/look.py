@@ -244,7 +244,7 @@ class Look:
     async def resources(self, front: LiveAnswer, known: Mapping[str, Resource], at: datetime) -> AsyncIterator[Looked]:
         """Each resource of the sample, and what archives hold of it; bodies are not kept."""
         robots = await ask_robots(self.live, self.site)
-        self.listed = await sitemap_addresses(self.live, self.site, robots)
+        self.listed = await sitemap_addresses(self.live, self.site, robots, at)
         sample = Sample(self.live, self.site, self.sample, robots, known, self.progress, self.disallowed, self.listed)
         impossible = await self._impossible(robots, at)
         listings = HostListings(self.transport)

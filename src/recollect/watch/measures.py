@@ -7,13 +7,16 @@ Hides: what is counted. Pure. For each archive, over the pages of a site:
     P_r          share of the questions in that time that the archive answers with a copy; a failure counts as none
     endangered   days from the moment a resource is gone to the last visit on which the archive holds it
 
-Only resources that appeared after the first visit have a known beginning, so only these count for t_a. Where a resource
-is still held, TTL_c and the endangered period go on: they are lower bounds, and `censored` counts them. Archives are
-asked once a week, so days are exact to a week; what was never asked is unknown, and not zero.
+Only resources that appeared after the first visit have a known beginning, so only these count for t_a: not those that a
+sample found later on a site larger than the sample, and not those that the archive held when they were first seen.
+Where a resource is still held, TTL_c and the endangered period go on: they are lower bounds, and `censored` counts
+them. Archives are asked once a week, so days are exact to a week; what was never asked is unknown, and not zero.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -73,30 +76,44 @@ class _History:
         return next((held for _, held in reversed(self.answers) if held is not None), None)
 
 
-def measure(observations: Sequence[Observation]) -> tuple[Keeping, ...]:
-    """The measures of every archive that was asked, by name. `observations` are of one site, oldest first."""
+def measure(observations: Sequence[Observation], sample: int | None = None) -> tuple[Keeping, ...]:
+    """The measures of every archive that was asked, by name. `observations` are of one site, oldest first; `sample` is
+    how many resources a visit looks at, if that is limited."""
     if not observations:
         return ()
-    start = observations[0].at
+    whole = _whole_visits(observations, sample)
     by_uri: dict[str, list[Observation]] = {}
     for one in observations:
         by_uri.setdefault(one.uri, []).append(one)
     names = sorted({name for one in observations for name in one.answers})
     found = []
     for name in names:
-        histories = [made for rows in by_uri.values() if (made := _history(rows, name, start)) is not None]
+        histories = [made for rows in by_uri.values() if (made := _history(rows, name, whole)) is not None]
         found.append(_keeping(name, histories))
     return tuple(found)
 
 
-def _history(rows: Sequence[Observation], archive: str, start: datetime) -> _History | None:
+def _whole_visits(observations: Sequence[Observation], sample: int | None) -> list[tuple[datetime, bool]]:
+    """By visit that looked at live resources, oldest first, whether it looked at all that it knew of."""
+    counts = Counter(one.at for one in observations if one.status)
+    return [(at, sample is None or count < sample) for at, count in sorted(counts.items())]
+
+
+def _appeared(first: datetime, whole: Sequence[tuple[datetime, bool]]) -> bool:
+    """Whether a resource is new on the visit that saw it first: the visit before looked at everything."""
+    place = bisect_left(whole, (first, False))
+    return place > 0 and whole[place - 1][1]
+
+
+def _history(rows: Sequence[Observation], archive: str, whole: Sequence[tuple[datetime, bool]]) -> _History | None:
     answers = tuple((one.at, one.answers[archive]) for one in rows if archive in one.answers)
     seen = next((one.at for one in rows if one.live is Live.LIVE), None)
     if not answers or seen is None:
         return None
     last_live = max(one.at for one in rows if one.live is Live.LIVE)
     gone = next((one.at for one in rows if one.live is Live.GONE and one.at > last_live), None)
-    return _History(answers, seen, seen > start, gone, Live.GONE if gone is not None else Live.LIVE)
+    is_new = _appeared(seen, whole) and answers[0][1] is False
+    return _History(answers, seen, is_new, gone, Live.GONE if gone is not None else Live.LIVE)
 
 
 def _keeping(name: str, histories: Sequence[_History]) -> Keeping:

@@ -25,6 +25,9 @@ _HIDDEN = re.compile(
     r"|opacity\s*:\s*0(?:\.0+)?\s*(?:;|$)",
     re.IGNORECASE,
 )
+_RULE = re.compile(r"([^{}]{1,200})\{([^{}]{0,500})\}")
+_NAME = re.compile(r"[.#][\w-]+")
+_MOST_STYLE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,13 @@ def outside_links(body: bytes, url: str, domain_of: Callable[[str], str]) -> Out
     if root is None:
         return OutsideLinks(frozenset(), frozenset())
     own = domain_of(url)
+    hiding = _hiding_names(root)
     shown: set[str] = set()
     hidden: set[str] = set()
     for anchor in root.iter("a"):
         domain = _domain(anchor.get("href") or "", url, domain_of)
         if domain and domain != own:
-            (hidden if _is_hidden(anchor) else shown).add(domain)
+            (hidden if _is_hidden(anchor, hiding) else shown).add(domain)
     return OutsideLinks(frozenset(shown | hidden), frozenset(hidden - shown))
 
 
@@ -62,10 +66,23 @@ def _domain(href: str, url: str, domain_of: Callable[[str], str]) -> str:
     return domain_of(target) or (split.hostname or "") if split.scheme in ("http", "https") and split.hostname else ""
 
 
-def _is_hidden(element: html.HtmlElement) -> bool:
+def _hiding_names(root: html.HtmlElement) -> frozenset[str]:
+    """Classes (`.name`) and ids (`#name`) that a style sheet in the page hides by a rule of their own."""
+    names: set[str] = set()
+    for style in root.iter("style"):
+        for rule in _RULE.finditer((style.text_content() or "")[:_MOST_STYLE]):
+            if _HIDDEN.search(rule[2]):
+                names.update(one.strip() for one in rule[1].split(","))
+    return frozenset(name for name in names if _NAME.fullmatch(name))
+
+
+def _is_hidden(element: html.HtmlElement, hiding: frozenset[str]) -> bool:
     place: html.HtmlElement | None = element
     while place is not None:
         if place.get("hidden") is not None or _HIDDEN.search(place.get("style") or ""):
+            return True
+        names = {f".{name}" for name in (place.get("class") or "").split()} | {f"#{place.get('id')}"}
+        if names & hiding:
             return True
         place = place.getparent()
     return False

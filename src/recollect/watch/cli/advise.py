@@ -20,7 +20,7 @@ from recollect.watch.cli.tools import data_option, example, open_store, shown, s
 @json_option
 def advise_command(uri: str, folder: str, as_json: bool) -> int:
     """Show how archives keep the site URI (t_a, TTL_c, P_r), and what would bring more of it back."""
-    from recollect.watch.advice import advise
+    from recollect.watch.advice import MISSING_HEADERS, advise, missing_pages, missing_row
     from recollect.watch.board import share_of
     from recollect.watch.measures import measure
     from recollect.watch.records import counts_of, percent_of
@@ -29,7 +29,7 @@ def advise_command(uri: str, folder: str, as_json: bool) -> int:
         site = store.site(site_uri(uri))
         if site is None:
             raise UsageError("this site is not watched", where=uri, hint="recollect watch status --data DIR")
-        resources, keeping = store.resources(site.uri), measure(store.observations(site.uri))
+        resources, keeping = store.resources(site.uri), measure(store.observations(site.uri), site.sample)
     advice = advise(site, resources, keeping)
     counts = counts_of(resources)
     if as_json:
@@ -39,6 +39,7 @@ def advise_command(uri: str, folder: str, as_json: bool) -> int:
             "resources": {state.value: count for state, count in counts.items()},
             "archives": [one.to_json() for one in keeping],
             "advice": [one.to_json() for one in advice],
+            "missing": [one.to_json() for one in missing_pages(resources)],
         }
         emit_json(report)
         return 0
@@ -57,9 +58,19 @@ def advise_command(uri: str, folder: str, as_json: bool) -> int:
         talk(f"\n{one.text}")
         for page in one.pages:
             talk(f"  {shown(page)}")
+    missing = missing_pages(resources)
+    if missing:
+        talk("\nWhat leads to the resources that no archive holds:")
+        cells = [[shown(cell) for cell in missing_row(one)] for one in missing[:_MOST_ROWS]]
+        emit_table([*MISSING_HEADERS], cells, right=[2, 3, 4])
+        if len(missing) > _MOST_ROWS:
+            talk(f"and {len(missing) - _MOST_ROWS:,} more (--json lists all)")
     if not advice:
         talk("\nArchives hold all that is known of the site.")
     return 0
+
+
+_MOST_ROWS = 50
 
 
 def _days(value: float | None) -> str:

@@ -25,6 +25,7 @@ from recollect.ui.look import (
     tag,
 )
 from recollect.ui.pages import INLINED, Inlined, Linked
+from recollect.watch.advice import MISSING_HEADERS, MissingPage, missing_row
 from recollect.watch.board import Board, Counts, Detail, Line
 from recollect.watch.records import RecoveryState, held_of, percent_of
 from recollect.watch.states import HIDDEN, ResourceState, SiteState
@@ -232,6 +233,8 @@ def site_parts(detail: Detail, form: Text = "") -> list[Html]:
     for one in detail.advice:
         listed = tag("ul", *(tag("li", page, class_="address") for page in one.pages))
         parts.append(card(one.gap.value.replace("-", " ").capitalize(), tag("p", one.text), listed, level=3))
+    if detail.missing:
+        parts.append(card("What leads to the resources that no archive holds", _missing(detail.missing), level=3))
     visits = [
         (tag("span", f"{one.at:%Y-%m-%d %H:%M}", class_="whole"), one.seen.value, one.why) for one in detail.visits
     ]
@@ -239,6 +242,13 @@ def site_parts(detail: Detail, form: Text = "") -> list[Html]:
         card("Last visits", table(["at", "seen", "why"], visits, caption="Last visits", stacked=True), level=3)
     )
     return parts
+
+
+def _missing(pages: Sequence[MissingPage]) -> Html:
+    rows: list[tuple[Text, ...]] = []
+    for address, source, *cells in map(missing_row, pages[:_MOST_SITES]):
+        rows.append((tag("span", address, class_="address"), tag("span", source, class_="address"), *cells))
+    return table(MISSING_HEADERS, rows, numbers=(2, 3, 4), caption="Held by no archive", stacked=True)
 
 
 def _keeping(detail: Detail) -> Html:
