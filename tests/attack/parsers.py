@@ -6,6 +6,7 @@ A parser may refuse with an error of the package (`RecollectError`), and with no
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import itertools
 import tempfile
@@ -223,6 +224,90 @@ def _visit_key(data: bytes) -> object:
     return visit_key(text)
 
 
+def _source(name: str, base: str = "", *, cookie: bool = False) -> Callable[[bytes], object]:
+    """A file as `recollect recover --also` reads it: recognised, listed, and every capture read."""
+
+    def read(data: bytes) -> object:
+        from recollect.sources.model import public_headers
+        from recollect.sources.recognise import open_source
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            if "entries" in name or "Cache_Data" in name:
+                (path.parent / "index-dir").mkdir(exist_ok=True)
+                path = Path(folder)
+            source = open_source(path, base)
+            try:
+                total = 0
+                for capture in source.captures(lambda _url: True, lambda _problem: None):
+                    with contextlib.suppress(RecollectError):
+                        payload = source.read(capture.place)
+                        assert not cookie or payload.headers == public_headers(payload.headers)
+                        total += sum(len(chunk) for chunk in payload.chunks)
+                return total
+            finally:
+                source.close()
+
+    return read
+
+
+def _block_cache(data: bytes) -> object:
+    """The block files of Chromium: the first half is the index, the second half the entries."""
+    import struct
+
+    from recollect.sources.recognise import open_source
+
+    with tempfile.TemporaryDirectory() as folder:
+        half = len(data) // 2
+        (Path(folder) / "index").write_bytes(struct.pack("<II", 0xC103CAC3, 0x30000) + bytes(360) + data[:half])
+        for number in range(4):
+            head = struct.pack("<I", 0xC104CAC3) + bytes(8188)
+            (Path(folder) / f"data_{number}").write_bytes(head + data[half:])
+        source = open_source(Path(folder))
+        for capture in source.captures(lambda _url: True, lambda _problem: None):
+            with contextlib.suppress(RecollectError):
+                list(source.read(capture.place).chunks)
+    return None
+
+
+def _saved_head(data: bytes) -> object:
+    from recollect.sources.files import references
+    from recollect.sources.saved import saved_address
+
+    return [saved_address(data), list(references(data))]
+
+
+def _chromium_head(data: bytes) -> object:
+    from recollect.sources.chromium import parse_info, url_of_key
+
+    url_of_key(data.decode("latin-1"))
+    return parse_info(data)
+
+
+_WARC = (
+    b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://x.com/\r\nWARC-Date: 2015-01-01T00:00:00Z\r\n"
+    b"Content-Length: 62\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n\r\n\r\n"
+)
+_HAR = (
+    b'{"log": {"entries": [{"startedDateTime": "2015-01-01T00:00:00Z", "request": {"method": "GET", "url": '
+    b'"http://x.com"}, "response": {"status": 200, "headers": [{"name": "Set-Cookie", "value": "a"}], "content": '
+    b'{"mimeType": "text/html", "text": "aGk=", "encoding": "base64"}}}]}}'
+)
+_MHTML = (
+    b"From: <Saved by Blink>\r\nSnapshot-Content-Location: http://x.com/\r\nDate: Wed, 18 Nov 2026 10:00:00 -0000\r\n"
+    b'Content-Type: multipart/related; type="text/html"; boundary="--B"\r\n\r\n----B\r\nContent-Type: text/html\r\n'
+    b"Content-Location: http://x.com/\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>=C3=A4\r\n----B--\r\n"
+)
+_SIMPLE = bytes.fromhex("305c72a71b6dfbfc05000000130000000000000000000000") + b"1/0/http://x.com/ab"
+_SIMPLE += b"<p>hi" + bytes.fromhex("d8410d97456ffaf400000000000000000500000000000000")
+_SIMPLE += (
+    bytes.fromhex("3000000003000000") + bytes.fromhex("0080f37bd3602e00") * 2 + b"\x13\0\0\0HTTP/1.1 200 OK\0\0\0\0\0"
+)
+_SIMPLE += bytes.fromhex("d8410d97456ffaf400000000000000003000000000000000")
+_CACHE2 = b"<p>hi" + bytes(6) + bytes.fromhex("00000003000000015f5e10005f5e100000000000000000000000000f00000000")
+_CACHE2 += b":http://x.com/a\0response-head\0HTTP/1.1 200 OK\r\nSet-Cookie: a\r\n\0" + b"\0\0\0\x05"
 _NUMBERS = itertools.count()
 _PAGE = b"""<!DOCTYPE html><html><head><meta http-equiv=refresh content="0;url=/x"><link rel=preconnect href=//e>
 <style>@import "a.css"; a{b:url(c)}</style><base href=/b/></head><body onload=x><img srcset="a 1x, b 2x"><svg><a
@@ -234,6 +319,19 @@ _FEED = b"""<?xml version="1.0"?><?xml-stylesheet href="/s.xsl"?><rss><channel><
 <description>&lt;a href="/2"&gt;</description></item></channel></rss>"""
 
 PARSERS: dict[str, Parser] = {
+    "source warc": Parser(_source("a.warc"), 8_000, (_WARC, gzip.compress(_WARC, mtime=0) * 3)),
+    "source har": Parser(_source("a.har", cookie=True), 8_000, (_HAR,)),
+    "source mhtml": Parser(_source("a.mhtml"), 8_000, (_MHTML,)),
+    "source saved page": Parser(
+        _source("a.html", "http://x.com/"), 8_000, (b"<!-- saved from url=(0013)http://x.com/ -->",)
+    ),
+    "source backup": Parser(_source("backup/a.php", "http://x.com/"), 8_000, (b"<?php",)),
+    "source wacz": Parser(_source("a.wacz"), 8_000, (b"PK\x03\x04",)),
+    "source simple cache": Parser(_source(f"Cache_Data/{'a' * 16}_0", cookie=True), 8_000, (_SIMPLE,)),
+    "source cache2": Parser(_source(f"cache2/entries/{'A' * 40}", cookie=True), 8_000, (_CACHE2,)),
+    "source block files": Parser(_block_cache, 8_000, (bytes.fromhex("000001a0") * 40,)),
+    "source saved head": Parser(_saved_head, 8_000, (b'<link rel="canonical" href="http://x.com/"><a href=x>',)),
+    "source chromium head": Parser(_chromium_head, 8_000, (_SIMPLE[48:],)),
     "html links": Parser(_document("http://x.com/", "text/html"), 8_000, (_PAGE,)),
     "html judged": Parser(_judged, 8_000, (_PAGE,)),
     "css links": Parser(_document("http://x.com/a.css", "text/css"), 8_000, (b"@import 'a'; b{c:url(d)}",)),

@@ -324,7 +324,10 @@ class _BlockFiles:
         path, start, length = self._place(address, count)
         with path.open("rb") as file:
             file.seek(start)
-            return file.read(length)
+            data = file.read(length)
+        if len(data) < length:
+            raise FormatError("a cache entry is cut off", where=path.name)
+        return data
 
     def _chunks(self, address: int, count: int) -> Iterator[bytes]:
         return slice_of(*self._place(address, count))
