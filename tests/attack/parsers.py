@@ -286,6 +286,12 @@ def _chromium_head(data: bytes) -> object:
     return parse_info(data)
 
 
+def _binary(data: bytes) -> object:
+    from recollect.recovery.binarylinks import read_binary
+
+    return [read_binary(data, "http://x.com/a"), read_binary(b"FWS\x06\0\0\0\0\0\0\0\0\0" + data, "http://x.com/a")]
+
+
 _WARC = (
     b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://x.com/\r\nWARC-Date: 2015-01-01T00:00:00Z\r\n"
     b"Content-Length: 62\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n\r\n\r\n"
@@ -319,6 +325,7 @@ _FEED = b"""<?xml version="1.0"?><?xml-stylesheet href="/s.xsl"?><rss><channel><
 <description>&lt;a href="/2"&gt;</description></item></channel></rss>"""
 
 PARSERS: dict[str, Parser] = {
+    "pdf and flash links": Parser(_binary, 8_000, (b"%PDF-1.4\n", b"\x3f\x03\x09\0\0\0\x83\x06\0/a.html\0")),
     "source warc": Parser(_source("a.warc"), 8_000, (_WARC, gzip.compress(_WARC, mtime=0) * 3)),
     "source har": Parser(_source("a.har", cookie=True), 8_000, (_HAR,)),
     "source mhtml": Parser(_source("a.mhtml"), 8_000, (_MHTML,)),

@@ -20,6 +20,7 @@ from recollect.archives.registry import Archive
 from recollect.archives.replay import ReplayResponse, Wanted, fetch, unwrap
 from recollect.datetimes import format_timestamp
 from recollect.errors import AnswerTooBig, ArchiveError, FormatError
+from recollect.recovery.binarylinks import read_binary
 from recollect.recovery.canonical import tidy, visit_key
 from recollect.recovery.choose import Candidate, in_order, is_content, is_reduced, resolve_revisits
 from recollect.recovery.decoding import content_coding, decoded, effective_encoding, header_charset
@@ -447,6 +448,8 @@ class Acquirer:
                     index_digest=candidate.digest,
                     judge_front=self._front_tries(resource.key) < _FRONT_TRIES,
                 )
+                if rejection is None and document is None:
+                    document = read_binary(content, resource.uri)
         is_page = document is not None and document.form == "html"
         media_type = effective_type(resource.media_type, resource.uri, head) or "application/octet-stream"
         resource = replace(resource, kind="page" if is_page else "asset", media_type=media_type)

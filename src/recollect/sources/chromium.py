@@ -69,12 +69,13 @@ _BLOCKS = {2: 256, 3: 1024, 4: 4096}
 _BLOCK_HEADER = 8192
 _STORE = struct.Struct("<IIIiiiQiI4i4II16xI")
 _MOST_ENTRIES = 5_000_000
-_PARTITION = re.compile(r"(?:\d+/\d+/)?(?:_dk_)?")
+_PARTITION = re.compile(r"(?:\d{1,4}/\d{1,20}/)?(?:_dk_)?", re.ASCII)
 
 
 def url_of_key(key: str) -> str:
     """The URL of a cache key; empty for keys of other things."""
-    url = key.rpartition(" ")[2] if "_dk_" in key[:40] or " " in key else _PARTITION.sub("", key, count=1)
+    before = _PARTITION.match(key)
+    url = key.rpartition(" ")[2] if " " in key else key[before.end() :] if before is not None else key
     return url if WEB.match(url) else ""
 
 

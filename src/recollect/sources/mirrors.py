@@ -42,7 +42,7 @@ _FILE_SUFFIX = re.compile(
 _STAMP = re.compile(r"\d{14}")
 _DYNAMIC = re.compile(r"\.(?:php[3457]?|phtml|aspx?|jspx?|cgi|pl|cfm|do|shtml|py|rb)$", re.I)
 _ADDED = re.compile(r"\.(?:html|css)$", re.I)
-_AT = re.compile(r"(\.(?:php[3457]?|phtml|aspx?|jspx?|cgi|pl|cfm|do|shtml|html?))@(?=[^/]*=)", re.I)
+_AT = re.compile(r"(\.(?:php[3457]?|phtml|aspx?|jspx?|cgi|pl|cfm|do|shtml|html?))@(?=[^/@]{0,300}=)", re.I)
 _MIRRORED = re.compile(
     rb"<!-- Mirrored from ([^\s<>]{3,2000}) by HTTrack Website Copier[^,]{0,60}, ([^<>]{10,60}?) -->"
 )
