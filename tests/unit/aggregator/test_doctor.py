@@ -45,6 +45,19 @@ def test_when_all_is_well_nothing_is_to_do(settings: Path) -> None:
     assert {"settings", "port 0", "archives", "map one.ukvs", f"published {settings / 'public'}", "clock"} <= set(found)
 
 
+def test_a_token_is_a_secret_of_the_file_only_if_it_is_in_it(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = settings / "recollect.toml"
+    file.chmod(0o644)
+    monkeypatch.setenv("RECOLLECT_ADMIN_TOKEN", "from-the-environment-0123456789")
+    assert "secrets" not in examined(settings), "the file has no token"
+    monkeypatch.delenv("RECOLLECT_ADMIN_TOKEN")
+    with file.open("a") as out:
+        out.write('admin_token = "from-the-file-0123456789"\n')
+    assert examined(settings)["secrets"]["words"] == f"{file} has a token and others may read it"
+    file.chmod(0o600)
+    assert "secrets" not in examined(settings)
+
+
 def test_a_misspelt_setting_is_a_failure(settings: Path) -> None:
     with (settings / "recollect.toml").open("a") as file:
         file.write('prot = "1208"\n')

@@ -11,7 +11,7 @@ import socket
 import stat
 import subprocess
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -106,7 +106,7 @@ def _examine(options: dict[str, Any]) -> Iterator[Finding]:
         hint = getattr(error, "hint", "") or "`recollect config show` lists all settings"
         yield Finding(Level.FAILURE, "settings", str(error), hint)
         return
-    yield from _settings(loaded, options["config"])
+    yield from _settings(loaded)
     settings = loaded.settings
     yield _port(settings.host, settings.port)
     archives = yield from _archives(settings.archives)
@@ -134,7 +134,7 @@ def _examine_desk(options: dict[str, Any]) -> Iterator[Finding]:
     settings = loaded.settings
     given = [name for name, source in loaded.sources.items() if source != "default"]
     yield Finding(Level.OK, "settings", f"{len(given)} of {len(loaded.sources)} set: {', '.join(given) or 'none'}")
-    yield from _secrets(options["config"], bool(settings.smtp_password or settings.admin_password or settings.database))
+    yield from _secrets(loaded.sources, "password", "smtp_password", "admin_password", "database")
     if not settings.contact:
         todo = "set contact to a mail or web address, so that archives can reach you"
         yield Finding(Level.WARNING, "contact", "not set: archives do not know who sends the requests", todo)
@@ -150,11 +150,13 @@ def _examine_desk(options: dict[str, Any]) -> Iterator[Finding]:
         yield from _asked(archives)
 
 
-def _secrets(config: str, has_secret: bool) -> Iterator[Finding]:
-    with suppress(OSError):
-        if has_secret and Path(config).stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            todo = f"chmod 600 {config}"
-            yield Finding(Level.WARNING, "secrets", f"{config} has a password and others may read it", todo)
+def _secrets(sources: Mapping[str, str], kind: str, *names: str) -> Iterator[Finding]:
+    """Files that secrets come from and that others may read; the source of others is a flag or a variable."""
+    for path in sorted({sources[name] for name in names} - {"default"}):
+        with suppress(OSError):
+            if Path(path).stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+                words = f"{path} has a {kind} and others may read it"
+                yield Finding(Level.WARNING, "secrets", words, f"chmod 600 {path}")
 
 
 def _readable(folder: Path) -> Iterator[Finding]:
@@ -181,16 +183,10 @@ def _mail(smtp: str, sender: str) -> Finding:
     return Finding(Level.OK, "mail", f"{smtp} answers")
 
 
-def _settings(loaded: Loaded, config: str | None) -> Iterator[Finding]:
+def _settings(loaded: Loaded) -> Iterator[Finding]:
     given = [name for name, source in loaded.sources.items() if source != "default"]
     yield Finding(Level.OK, "settings", f"{len(given)} of {len(loaded.sources)} set: {', '.join(given) or 'none'}")
-    path = config or os.environ.get("RECOLLECT_CONFIG")
-    if path and loaded.settings.admin_token and loaded.sources["admin_token"] not in ("flag", "environment"):
-        with suppress(OSError):
-            if Path(path).stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-                yield Finding(
-                    Level.WARNING, "secrets", f"{path} has a token and others may read it", f"chmod 600 {path}"
-                )
+    yield from _secrets(loaded.sources, "token", "admin_token")
     if not loaded.settings.contact:
         todo = "set contact to a mail or web address, so that archives can reach you"
         yield Finding(Level.WARNING, "contact", "not set: archives do not know who sends the requests", todo)
