@@ -546,11 +546,14 @@ def _beside(target: Path, name: str, *, private: bool = False) -> tuple[int, Pat
         raise RecollectError("cannot write", where=name, why=why, hint=hint) from error
 
 
+# How files are compressed that are written, by the end of their names.
+COMPRESSIONS = {".gz": BGZF, ".bgz": BGZF, ".zst": ZSTD_SEEKABLE, ".zstd": ZSTD_SEEKABLE}
+
+
 @contextmanager
 def compressed(file: IO[bytes], name: str) -> Iterator[BinaryIO]:
     """A stream into `file`, compressed as the end of `name` says."""
-    suffix = Path(name).suffix.lower()
-    kind = {".gz": BGZF, ".bgz": BGZF, ".zst": ZSTD_SEEKABLE, ".zstd": ZSTD_SEEKABLE}.get(suffix)
+    kind = COMPRESSIONS.get(Path(name).suffix.lower())
     if kind is None:
         yield cast(BinaryIO, file)
         return

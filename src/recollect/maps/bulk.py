@@ -8,15 +8,16 @@ of the list are worked on by threads and answered in their order. The answers ar
 from __future__ import annotations
 
 import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import BadURI
+from recollect.formats.ordered import in_order
 from recollect.kernels import search as kernels
 from recollect.maps.lookup import Lookup, MementoMap, keys_of
 from recollect.maps.maptext import MappedText
@@ -46,17 +47,8 @@ def can_answer(opened: object) -> bool:
 def bulk_lookup(opened: MementoMap, pieces: Iterable[bytes], *, threads: int = 0) -> Iterator[BulkAnswers]:
     """Answer a list that comes in pieces of whole lines, such as `containers.whole_lines` gives."""
     threads = threads or os.cpu_count() or 1
-    waiting: deque[Future[BulkAnswers]] = deque()
-    pool = ThreadPoolExecutor(threads, "recollect-lookup")
-    try:
-        for piece in pieces:
-            waiting.append(pool.submit(_answer, opened, piece))
-            while len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    tasks = (partial(_answer, opened, piece) for piece in pieces)
+    return in_order(tasks, threads, ahead=threads, name="lookup")
 
 
 def _answer(opened: MementoMap, piece: bytes) -> BulkAnswers:

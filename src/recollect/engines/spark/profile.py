@@ -28,9 +28,9 @@ from recollect.engines.spark.targets import target_of
 from recollect.errors import UsageError
 from recollect.formats.detect import Kind, Source
 from recollect.model import Problem, Progress, ProgressCallback
-from recollect.profiles.indexes.decompose import DIMENSIONS, DecomposingSink
+from recollect.profiles.indexes.decompose import DecomposingSink
 from recollect.profiles.indexes.inspection import key_notes
-from recollect.profiles.indexes.options import ProfileOptions
+from recollect.profiles.indexes.options import DIMENSIONS, ProfileOptions
 from recollect.profiles.indexes.policykeys import rekeying
 from recollect.profiles.indexes.profile import (
     InputCounts,
@@ -254,7 +254,7 @@ def _added(key: bytes, lines: Sequence[bytes], options: ProfileOptions) -> bytes
                 _count(parts.setdefault(name, {}).setdefault(value, [0, 0]), frequency.encode())
     block = b""
     if parts:
-        names = dict.fromkeys(DIMENSIONS[dimension][0] for dimension in options.by)
+        names = dict.fromkeys(DIMENSIONS[dimension] for dimension in options.by)
         # A missing value is written `-` and sorted as nothing.
         ordered = {
             name: {

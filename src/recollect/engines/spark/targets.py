@@ -22,9 +22,7 @@ from recollect.engines.spark.localtarget import LocalTarget
 from recollect.engines.spark.staging import Target
 from recollect.engines.spark.urltargets import OF_PARTS, CompressedByUrl, FileByUrl, PartsByUrl
 from recollect.errors import UsageError
-from recollect.formats.containers import check_output
-
-_COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
+from recollect.formats.containers import COMPRESSIONS, check_output
 
 
 def check_target(spark: Any, output: str, *, as_parts: bool) -> None:
@@ -43,7 +41,7 @@ def target_of(spark: Any, output: str, *, as_parts: bool, temp_dir: str | None =
             _check_shared(spark, output)
         if as_parts:
             return PartsByUrl(files, output, names or (), identity)
-        make = CompressedByUrl if output.endswith(_COMPRESSED) else FileByUrl
+        make = CompressedByUrl if output.endswith(tuple(COMPRESSIONS)) else FileByUrl
         return make(files, output, identity)
     if as_parts:
         folder = Path(output.rstrip("/") or "/")

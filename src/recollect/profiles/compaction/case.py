@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import RecollectError, UsageError
+from recollect.formats.containers import COMPRESSIONS
 from recollect.formats.logs import LogEntry
 from recollect.profiles.compaction.branches import Branches
 from recollect.profiles.compaction.demand import Demand, asked_in, demand_over
@@ -17,7 +18,6 @@ from recollect.profiles.compaction.optimum import Costs, ExpectedLookups, SetCos
 from recollect.profiles.compaction.prior import shares_of, spread
 
 LIMITS = ("max_cost", "max_keys", "max_bytes", "min_accuracy")
-COMPRESSED = (".gz", ".bgz", ".zst", ".zstd")
 # Bytes of a member's bit in the file: base64 has 6 bits a byte, which compression takes back; parts have a directory,
 # and equations need a few bits more than there are. Where a budget counts keys, a bit counts for next to nothing.
 _BIT = {"bytes": 1.05 / 6, "novel": 1.06 / 8, "keys": 1e-9}
@@ -53,7 +53,7 @@ class Budget:
         """In what the costs of lines are counted: `keys`, `bytes`, or `novel` ones of a compressed file."""
         if self.max_cost is not None or self.max_keys is not None:
             return "keys"
-        return "novel" if suffix in COMPRESSED else "bytes"
+        return "novel" if suffix in COMPRESSIONS else "bytes"
 
     def keys(self, uri_rs: int) -> int:
         """The budget in keys; 0 if it is another one."""

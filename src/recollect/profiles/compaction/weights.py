@@ -25,9 +25,9 @@ import math
 import os
 import re
 from array import array
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ from typing import IO, TYPE_CHECKING, Any
 from recollect.errors import FormatError, UsageError
 from recollect.formats.containers import OnProblem, atomic_output
 from recollect.formats.frequency import Frequency
+from recollect.formats.ordered import in_order
 from recollect.formats.ukvs import Header
 from recollect.kernels import rollup as kernels
 from recollect.kernels import walk
@@ -46,8 +47,6 @@ from recollect.maps.sets import without_sets
 from recollect.model import Progress, ProgressCallback
 
 if TYPE_CHECKING:  # NumPy takes as long to import as all the rest of `recollect compact`; only fitting needs it
-    from concurrent.futures import Future
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -270,29 +269,16 @@ def run_all(plain: PlainMap, weights: Weights, threads: int, progress: ProgressC
             yield _run(plain, start, stop, weights)
             _report_progress(progress, stop, len(data))
         return
-    from concurrent.futures import ThreadPoolExecutor
-
     # Small maps are still shared out evenly.
     size = min(PIECE, max(SMALLEST, (len(data) - plain.start) // (2 * threads) + 1))
-    waiting: deque[tuple[int, Future[_Result]]] = deque()
-    pool = ThreadPoolExecutor(threads, "recollect-compact")
-    try:
-        for start, stop in _tasks(plain, weights, size):
-            waiting.append((stop, pool.submit(_run, plain, start, stop, weights)))
-            while len(waiting) > 2 * threads:
-                yield from _next(waiting, progress, len(data))
-        while waiting:
-            yield from _next(waiting, progress, len(data))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    tasks = (partial(_run_to, plain, start, stop, weights) for start, stop in _tasks(plain, weights, size))
+    for stop, result in in_order(tasks, threads, ahead=2 * threads, name="compact"):
+        yield result
+        _report_progress(progress, stop, len(data))
 
 
-def _next(
-    waiting: deque[tuple[int, Future[_Result]]], progress: ProgressCallback | None, total: int
-) -> Iterator[_Result]:
-    stop, future = waiting.popleft()
-    yield future.result()
-    _report_progress(progress, stop, total)
+def _run_to(plain: PlainMap, start: int, stop: int, weights: Weights) -> tuple[int, _Result]:
+    return stop, _run(plain, start, stop, weights)
 
 
 def _report_progress(progress: ProgressCallback | None, done: int, total: int) -> None:

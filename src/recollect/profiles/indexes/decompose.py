@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from recollect.formats.ukvs import quote
 from recollect.kernels.records import HEADER
 from recollect.profiles.indexes.batch import Batch
+from recollect.profiles.indexes.options import DIMENSIONS
 from recollect.profiles.indexes.runs import RunStore
 from recollect.profiles.indexes.select import Filter
 from recollect.profiles.indexes.sinks import Totals
@@ -57,13 +58,13 @@ def _languages(batch: Batch, lines: NDArray[np.int64]) -> list[str]:
     return [(batch.capture_at(line).language or "").partition(",")[0] for line in lines.tolist()]
 
 
-# Option -> (name in the map, how to get it).
-DIMENSIONS: dict[str, tuple[str, Values]] = {
-    "year": ("datetime", _times(4)),
-    "month": ("datetime", _times(6)),
-    "status": ("status", _statuses),
-    "media-type": ("media_type", _media_types),
-    "language": ("language", _languages),
+# How the values of each dimension are read.
+_VALUES: dict[str, Values] = {
+    "year": _times(4),
+    "month": _times(6),
+    "status": _statuses,
+    "media-type": _media_types,
+    "language": _languages,
 }
 
 
@@ -72,7 +73,7 @@ def items_by(dimensions: tuple[str, ...]) -> Callable[[Batch, NDArray[np.bool_]]
 
     def items(batch: Batch, keep: NDArray[np.bool_]) -> Items:
         lines = np.flatnonzero(keep)
-        columns = [DIMENSIONS[dimension][1](batch, lines) for dimension in dimensions]
+        columns = [_VALUES[dimension](batch, lines) for dimension in dimensions]
         numbers: dict[tuple[str, ...], int] = {}
         codes = [numbers.setdefault(values, len(numbers)) for values in zip(*columns, strict=True)]
         labels = tuple(_SEPARATOR.join(value.encode("utf-8", "replace") for value in values) for values in numbers)
@@ -169,12 +170,12 @@ class DecomposingSink(SortingSink):
     def _line(self, found: _Key) -> bytes:
         block: dict[str, dict[str, str]] = {}
         for (index, value), (m, r) in sorted(found.parts.items()):
-            block.setdefault(DIMENSIONS[self._dimensions[index]][0], {})[value or "-"] = f"{m}/{r}"
+            block.setdefault(DIMENSIONS[self._dimensions[index]], {})[value or "-"] = f"{m}/{r}"
         text = json.dumps(block, ensure_ascii=False).encode("utf-8", "replace")
         return b"%b %d/%d %b\n" % (found.key, found.captures, found.uri_rs, text)
 
     def _rows(self, found: _Key) -> bytes:
-        names = [DIMENSIONS[dimension][0] for dimension in self._dimensions]
+        names = [DIMENSIONS[dimension] for dimension in self._dimensions]
         rows = {tuple(quote(value or "?") for value in values): counts for values, counts in found.rows.items()}
         rows[tuple(b":" if name == "datetime" else b"-" for name in names)] = [found.captures, found.uri_rs]
         return b"".join(

@@ -14,8 +14,6 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +27,7 @@ from recollect.formats import cdx
 from recollect.formats.cdx import Capture
 from recollect.formats.containers import BOM, CUT_LINE, InputStream, open_input
 from recollect.formats.detect import Kind, Source
+from recollect.formats.ordered import in_order
 from recollect.formats.zipnum import read_blocks
 from recollect.kernels.surts import surts_of_list
 from recollect.model import Problem
@@ -72,8 +71,8 @@ class Piece(Generic[T]):
 def scan(sources: Sequence[Source], work: Callable[[Batch], T], options: ScanOptions) -> Iterator[Piece[T]]:
     """Every piece of every source, in order, with the results of `work` for its batches."""
     reader = _Reader(work, options)
-    with _pool(options.threads) as pool:
-        yield from _numbered(_in_order(pool, reader.tasks(sources), options.threads + 1), options.strict)
+    pieces = in_order(reader.tasks(sources), options.threads, ahead=options.threads, name="scan")
+    yield from _numbered(pieces, options.strict)
 
 
 def scan_range(
@@ -117,26 +116,6 @@ def bad_input(problem: Problem) -> FormatError:
         why=problem.reason,
         hint="without --strict such lines are skipped and counted",
     )
-
-
-@contextmanager
-def _pool(threads: int) -> Iterator[ThreadPoolExecutor]:
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="recollect-scan")
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _in_order(pool: ThreadPoolExecutor, tasks: Iterator[Callable[[], R]], depth: int) -> Iterator[R]:
-    """Results of tasks in their order, with at most `depth` tasks under way."""
-    pending: deque[Future[R]] = deque()
-    for task in tasks:
-        pending.append(pool.submit(task))
-        if len(pending) >= depth:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
 
 
 class _Reader(Generic[T]):
