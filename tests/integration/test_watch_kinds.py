@@ -430,7 +430,8 @@ def test_the_link_in_the_mail_asks_and_its_button_accepts_once(web: Web, tmp_pat
         [(_, text)] = mails(data)
         [link] = re.findall(rf"{re.escape(base)}accept\?\S+", text)
         with urlopen(link, timeout=30) as answer:
-            assert b"Accept the present content" in answer.read()
+            shown = answer.read()
+            assert b"Accept the present content" in shown and f"{web.uri(0)}boats".encode() in shown, "and what"
         [site] = Store(data).sites()
         assert site.status.state.value == "pages-lost", "opening the link changes nothing"
         fields = parse_qs(urlsplit(link).query)

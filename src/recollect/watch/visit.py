@@ -133,12 +133,13 @@ def certified(visit: Visit, certificate: Certificate | None, problem: str, at: d
     `problem` is why the certificate was not accepted."""
     if visit.seen is not VisitResult.OWN:
         return visit
-    if certificate is not None and (certificate.until <= at or "expired" in problem):
-        return replace(
-            visit, seen=VisitResult.CERTIFICATE_EXPIRED, why=f"the certificate expired on {certificate.until:%Y-%m-%d}"
-        )
+    if certificate is not None and certificate.until <= at:
+        why = f"the certificate expired on {certificate.until:%Y-%m-%d}"
+        return replace(visit, seen=VisitResult.CERTIFICATE_EXPIRED, why=why)
     if problem:
-        return replace(visit, seen=VisitResult.BAD_CERTIFICATE, why=f"the certificate is not accepted: {problem}")
+        # One of the chain may have expired, and not the site's own.
+        seen = VisitResult.CERTIFICATE_EXPIRED if "expired" in problem else VisitResult.BAD_CERTIFICATE
+        return replace(visit, seen=seen, why=f"the certificate is not accepted: {problem}")
     return visit
 
 

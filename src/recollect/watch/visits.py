@@ -34,7 +34,6 @@ from recollect.watch.recoveries import Recoverer
 from recollect.watch.registration import Registration, ask_rdap, changes, host_of, merged
 from recollect.watch.saving import SaveEndpoint
 from recollect.watch.states import (
-    OWN_CONTENT,
     RULES,
     Live,
     Notice,
@@ -198,7 +197,7 @@ class Visits:
                 why = f"{counted(len(lost), 'page')} of {site.uri} that were live are gone"
                 visit = replace(visit, seen=VisitResult.PAGES_LOST, why=why)
         status = after(site.status, visit.seen, self.now, rules)
-        if visit.seen not in OWN_CONTENT and not offline:
+        if visit.seen not in (VisitResult.OWN, VisitResult.PAGES_LOST) and not offline:
             looked = await self._ask_archives(site, status, known, archives)
         if not offline and site.uri not in self.registered and self._ends_soon(site):
             fresh = await self._registration(site)

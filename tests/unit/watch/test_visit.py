@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from recollect.archives.certificates import Certificate
 from recollect.archives.live import Failure, Hop, LiveAnswer
 from recollect.recovery.fingerprint import SiteFingerprint, page_of
 from recollect.recovery.links import read_document
 from recollect.watch.states import VisitResult
-from recollect.watch.visit import Confirmation, judge_visit
+from recollect.watch.visit import Confirmation, Visit, certified, judge_visit
 
 URI = "http://club.example/"
 WORDS = (
@@ -246,3 +248,24 @@ def test_pages_of_a_host_and_errors_are_not_content_of_others(
     article = html("How databases fail", f"{text} " + "An article tells of many things that happen to servers. " * 60)
     seen = judge_visit(answer(article), SiteFingerprint()).seen
     assert seen is VisitResult.OWN or expected is VisitResult.DEFAULT_PAGE, "a long text about it is an article"
+
+
+@pytest.mark.parametrize(
+    ("days", "problem", "expected", "words"),
+    [
+        (9, "", VisitResult.OWN, ""),
+        (-2, "", VisitResult.CERTIFICATE_EXPIRED, "expired on 2026-02-27"),
+        (-2, "certificate has expired", VisitResult.CERTIFICATE_EXPIRED, "expired on 2026-02-27"),
+        (9, "certificate has expired", VisitResult.CERTIFICATE_EXPIRED, "not accepted: certificate has expired"),
+        (9, "Hostname mismatch", VisitResult.BAD_CERTIFICATE, "not accepted: Hostname mismatch"),
+        (9, "self-signed certificate", VisitResult.BAD_CERTIFICATE, "not accepted: self-signed"),
+    ],
+)
+def test_a_certificate_is_named_with_a_date_only_if_that_has_passed(
+    days: int, problem: str, expected: VisitResult, words: str
+) -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    certificate = Certificate(at - timedelta(days=80), at + timedelta(days=days))
+    found = certified(Visit(VisitResult.OWN), certificate, problem, at)
+    assert found.seen is expected and words in found.why
+    assert certified(Visit(VisitResult.FOREIGN), certificate, problem, at).seen is VisitResult.FOREIGN

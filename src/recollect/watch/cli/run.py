@@ -187,6 +187,9 @@ async def check_site(
         open_client(ClientOptions(timeout=ARCHIVE_TIMEOUT)) as client,
     ):
         front = await live.get(uri)
+        if front.failure is Failure.CERTIFICATE:
+            what, hint = "the certificate of the site is not accepted", "renew it: visitors see a warning"
+            raise UsageError(what, where=uri, why=front.why, hint=hint)
         if front.failure is not None:
             private = front.failure is Failure.REFUSED
             hint = "--allow-private" if private else "recollect survey shows what archives have"

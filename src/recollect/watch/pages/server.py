@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlencode
 
+from recollect.quantities import counted
 from recollect.ui.look import ASSET_TYPES, HEADERS, Html, asset, card, document, tag
 from recollect.ui.pages import Linked
 from recollect.watch.board import Board, Detail, Line
-from recollect.watch.pages.board import board_page, site_page
+from recollect.watch.pages.board import board_page, site_page, state_of
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -52,6 +53,17 @@ def _form(uri: str, signed: str) -> Html:
     )
 
 
+def _content_of(detail: Detail | None) -> list[Html]:
+    """What would be accepted: the state, pages that are gone, new links."""
+    if detail is None:
+        return []
+    lost = [tag("li", page.uri, class_="address") for page in detail.line.lost]
+    return [
+        tag("p", state_of(detail.line)),
+        *([tag("p", f"{counted(len(lost), 'page')} gone:"), tag("ul", *lost)] if lost else []),
+    ]
+
+
 def _message(title: str, *parts: Html) -> bytes:
     back = tag("p", tag("a", "All watched sites", href="/"))
     return document(title, tag("h1", title), card("", *parts, back), files=Linked()).encode()
@@ -80,7 +92,8 @@ def board_app(dashboard: Dashboard) -> web.Application:
         uri, signed = request.query.get("site", ""), request.query.get("signed", "")
         if not _is_valid(dashboard, uri, signed):
             return web.Response(status=403, body=_message("This link is not valid any more"), headers=HEADERS)
-        return web.Response(body=_message(f"Accept {uri}?", _form(uri, signed)), headers=HEADERS)
+        what = _content_of(dashboard.detail(uri))
+        return web.Response(body=_message(f"Accept {uri}?", *what, _form(uri, signed)), headers=HEADERS)
 
     async def accept(request: web.Request) -> web.Response:
         fields = await request.post()
