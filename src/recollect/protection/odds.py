@@ -120,6 +120,19 @@ def need_for_risk(pages: int, share: float = ASSUMED_SHARE, certainty: float = D
     return low
 
 
+def pages_for_risk(need: int) -> int:
+    """The fewest pages of which `need` are captured with 95% certainty, when half of them are; `need_for_risk` in
+    reverse."""
+    low, high = need, 4 * need + 40
+    while low < high:
+        middle = (low + high) // 2
+        if chance_at_share(middle, need + MARGIN, ASSUMED_SHARE) >= DEFAULT_CERTAINTY:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 def chance_to_restore(pages: int, need: int, share: float) -> float:
     """The probability that an object comes back when each page is captured with probability `share`. Exactly `need`
     blocks suffice 99 times of 100 (RFC 6330); recommendations count on two more, to be sure."""

@@ -113,12 +113,13 @@ def spread(sizes: Sequence[int], own: int, need: int | float | None, growth: int
                 hint=f"need {least:,} pages or more, or allow more growth",
             )
         return Spread(need, own, max(0, need + MARGIN - own) if need > 1 or own == 0 else 0)
-    share = need if need is not None else odds.DEFAULT_SHARE
+    share = need or odds.DEFAULT_SHARE
     wanted = 1 if not own else odds.need_for_share(own, share) if need is not None else odds.need_for_risk(own)
     if wanted < least or not own:  # too few pages
         if growth is None:  # a small share of pages without a limit must not make a vault of thousands
             share = max(share, odds.DEFAULT_SHARE)
-        return Spread(least, own, max(0, max(ceil(least / share), least + MARGIN) - own))
+        pages = max(ceil(least / share), least + MARGIN) if need is not None else odds.pages_for_risk(least)
+        return Spread(least, own, max(0, pages - own))
     return Spread(least if need is None and growth is not None else wanted, own, 0)
 
 

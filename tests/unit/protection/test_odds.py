@@ -8,7 +8,10 @@ from math import comb
 
 import pytest
 
+from recollect.protection.code import MARGIN
 from recollect.protection.odds import (
+    ASSUMED_SHARE,
+    DEFAULT_GROWTH,
     Coverage,
     chance,
     chance_at_share,
@@ -20,6 +23,8 @@ from recollect.protection.odds import (
     need_for_share,
     surely_captured,
 )
+from recollect.protection.odds import growth as page_growth
+from recollect.protection.sealing import spread
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -114,3 +119,14 @@ def test_the_table_grows_less_and_risks_more_from_line_to_line() -> None:
     chances = [c.chance for c in table if c.chance is not None]
     assert chances == sorted(chances, reverse=True) and len(chances) == len(table)
     assert all(c.chance is None for c in choices([889_000], 123, None))
+
+
+@pytest.mark.parametrize("growth", [3_000, 10_000, 50_000, None])
+@pytest.mark.parametrize("pages", [20, 60, 300])
+@pytest.mark.parametrize("size", [900, 90_000, 9_000_000])
+def test_recommendations_are_safe_at_the_assumed_share_within_the_growth(
+    size: int, pages: int, growth: int | None
+) -> None:
+    chosen = spread([size], pages, None, growth)
+    assert chance_at_share(chosen.pages, chosen.need + MARGIN, ASSUMED_SHARE) >= 0.95
+    assert page_growth([size], chosen.need) <= (growth or DEFAULT_GROWTH)

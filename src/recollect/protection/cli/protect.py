@@ -241,7 +241,7 @@ def keygen(output: Path, as_json: bool) -> int:
 @click.option(
     "--need",
     metavar="N|N%",
-    help="How many pages, or what share, are enough to restore all files.  [default: 40%, or by --growth]",
+    help="How many pages, or what share, are enough to restore all files.  [default: 95% sure if half are captured]",
 )
 @click.option(
     "--rotate",
