@@ -18,7 +18,7 @@ DOCS_STAMP := $(VENV)/.docs-installed
 PYTEST_WORKERS ?= auto
 INSTALL ?= yes
 
-.PHONY: help install kernels demo demo-serve demo-desk test check sanitize fuzz bench format size dist clean docs reference man messages screenshots
+.PHONY: help install kernels demo demo-serve demo-desk test check sanitize fuzz bench format size dist clean docs reference man messages screenshots reader vectors
 
 help:  ## show the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -122,6 +122,12 @@ docs: $(DOCS_STAMP) $(KERNEL_STAMP)  ## the documentation as a site, in site/
 
 messages: $(STAMP)  ## bring the catalogues in line with the texts of pages and mails
 	$(BIN)/python scripts/messages.py
+
+reader: $(STAMP)  ## the JavaScript reader of maps, from its source
+	$(BIN)/python scripts/reader.py
+
+vectors: $(STAMP) $(KERNEL_STAMP)  ## the test vectors of the map format in conformance/
+	$(BIN)/python scripts/vectors.py
 
 screenshots: $(STAMP) $(KERNEL_STAMP)  ## pictures of every page in build/screenshots
 	$(BIN)/python scripts/screenshots.py

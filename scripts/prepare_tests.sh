@@ -31,6 +31,7 @@ has caddy || packages="$packages caddy"
 has_file() { for name in "$@"; do [ -e "$name" ] && return 0; done; return 1; }
 has_file /usr/lib/apache2/modules/libphp*.so || packages="$packages libapache2-mod-php"
 has_file /usr/sbin/php-fpm* || packages="$packages php-fpm"
+has node nodejs || packages="$packages nodejs"
 has zstdcat || packages="$packages zstd"
 { has php && php -m 2>/dev/null | grep -q pdo_sqlite; } || packages="$packages php-cli php-sqlite3"
 

@@ -28,6 +28,7 @@ _PROGRAMS = {
     "PHP-FPM": (("php-fpm", "php-fpm8.4", "php-fpm8.3", "php-fpm8.2"), "php-fpm"),
     "zstdcat": (("zstdcat",), "zstd"),
     "PHP": (("php",), "php-cli php-sqlite3"),
+    "Node.js": (("node", "nodejs"), "nodejs"),
 }
 # Servers and libraries that come as wheels: the module and its package.
 _WHEELS = {

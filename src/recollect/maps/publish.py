@@ -7,6 +7,7 @@ Hides: paging, compression, checksums. The tree, below the root of the archive's
     mementomap/page-00001.ukvs[.gz|.zst] the pages, when the map is longer than one
     mementomap/index.json                what there is: sizes, SHA-256, ETag, date, first and last key of each page
     mementomap/link.txt                  the Link header to send with every answer of the site
+    mementomap/index.html                a page that looks addresses up in the map (`lookuppage`)
 
 A page is a map of its own: the same header, with `links` (first, last, prev, next), `page` and `pages` in its `!meta`.
 
@@ -35,6 +36,7 @@ from recollect.formats.temporaries import name_beside, replacing
 from recollect.formats.ukvs.header import MEDIA_TYPE, Header
 from recollect.formats.ukvs.reader import MapFile
 from recollect.kernels.search import MapSearch
+from recollect.maps.lookuppage import entry_of, write_lookup_page
 from recollect.model import Progress, ProgressCallback
 
 WELL_KNOWN = ".well-known/mementomap"
@@ -109,6 +111,8 @@ def publish(
     }
     write_file(folder / FOLDER / "link.txt", f"Link: {link}\n".encode())
     write_file(folder / FOLDER / "index.json", json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
+    whole = f"{FOLDER}/map.ukvs.gz"
+    write_lookup_page(target, [entry_of(index, "map.ukvs.gz", folder / whole)], str(index["name"]))
     _sweep(folder, set(written))
     return Published(index, link)
 

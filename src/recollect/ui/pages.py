@@ -37,6 +37,8 @@ ASSET_TYPES = {
     "page.css": _CSS,
     "page.js": _JS,
     "desk.js": _JS,
+    "lookup.js": _JS,
+    "mementomap.js": _JS,
     "icon.svg": "image/svg+xml",
 }
 HEADERS = {
