@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from attack.readers import READERS
 from recollect.errors import RecollectError
 
 
@@ -402,7 +403,26 @@ PARSERS: dict[str, Parser] = {
     "list of archives": Parser(_registry, seeds=(b'[{"id": "a", "timemap": "http://a/"}]',)),
     "keys": Parser(_key, seeds=(b"http://x.com/a?b=c#d\n",)),
     "addresses": Parser(_visit_key, seeds=(b"a/../b?c=d",)),
+    **{name: Parser(*reader) for name, reader in READERS.items()},
 }
+
+# (before, filler, after, text that is repeated): one large thing that every small one may be compared with.
+HALVES: list[tuple[bytes, bytes, bytes, bytes]] = [
+    (b"<div style='", b"a", b"'>", b"<a href=//b.example>x</a>"),
+    (b"<div class='", b"a ", b"'>", b"<p class=b>"),
+    (b"<title>", b"a ", b"</title>", b"<p>b "),
+    (b"<base href='http://x.com/", b"a/", b"'>", b"<a href=b>"),
+    (b"<body ", b"a=b ", b">", b"<p onclick=a>"),
+    (b"<noscript>", b"<p>", b"</noscript>", b"<noscript>"),
+    (b"<!--", b"a", b"-->", b"<p><!-- -->"),
+    (b"<svg>", b"<g>", b"", b"<a href=b>"),
+    (b'{"objectClassName": "domain", "a": "', b"a", b'", "events": [', b"{},"),
+    (b"User-agent: *\n", b"Disallow: /a\n", b"", b"Allow: /b\n"),
+    (b"<http://a/", b"a", b'>; rel="original",\n', b'<http://a/b>; rel="memento",\n'),
+    (b"WARC/1.0\r\nX: ", b"a", b"\r\nContent-Length: 0\r\n\r\n\r\n\r\n", b"WARC/1.0\r\nContent-Length: 0\r\n\r\n"),
+    (b"", b"a", b"\n", b"com,x)/ 20200101000000 {}\n"),
+    (b"password = '", b"a", b"'\n", b"password = b\n"),
+]  # fmt: skip
 
 # (text before, text that is repeated): pieces of all these formats that begin something and do not end it.
 UNITS: list[tuple[bytes, bytes]] = [
@@ -430,6 +450,9 @@ UNITS: list[tuple[bytes, bytes]] = [
     (b"<a ", b"="),
     (b"<p a='", b'"'),
     (b"", b"<base href=a>"),
+    (b"", b"<base href=a/>"),
+    (b"<svg xmlns='http://www.w3.org/2000/svg'>", b"<script/>xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
+    (b"<a xmlns='http://www.w3.org/1999/xhtml'>", b"<http: onload=''>"),
     (b"<img srcset='", b"a,"),
     (b"<img srcset='", b" ,"),
     (b"<img srcset='", b"a ("),

@@ -20,7 +20,9 @@ READERS = {
     "manifest links": [b'{"icons": [' + b'{"src": "a"},' * 40_000 + b"{}]}", b"[" * 500_000],
     "listing": [b"[" + b'["com,x)/","20200101000000","http://x.com/"],' * 11_000 + b"[]]", b"com,x)/ 20200101000000 {}\n" * 19_000],
     "timemap": [b'<http://a/>; rel="memento"; datetime="Wed, 01 Jan 2020 00:00:00 GMT",\n' * 7_000, b"<http://a/>;" * 40_000],
-    "html links": [b"<a href=/a>" * 45_000, b"<div>" * 100_000],
+    "html links": [b"<a href=/a>" * 45_000, b"<div>" * 100_000, b"<base href=" + b"a" * 250_000 + b"/>" + b"<a href=b>" * 25_000],
+    "html restored": [b"<base href=" + b"a" * 250_000 + b"/>" + b"<a href=b>" * 25_000],
+    "page as Markdown": [b"<base href=" + b"a" * 250_000 + b"/>" + b"<a href=b>" * 25_000],
     "svg restored": [b"<!DOCTYPE svg [<!ENTITY a '" + b"a" * 1000 + b"'><!ENTITY b '" + b"&a;" * 1000 + b"'>]><svg>" + b"&b;" * 1000 + b"</svg>"],
 }  # fmt: skip
 

@@ -31,3 +31,21 @@ def test_usual_windows_are_read(tmp_path: Path) -> None:
     file.write_bytes(compressed(FOREIGN_ZSTD_WINDOW.bit_length() - 1))
     with open_input(file, foreign=True) as stream:
         assert len(stream.read()) == 18_000
+
+
+def test_the_first_bytes_of_a_file_are_unpacked_and_no_more() -> None:
+    import tracemalloc
+
+    import zstandard
+
+    from recollect.sources.recognise import unpacked_head
+
+    packer = zstandard.ZstdCompressor(level=1).compressobj()
+    packed = b"".join([*(packer.compress(bytes(1 << 20)) for _ in range(128)), packer.flush()])
+    assert len(packed) < 1 << 16
+    tracemalloc.start()
+    head = unpacked_head(packed)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert head == bytes(len(head)) and 0 < len(head) <= 1 << 16
+    assert most < 16 << 20, "128 MB are in these few bytes"

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from attack.parsers import PARSERS, UNITS
+from attack.parsers import HALVES, PARSERS, UNITS
 from attack.patterns import Found, hard_inputs, package_patterns
+from recollect.recovery.addressrules import Evidence, Pair, learn_rules
 
 SMALL, LARGE = 3_000, 12_000  # characters for an expression: quadratic time is 70 million steps
 ENOUGH = 0.02  # seconds of CPU: less is not worth a second look
@@ -107,6 +108,8 @@ _MADE = {
     "desk/outbox.py": "an escaped address",
     "desk/queue.py": "an escaped name of a site",
     "maps/columnquery.py": "what the operator of the command typed, and one repetition",
+    "protection/credentials.py": "an escaped name of a table between bounded repetitions, over 2,000 bytes",
+    "recovery/addressrules.py": "at most three open variables, over 300 characters: the test below",
     "profiles/indexes/select.py": "what the operator of the command typed",
     "profiles/indexes/where.py": "what the operator of the command typed",
     "protection/block.py": "two lengths, fixed",
@@ -123,18 +126,37 @@ def test_expressions_made_at_run_time_are_known() -> None:
     assert {place.partition(":")[0] for place in MADE} <= set(_MADE)
 
 
+@pytest.mark.parametrize("mark", ["-", ".", "a", "1", "/"])
+def test_rules_that_a_site_teaches_are_quick_to_try(mark: str) -> None:
+    """A site whose redirects have many variables each, and addresses that nearly match."""
+    values = [[f"{letter}{n}x" for letter in "bcdefghij"] for n in range(4)]
+    pairs = [Pair("/s/" + mark.join(v), "/t?" + mark.join(v) + "&z", Evidence.REDIRECT) for v in values]
+    pairs += [Pair("/u/" + mark.join(v[:3]), "/w/" + mark.join(v[:3]), Evidence.REDIRECT) for v in values]
+    rules = learn_rules(pairs, [], lambda _one, _other: None)
+    for address in ("/s/", "/u/", "/t?", "/w/"):
+        for unit in (mark, "b" + mark, "b1x" + mark):
+            text = address + unit * (100_000 // len(unit)) + "?"
+            assert _seconds(lambda text=text: [list(rule.images(text[:299])) for rule in rules]) < 1.0  # type: ignore[misc]
+            assert _seconds(lambda text=text: [list(rule.images(text)) for rule in rules]) < 0.2  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_no_parser_takes_more_than_linear_time(name: str) -> None:
     parser = PARSERS[name]
     slow: list[str] = []
     turn = sorted(PARSERS).index(name)
-    for before, unit in UNITS if EVERY == 1 else [*UNITS[turn % EVERY :: EVERY], *UNITS[:1]]:
+    repeated = [(b"", b"", before, unit) for before, unit in UNITS]
+    if EVERY > 1:
+        repeated = [*repeated[turn % EVERY :: EVERY], *repeated[:1]]
+    for before, filler, after, unit in [*repeated, *HALVES]:
 
-        def text(size: int, before: bytes = before, unit: bytes = unit) -> bytes:
-            return before + unit * max(1, size // len(unit))
+        def text(size: int, shape: tuple[bytes, bytes, bytes, bytes] = (before, filler, after, unit)) -> bytes:
+            before, filler, after, unit = shape
+            half = size // 2 if filler else size
+            return before + filler * (half // max(1, len(filler))) + after + unit * max(1, half // len(unit))
 
         small, large = text(parser.size), text(4 * parser.size)
         ratio = _grows(lambda data=small: parser.run(data), lambda data=large: parser.run(data), most=6.0)  # type: ignore[misc]
         if ratio is not None:
-            slow.append(f"{ratio:.0f} {before[:40]!r} {unit[:60]!r}")
+            slow.append(f"{ratio:.0f} {before[:40]!r} {filler!r} {after[:40]!r} {unit[:60]!r}")
     assert slow == [], "\n".join(slow)

@@ -134,10 +134,10 @@ class _Document:
                 if element.tag is not lxml.etree.Comment:
                     _remove(element)
                 continue
-            name = lxml.etree.QName(element)
-            if name.namespace not in _ACTIVE:
+            namespace, _, local = element.tag.rpartition("}")  # QName refuses names that the parser has let pass
+            if namespace.removeprefix("{") not in _ACTIVE:
                 continue
-            tag = name.localname.lower()
+            tag = local.lower()
             if (
                 tag in _RUNS
                 or (tag in _ANIMATIONS and self._moves_addresses(element))
@@ -216,16 +216,14 @@ class _Document:
 
 
 def _remove(element: Any) -> None:
+    """Put an empty comment in the place of an element: to join the texts around it takes as long as they are."""
+    import lxml.etree
+
     parent = element.getparent()
-    if parent is None:
-        return
-    if element.tail:
-        previous = element.getprevious()
-        if previous is not None:
-            previous.tail = (previous.tail or "") + element.tail
-        else:
-            parent.text = (parent.text or "") + element.tail
-    parent.remove(element)
+    if parent is not None:
+        comment = lxml.etree.Comment("")
+        comment.tail = element.tail
+        parent.replace(element, comment)
 
 
 def _escaped(text: str) -> str:

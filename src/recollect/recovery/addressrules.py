@@ -17,12 +17,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, pairwise
 
 ENOUGH = 3.0
 FEWEST_PAIRS = 3
 _TOKEN = re.compile(r"\d+|[^\W\d_]+|.", re.DOTALL)
 _MOST_TOKENS = 60
+# A variable that could go on over what follows it makes a search go back: three in 300 characters take milliseconds.
+_MOST_OPEN = 3
+_LONGEST = 300
 _MOST_DEPTH = 2  # how often a contradicted rule is split
 
 
@@ -94,6 +97,8 @@ class AddressRule:
     def images_of(self, side: int, address: str) -> Iterator[str]:
         """The other address of a page whose address is of one side, 0 or 1; at most one."""
         source, target = (self.one, self.other) if side == 0 else (self.other, self.one)
+        if len(address) > _LONGEST:
+            return
         if address.startswith(source[0]) if isinstance(source[0], str) else True:
             match = self._regex(source).fullmatch(address)
             if match is not None:
@@ -110,10 +115,26 @@ class AddressRule:
                 parts.append(f"(?P=v{part})")
             else:
                 seen.add(part)
-                shape = r"[^?&=#]+" if part in self.deep else r"[^/?&=#]+"
-                shape = r"\d+" if part in self.numeric else r"[^\W\d_]+" if part in self.lettered else shape
-                parts.append(f"(?P<v{part}>{shape})")
+                parts.append(f"(?P<v{part}>{self._shape(part)}+)")
         return re.compile("".join(parts))
+
+    def _shape(self, variable: int) -> str:
+        """The characters of a variable."""
+        if variable in self.numeric:
+            return r"\d"
+        if variable in self.lettered:
+            return r"[^\W\d_]"
+        return r"[^?&=#]" if variable in self.deep else r"[^/?&=#]"
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether few variables of a side could go on over what follows them."""
+        for pattern in (self.one, self.other):
+            pairs = [(part, after) for part, after in pairwise(pattern) if isinstance(part, int)]
+            is_open = [isinstance(b, int) or re.match(self._shape(a), b) is not None for a, b in pairs]
+            if sum(is_open) > _MOST_OPEN:
+                return False
+        return True
 
 
 def _words(pattern: Pattern) -> str:
@@ -198,7 +219,7 @@ def _generalised(group: Sequence[_Aligned]) -> AddressRule | None:
     support: dict[Evidence, int] = {}
     for _, how in distinct:
         support[how] = support.get(how, 0) + 1
-    return AddressRule(
+    rule = AddressRule(
         _folded(_split_ends(group[0].one, ends), constant, number),
         _folded(_split_ends(group[0].other, ends), constant, number),
         numeric=frozenset(number[n] for n, texts in varying.items() if all(text.isdigit() for text in texts)),
@@ -207,6 +228,7 @@ def _generalised(group: Sequence[_Aligned]) -> AddressRule | None:
         sources=frozenset(one.source for one in group if one.source is not None) or frozenset((0, 1)),
         support=dict(sorted(support.items())),
     )
+    return rule if rule.is_quick else None
 
 
 Ends = tuple[str, str]

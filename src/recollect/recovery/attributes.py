@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# Every link of a page is joined with its base: a base as long as the page would make the sum of its links quadratic.
+LONGEST_BASE = 2_000
 _TIME = re.compile(r"[\s\ufeff]*+[\d.]*+\s*+[;,]?+\s*+")
 _URL_WORD = re.compile(r"url\s*+=\s*+", re.IGNORECASE)
 _NUMBER = re.compile(r"[\d.]*+\s*+")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from recollect.errors import FormatError
-from recollect.recovery.attributes import refresh_span, srcset_candidates
+from recollect.recovery.attributes import LONGEST_BASE, refresh_span, srcset_candidates
 from recollect.recovery.canonical import resolve
 from recollect.recovery.collector import MAX_LINKS, Collector, Document, Link, LinkKind, encode_uri
 from recollect.recovery.decoding import decoded, guessed_charset
@@ -239,7 +239,7 @@ def _read_html(text: str, uri: str, charset: str) -> Document:
     root = parse_html(text)
     if root is None:
         return Document("html")
-    collector = Collector(_base(root, uri), charset)
+    collector = Collector(base_of(root, uri), charset)
     page = _Page(collector)
     page.walk(root)
     title = root.find(".//title")
@@ -263,10 +263,11 @@ def parse_html(text: str) -> Any:
         return None
 
 
-def _base(root: Any, uri: str) -> str:
+def base_of(root: Any, uri: str) -> str:
+    """The address that links of a page are relative to."""
     for element in root.iter("base"):
-        if element.get("href"):
-            return resolve(uri, element.get("href")) or uri
+        if href := element.get("href"):
+            return (resolve(uri, href) if len(href) <= LONGEST_BASE else None) or uri
     return uri
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from recollect.recovery.canonical import resolve
 from recollect.recovery.decoding import guessed_charset
 from recollect.recovery.filenames import ANY_SYSTEM, NameRules, file_names, host_folder, relative_link
-from recollect.recovery.links import effective_type, parse_html, read_document
+from recollect.recovery.links import base_of, effective_type, parse_html, read_document
 from recollect.recovery.ownfiles import OwnFiles
 from recollect.recovery.records import Recovered
 from recollect.recovery.rehost import main_test
@@ -117,8 +117,7 @@ class _Writer:
         self._target = target
 
     def page(self, root: Any) -> str:
-        for element in root.iter("base"):
-            self._base = resolve(self._base, element.get("href") or "") or self._base
+        self._base = base_of(root, self._base)
         body = root.find(".//body")
         blocks = self._blocks(body if body is not None else root, 0)
         return re.sub(r"\n{3,}", "\n\n", "\n\n".join(block for block in blocks if block.strip())).strip()

@@ -21,7 +21,7 @@ from enum import StrEnum
 from urllib.parse import quote, urldefrag, urljoin
 
 from recollect.recovery import css
-from recollect.recovery.attributes import refresh_span, srcset_candidates
+from recollect.recovery.attributes import LONGEST_BASE, refresh_span, srcset_candidates
 from recollect.recovery.decoding import guessed_charset, header_charset
 
 # Answers the local reference for an absolute URI without fragment, or None to leave it at its original URL.
@@ -230,7 +230,8 @@ class _Page:
             if tag.name == "base":
                 for attribute in tag.attributes:
                     if attribute.name == "href" and attribute.start >= 0:
-                        return _join(base, self.value(attribute).strip())
+                        href = self.value(attribute).strip()
+                        return _join(base, href) if len(href) <= LONGEST_BASE else base
         return base
 
     def value(self, attribute: Attribute | None) -> str:

@@ -36,6 +36,7 @@ from recollect.sources.wacz import WaczSource
 from recollect.sources.warcs import WarcSource
 
 _PROBE = 1 << 16
+_MOST_WINDOW = 1 << 27
 _CDXJ = re.compile(rb"\S+ \d{4,17} \{[^\n]*\"filename\"")
 _HAR = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,64}\{\s{0,64}\"log\"\s{0,64}:")
 _CONTAINERS = (Kind.WARC, Kind.ARC, Kind.WACZ, Kind.CDXJ, Kind.HAR, Kind.MHTML)
@@ -133,7 +134,9 @@ def unpacked_head(raw: bytes) -> bytes:
         import zstandard
 
         try:
-            return zstandard.ZstdDecompressor().decompressobj().decompress(raw)[:_PROBE]
+            unpacker = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW)
+            with unpacker.stream_reader(raw, read_across_frames=True) as stream:  # 64 kB can hold gigabytes
+                return stream.read(_PROBE)
         except zstandard.ZstdError:
             return b""
     return raw

@@ -19,6 +19,7 @@ FEWEST_PAGES = 3
 MOST_SHARE = 0.5
 FEWEST_VISIBLE = 3
 MOST_DOMAINS = 2000
+_LONGEST_STYLE = 10_000
 _HIDDEN = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|(?:left|top|text-indent|margin-left)\s*:\s*-\d{3,}"
     r"|font-size\s*:\s*0(?:px|em|pt)?\s*(?:;|$)|(?:height|width)\s*:\s*[01](?:px)?\s*(?:;|$)"
@@ -50,10 +51,14 @@ def outside_links(body: bytes, url: str, domain_of: Callable[[str], str]) -> Out
     hiding = _hiding_names(root)
     shown: set[str] = set()
     hidden: set[str] = set()
-    for anchor in root.iter("a"):
-        domain = _domain(anchor.get("href") or "", url, domain_of)
-        if domain and domain != own:
-            (hidden if _is_hidden(anchor, hiding) else shown).add(domain)
+    unseen: set[html.HtmlElement] = set()  # elements that are not shown, or are in one that is not
+    for element in root.iter(etree.Element):
+        if element.getparent() in unseen or _is_hidden(element, hiding):
+            unseen.add(element)
+        if element.tag == "a":
+            domain = _domain(element.get("href") or "", url, domain_of)
+            if domain and domain != own:
+                (hidden if element in unseen else shown).add(domain)
     return OutsideLinks(frozenset(shown | hidden), frozenset(hidden - shown))
 
 
@@ -77,15 +82,11 @@ def _hiding_names(root: html.HtmlElement) -> frozenset[str]:
 
 
 def _is_hidden(element: html.HtmlElement, hiding: frozenset[str]) -> bool:
-    place: html.HtmlElement | None = element
-    while place is not None:
-        if place.get("hidden") is not None or _HIDDEN.search(place.get("style") or ""):
-            return True
-        names = {f".{name}" for name in (place.get("class") or "").split()} | {f"#{place.get('id')}"}
-        if names & hiding:
-            return True
-        place = place.getparent()
-    return False
+    """Whether an element is hidden by itself."""
+    if element.get("hidden") is not None or _HIDDEN.search((element.get("style") or "")[:_LONGEST_STYLE]):
+        return True
+    names = {f".{name}" for name in (element.get("class") or "").split()} | {f"#{element.get('id')}"}
+    return bool(names & hiding)
 
 
 def injected(pages: Iterable[OutsideLinks], known: Iterable[str], unchanged: int = 0) -> tuple[str, ...]:

@@ -1,0 +1,134 @@
+# ruff: noqa: E501
+"""Parsers of foreign bytes in recovery, watching, protection and the desk, beside those of `parsers`."""
+
+from __future__ import annotations
+
+import base64
+import io
+import itertools
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+Read = Callable[[bytes], object]
+_NUMBERS = itertools.count()
+
+
+def _without_scripts(data: bytes) -> object:
+    from recollect.recovery.noscript import without_scripts
+
+    return without_scripts(data, "text/html")
+
+
+def _cleaned(data: bytes) -> object:
+    from recollect.recovery.active import clean_xml, quiet_pdf
+
+    return clean_xml(data, "http://x.com/", "text/xml", lambda _uri: None, lambda _uri, _use: None), quiet_pdf(data)
+
+
+def _markdown(data: bytes) -> object:
+    from recollect.recovery.markdown import page_markdown
+    from recollect.recovery.store import Recovered
+
+    now = datetime(2020, 1, 1, tzinfo=UTC)
+    page = Recovered(
+        "k", "http://x.com/", now, "a", "http://a/http://x.com/", 200, (), "text/html", None, "", "", 0, "", now
+    )
+    return page_markdown(page, data, lambda _uri: None)
+
+
+def _outside(data: bytes) -> object:
+    from recollect.watch.outside import outside_links
+
+    return outside_links(data, "http://x.com/", lambda uri: uri[:30])
+
+
+def _host_page(data: bytes) -> object:
+    from recollect.recovery.hostpages import host_page
+    from recollect.recovery.links import read_document
+
+    return host_page(read_document(data, "http://x.com/", "text/html", "utf-8"), "http://x.com/")
+
+
+def _sketched(data: bytes) -> object:
+    from recollect.recovery.fingerprint import page_of
+    from recollect.recovery.links import read_document
+    from recollect.recovery.similar import sketch_of
+
+    document = read_document(data, "http://x.com/", "text/html", "utf-8")
+    return (page_of(document, "http://x.com/"), sketch_of(document, "http://x.com/")) if document is not None else None
+
+
+def _typed(data: bytes) -> object:
+    from recollect.desk.addresses import read_date, understand
+
+    text = data.decode("utf-8", "replace")
+    return understand(text), read_date(text), read_date(text, month_first=True)
+
+
+def _certificate(data: bytes) -> object:
+    from recollect.archives.certificates import read_certificate
+
+    return read_certificate(data)
+
+
+def _names(data: bytes) -> object:
+    from recollect.archives.names import BadDnsAnswer, read_answer
+
+    try:
+        return read_answer(b"\0\1\x81\x80\0\1\0\xff\0\0\0\0\1x\3com\0\0\2\0\1" + data, "x.com", 1)
+    except BadDnsAnswer:
+        return None
+
+
+def _rdap(data: bytes) -> object:
+    from recollect.watch.registration import parse_rdap
+
+    return parse_rdap(data), parse_rdap(b'{"objectClassName": "domain", "events": [' + data + b"]}")
+
+
+def _source(data: bytes) -> object:
+    from recollect.sources.recognise import open_source, recognise
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{next(_NUMBERS)}"
+        path.write_bytes(data)
+        if recognise(path) is None:
+            return None
+        source = open_source(path)
+        try:
+            return sum(1 for _ in source.captures(lambda _uri: True, lambda _problem: None))
+        finally:
+            source.close()
+
+
+def _index(data: bytes) -> object:
+    from recollect.sources.wacz import read_index
+
+    return sum(1 for _ in read_index(io.BytesIO(data), "index", lambda _problem: None))
+
+
+def _packages(data: bytes) -> object:
+    from recollect.protection.secrets import scan_stream
+
+    return list(scan_stream("a.php", io.BytesIO(data)))
+
+
+_GZIP = base64.b64decode("H4sIAAAAAAAC/0sEAEPt6LcBAAAA")
+_HTML = b"<html><title>Suspended</title><div hidden><a href=//a.example>x</a></div><p onclick=a() style='display:none'>"
+READERS: dict[str, tuple[Read, int, tuple[bytes, ...]]] = {
+    "page without scripts": (_without_scripts, 8_000, (_HTML, b"<noscript><img data-src=a></noscript><object>")),
+    "xml and pdf cleaned": (_cleaned, 8_000, (b"<svg xmlns='http://www.w3.org/2000/svg'><a href='x'/></svg>",)),
+    "page as Markdown": (_markdown, 8_000, (_HTML, b"<ul><li>a<ol><li>b</ol></ul><pre>x</pre><table><tr><td>c")),
+    "links to other sites": (_outside, 8_000, (_HTML,)),
+    "page of a host": (_host_page, 8_000, (_HTML,)),
+    "likeness of a page": (_sketched, 8_000, (_HTML,)),
+    "typed address": (_typed, 8_000, (b"http://web.archive.org/web/2009/http://x.com/", b"a@b.com", b"1.2.2009")),
+    "certificate": (_certificate, 8_000, (b"0\x820",)),
+    "name servers": (_names, 8_000, (b"\xc0\x0c\0\2\0\1\0\0\0\1\0\2\xc0\x0c",)),
+    "registration": (_rdap, 8_000, (b'{"objectClassName": "domain", "entities": [{"roles": ["registrar"]}]}',)),
+    "file of a person": (_source, 16_000, (b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 2\r\n\r\nab\r\n\r\n", _GZIP)),
+    "index of a package": (_index, 16_000, (b'com,x)/ 20200101000000 {"url": "http://x.com/", "filename": "a"}\n', _GZIP)),
+    "secrets in packages": (_packages, 16_000, (b"$password = 'abcdefgh';", _GZIP)),
+}  # fmt: skip
