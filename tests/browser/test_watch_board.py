@@ -134,12 +134,12 @@ def test_a_row_leads_to_the_page_of_the_site_and_a_button_accepts_it(browser: sy
 @pytest.mark.parametrize("width", [400, 1300])
 def test_the_table_of_a_check_fits(browser: sync_api.Browser, tmp_path: Path, width: int) -> None:
     from recollect.watch.check import check_of
-    from recollect.watch.holdings import Copy, Looked
+    from recollect.watch.holdings import Copy, ResourceReport
     from recollect.watch.pages.check import check_page
 
     site = "http://site.example/"
     looked = [
-        Looked(
+        ResourceReport(
             Resource(site, f"{site}{'very-long-name-' * 12}{n}", "text/html", Live.LIVE, T0, Held.HELD, T0, 1.0)
             if n % 2
             else Resource(site, f"{site}{'x' * 150}{n}", "text/html", Live.LIVE, T0, Held.NOT_HELD, T0),

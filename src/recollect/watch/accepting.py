@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from recollect.errors import UsageError
 from recollect.watch.pageloss import lost_pages
-from recollect.watch.records import Past, Site
+from recollect.watch.records import Site, VisitRecord
 from recollect.watch.states import HIDDEN, SiteState, SiteStatus, VisitResult
 from recollect.watch.store import Store
 
@@ -72,7 +72,7 @@ def accept(store: Store, uri: str, now: datetime) -> str:
             injected=(),
             outside=tuple(sorted({*site.notes.outside, *site.notes.injected})),
         )
-        store.add_visit(Past(uri, now, VisitResult.OWN, SiteState.FINE, told))
+        store.add_visit(VisitRecord(uri, now, VisitResult.OWN, SiteState.FINE, told))
         store.put_site(replace(site, status=status, notes=notes, next_visit=min(now, site.next_visit)))
     return told
 

@@ -16,7 +16,7 @@ from recollect.datetimes import format_iso
 from recollect.watch.advice import Advice, MissingPage, advise, missing_pages
 from recollect.watch.measures import Keeping, measure
 from recollect.watch.pageloss import lost_pages
-from recollect.watch.records import Past, Recovering, Resource, SaveState, Site, counts_of, held_of
+from recollect.watch.records import RecoveryRecord, Resource, SaveState, Site, VisitRecord, counts_of, held_of
 from recollect.watch.registration import Registration
 from recollect.watch.states import RULES, ResourceState
 from recollect.watch.store import Store
@@ -32,7 +32,7 @@ class Line:
 
     site: Site
     counts: Counts
-    recovery: Recovering | None = None
+    recovery: RecoveryRecord | None = None
     """The recovery of its last loss."""
     saves: Mapping[SaveState, int] = field(default_factory=dict)
     offline_since: datetime | None = None
@@ -94,7 +94,7 @@ class Detail:
     line: Line
     keeping: tuple[Keeping, ...]
     advice: tuple[Advice, ...]
-    visits: tuple[Past, ...]
+    visits: tuple[VisitRecord, ...]
     """The last ones, newest first."""
     missing: tuple[MissingPage, ...] = ()
     """Live resources that no archive holds."""

@@ -18,7 +18,7 @@ from typing import Any
 from recollect.datetimes import format_iso
 from recollect.quantities import format_percent
 from recollect.recovery.measure import SIMILAR_SHARE
-from recollect.watch.holdings import Looked
+from recollect.watch.holdings import ResourceReport
 from recollect.watch.records import counts_of
 from recollect.watch.states import Held, Live, ResourceState
 
@@ -59,7 +59,7 @@ class Check:
     at: datetime
     groups: tuple[Group, ...]
     states: dict[ResourceState, int]
-    looked: tuple[Looked, ...]
+    looked: tuple[ResourceReport, ...]
     by_archive: dict[str, int]
     failed_archives: dict[str, int]
     """Archives that failed, and for how many resources."""
@@ -77,7 +77,7 @@ class Check:
         )
 
     @property
-    def vulnerable(self) -> tuple[Looked, ...]:
+    def vulnerable(self) -> tuple[ResourceReport, ...]:
         """What is live and held by no archive."""
         return tuple(one for one in self.looked if one.resource.state is ResourceState.VULNERABLE)
 
@@ -102,7 +102,7 @@ class Check:
         }
 
 
-def _row(one: Looked) -> dict[str, Any]:
+def _row(one: ResourceReport) -> dict[str, Any]:
     newest = one.copies[0] if one.copies else None
     return {
         "uri": one.resource.uri,
@@ -129,7 +129,7 @@ def group_of(media_type: str) -> str:
     return "documents" if media_type.startswith(documents) or "officedocument" in media_type else "other"
 
 
-def check_of(site: str, at: datetime, looked: Sequence[Looked], *, disallowed: int = 0) -> Check:
+def check_of(site: str, at: datetime, looked: Sequence[ResourceReport], *, disallowed: int = 0) -> Check:
     """Count what was looked at; only resources that are live are part of the site."""
     live = [one for one in looked if one.resource.live is Live.LIVE]
     groups = []
@@ -152,6 +152,6 @@ def check_of(site: str, at: datetime, looked: Sequence[Looked], *, disallowed: i
     return Check(site, at, tuple(groups), states, everything, dict(holders.most_common()), dict(failed), disallowed)
 
 
-def is_fresh(one: Looked) -> bool:
+def is_fresh(one: ResourceReport) -> bool:
     """Whether the newest copy is the live resource, or nearly."""
     return one.resource.held is Held.HELD and one.resource.fresh is not None and one.resource.fresh >= SIMILAR_SHARE

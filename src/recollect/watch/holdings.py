@@ -59,7 +59,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ResourceReport:
     """One resource: what the live web answered, which archives hold it and how fresh."""
 
     resource: Resource
@@ -148,7 +148,7 @@ def _key(uri: str) -> str:
 
 async def archived(
     listings: HostListings, archives: Sequence[Archive], resource: Resource, answer: LiveAnswer | None, at: datetime
-) -> Looked:
+) -> ResourceReport:
     """Ask every archive for a resource, and compare the newest copy with the live one."""
     results = await asyncio.gather(*(listings.newest(archive, resource.uri) for archive in archives))
     said: dict[str, bool | None] = {}
@@ -169,7 +169,7 @@ async def archived(
     if alike is not None:
         noted = replace(noted, fresh=alike)
     failed = tuple(name for name, answered in said.items() if answered is None)
-    return Looked(noted, answer, tuple(copies), failed, said)
+    return ResourceReport(noted, answer, tuple(copies), failed, said)
 
 
 def copy_address(archive: Archive, row: Row, uri: str) -> str:

@@ -25,7 +25,7 @@ from recollect.recovery.fingerprint import SiteFingerprint, page_of, same_site
 from recollect.recovery.judge import Rejection, is_error_page_of, judge
 from recollect.recovery.links import Document, read_document
 from recollect.recovery.verdicts import Verdict
-from recollect.watch.holdings import HostListings, Looked, archived
+from recollect.watch.holdings import HostListings, ResourceReport, archived
 from recollect.watch.outside import OutsideLinks, outside_links
 from recollect.watch.records import Facts, Resource
 from recollect.watch.sitemaps import sitemap_addresses
@@ -241,7 +241,9 @@ class Look:
     listed: Mapping[str, str] = field(default_factory=dict)
     """Addresses that sitemaps name."""
 
-    async def resources(self, front: LiveAnswer, known: Mapping[str, Resource], at: datetime) -> AsyncIterator[Looked]:
+    async def resources(
+        self, front: LiveAnswer, known: Mapping[str, Resource], at: datetime
+    ) -> AsyncIterator[ResourceReport]:
         """Each resource of the sample, and what archives hold of it; bodies are not kept."""
         robots = await ask_robots(self.live, self.site)
         self.listed = await sitemap_addresses(self.live, self.site, robots, at)
@@ -263,7 +265,7 @@ class Look:
                 replace(answer, status=404) if soft else answer, resource.facts, sample.sources.get(answer.asked)
             )
             resource = replace(resource, facts=facts)
-            looked = Looked(resource, answer)
+            looked = ResourceReport(resource, answer)
             changed = before is not None and (
                 before.digest != resource.digest or (before.gone_since is None and resource.gone_since is not None)
             )

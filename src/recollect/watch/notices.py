@@ -25,7 +25,7 @@ from recollect.datetimes import format_iso
 from recollect.quantities import counted, format_percent
 from recollect.watch.accepting import can_accept
 from recollect.watch.pageloss import lost_pages
-from recollect.watch.records import Attempts, OnLoss, Pending, Resource, Site, counts_of, held_of
+from recollect.watch.records import Attempts, NoticeRecord, OnLoss, Resource, Site, counts_of, held_of
 from recollect.watch.recoveries import recovery_folder
 from recollect.watch.states import Held, Notice, SiteState
 from recollect.watch.store import Store
@@ -130,7 +130,7 @@ class Background:
         return f"Archives hold {held:,} of {counted(known, 'resource')} known of the site: {share} would come back."
 
 
-def headline(notice: Pending, site: Site | None) -> str:
+def headline(notice: NoticeRecord, site: Site | None) -> str:
     """The notice in one line."""
     state = site.status.state.value.replace("-", " ") if site is not None else "gone"
     of_pages = site is not None and site.status.state is SiteState.PAGES_LOST
@@ -138,12 +138,12 @@ def headline(notice: Pending, site: Site | None) -> str:
     return (words or _WORDS[notice.kind]).format(site=notice.site, state=state)
 
 
-def key_of(notice: Pending) -> str:
+def key_of(notice: NoticeRecord) -> str:
     """The name of a notice: the same for the same cause."""
     return f"{notice.kind} {format_iso(notice.since)} {notice.site}"
 
 
-def letter_of(notice: Pending, site: Site, background: Background | None = None) -> Letter:
+def letter_of(notice: NoticeRecord, site: Site, background: Background | None = None) -> Letter:
     """The mail of a notice."""
     known = background or Background()
     lines = [headline(notice, site) + ".", ""]
@@ -173,7 +173,7 @@ _ENDS = (Notice.RECOVERED, Notice.NOT_RECOVERED)
 _WITHOUT_SINCE = (*_ENDS, Notice.CERTIFICATE_EXPIRES, Notice.DOMAIN_EXPIRES, Notice.OFFLINE)
 
 
-def _since(notice: Pending, site: Site, known: Background) -> datetime | None:
+def _since(notice: NoticeRecord, site: Site, known: Background) -> datetime | None:
     """When the cause of a notice began: of a reminder and of lost pages not the moment of the notice."""
     if notice.kind in _WITHOUT_SINCE:
         return None
@@ -224,7 +224,7 @@ def _copy(site: Site, data: Path) -> str:
 _LATER = "If it stays so for a week, a copy is recovered from archives."
 
 
-def hook_of(notice: Pending, site: Site, lost: Sequence[Resource] = ()) -> dict[str, Any]:
+def hook_of(notice: NoticeRecord, site: Site, lost: Sequence[Resource] = ()) -> dict[str, Any]:
     """The JSON a webhook gets."""
     return {
         "id": key_of(notice),
@@ -266,7 +266,7 @@ async def deliver(
     return done
 
 
-async def _posted(store: Store, notice: Pending, site: Site, post: Post, now: datetime, silent: set[str]) -> bool:
+async def _posted(store: Store, notice: NoticeRecord, site: Site, post: Post, now: datetime, silent: set[str]) -> bool:
     """Whether the webhook needs nothing more: it was posted, or given up. One that does not answer is added to
     `silent` and not posted to again in this round: its time-outs would hold up all others."""
     if site.webhook in silent:
@@ -295,7 +295,7 @@ async def _posted(store: Store, notice: Pending, site: Site, post: Post, now: da
     return over
 
 
-def atom(sites: Mapping[str, Site], notices: list[Pending], now: datetime, *, most: int = 200) -> bytes:
+def atom(sites: Mapping[str, Site], notices: list[NoticeRecord], now: datetime, *, most: int = 200) -> bytes:
     """All notices as an Atom feed, newest first; ids never change, so readers show each once."""
     ElementTree.register_namespace("", ATOM)
     feed = ElementTree.Element(f"{{{ATOM}}}feed")

@@ -162,7 +162,7 @@ class Attempts:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class VisitRecord:
     """A visit of the past."""
 
     site: str
@@ -201,7 +201,7 @@ class RecoveryState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Recovering:
+class RecoveryRecord:
     """The recovery of one loss."""
 
     folder: str
@@ -244,7 +244,7 @@ class Save:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class NoticeRecord:
     """A notice; pending until it was sent."""
 
     number: int

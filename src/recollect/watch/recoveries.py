@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from recollect.errors import RecollectError
 from recollect.watch.pageloss import lost_pages
-from recollect.watch.records import OnLoss, Recovering, RecoveryState, Resource, Site
+from recollect.watch.records import OnLoss, RecoveryRecord, RecoveryState, Resource, Site
 from recollect.watch.states import RULES, Notice, SiteState
 from recollect.watch.store import Store
 
@@ -26,7 +26,7 @@ FOLLOW_EVERY = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Progressed:
+class RecoveryProgress:
     """How a recovery stands."""
 
     state: RecoveryState
@@ -38,11 +38,11 @@ class Progressed:
 class Recoverer(Protocol):
     """Who recovers sites: this process, or a desk."""
 
-    async def start(self, site: Site, folder: str, pages: Sequence[Resource] = ()) -> Progressed:
+    async def start(self, site: Site, folder: str, pages: Sequence[Resource] = ()) -> RecoveryProgress:
         """Recover a site as it was before its loss, or just these pages of it; raises RecollectError or OSError if that
         fails."""
 
-    async def follow(self, recovery: Recovering) -> Progressed:
+    async def follow(self, recovery: RecoveryRecord) -> RecoveryProgress:
         """Ask how a job stands; raises RecollectError if the desk does not answer."""
 
 
@@ -69,14 +69,14 @@ async def run_recoveries(store: Store, recoverer: Recoverer, now: datetime) -> t
     return tuple(done), tuple(failures)
 
 
-def _lost_since(store: Store, site: Site, before: Recovering) -> bool:
+def _lost_since(store: Store, site: Site, before: RecoveryRecord) -> bool:
     """Whether more pages were reported as lost since the recovery of lost pages."""
     if site.status.state is not SiteState.PAGES_LOST:
         return False
     return any(one.told_at is not None and one.told_at > before.at for one in lost_pages(store.resources(site.uri)))
 
 
-def _is_due(recovery: Recovering, now: datetime) -> bool:
+def _is_due(recovery: RecoveryRecord, now: datetime) -> bool:
     """Whether to start again: it was interrupted, or it failed a day ago. A job that failed is the desk's to retry."""
     if recovery.state is RecoveryState.RUNNING:
         return True
@@ -88,18 +88,22 @@ def _is_time(next_at: datetime, now: datetime) -> bool:
     return next_at <= now or next_at > now + 2 * AGAIN_AFTER
 
 
-async def _start(store: Store, recoverer: Recoverer, site: Site, folder: str, now: datetime) -> tuple[Recovering, str]:
+async def _start(
+    store: Store, recoverer: Recoverer, site: Site, folder: str, now: datetime
+) -> tuple[RecoveryRecord, str]:
     failed_before = store.recovery(folder)
-    row = Recovering(folder, site.uri, RecoveryState.RUNNING, now, now)
+    row = RecoveryRecord(folder, site.uri, RecoveryState.RUNNING, now, now)
     _put(store, row, site)
     try:
         lost = lost_pages(store.resources(site.uri)) if site.status.state is SiteState.PAGES_LOST else ()
         progress = await recoverer.start(site, folder, lost)
     except (RecollectError, OSError) as error:
-        progress = Progressed(RecoveryState.FAILED, detail=str(error))
+        progress = RecoveryProgress(RecoveryState.FAILED, detail=str(error))
     failure = f"{site.uri}: {progress.detail}" if progress.state is RecoveryState.FAILED else ""
     pause = FOLLOW_EVERY if progress.state is RecoveryState.QUEUED else AGAIN_AFTER
-    row = Recovering(folder, site.uri, progress.state, now, now + pause, progress.job, progress.token, progress.detail)
+    row = RecoveryRecord(
+        folder, site.uri, progress.state, now, now + pause, progress.job, progress.token, progress.detail
+    )
     _put(store, row, site)
     with store.transaction():
         if store.site(site.uri) is not None:
@@ -107,7 +111,7 @@ async def _start(store: Store, recoverer: Recoverer, site: Site, folder: str, no
     return row, failure
 
 
-def _tell_end(store: Store, row: Recovering, *, first: bool) -> None:
+def _tell_end(store: Store, row: RecoveryRecord, *, first: bool) -> None:
     """The notice of a recovery that ended here; one that failed is reported once, and tried again."""
     kinds = {RecoveryState.DONE: Notice.RECOVERED, RecoveryState.NOTHING_FOUND: Notice.NOT_RECOVERED}
     if row.state in kinds:
@@ -116,7 +120,7 @@ def _tell_end(store: Store, row: Recovering, *, first: bool) -> None:
         store.add_notice(row.site, Notice.NOT_RECOVERED, row.at, row.at, f"{row.detail}; it is tried again every day")
 
 
-async def _follow(store: Store, recoverer: Recoverer, queued: Recovering, now: datetime) -> str:
+async def _follow(store: Store, recoverer: Recoverer, queued: RecoveryRecord, now: datetime) -> str:
     later = replace(queued, at=now, next_at=now + FOLLOW_EVERY)
     try:
         progress = await recoverer.follow(queued)
@@ -134,7 +138,7 @@ async def _follow(store: Store, recoverer: Recoverer, queued: Recovering, now: d
     return ""
 
 
-def _put(store: Store, row: Recovering, site: Site) -> None:
+def _put(store: Store, row: RecoveryRecord, site: Site) -> None:
     """Write how a recovery stands; what started is the site's last recovery. Not for a site removed meanwhile."""
     with store.transaction():
         fresh = store.site(site.uri)

@@ -36,16 +36,16 @@ from recollect.watch.records import (
     Attempts,
     Facts,
     Notes,
+    NoticeRecord,
     Observation,
     OnLoss,
-    Past,
-    Pending,
-    Recovering,
+    RecoveryRecord,
     RecoveryState,
     Resource,
     Save,
     SaveState,
     Site,
+    VisitRecord,
 )
 from recollect.watch.states import Held, Live, Notice, ResourceState, SiteState, SiteStatus, VisitResult
 
@@ -220,16 +220,18 @@ class Store:
 
     # --- observations
 
-    def add_visit(self, past: Past) -> None:
+    def add_visit(self, past: VisitRecord) -> None:
         self._db.execute(
             "INSERT INTO visit (site, at, seen, state, why) VALUES (?, ?, ?, ?, ?)",
             (past.site, _text(past.at), past.seen, past.state, past.why),
         )
 
-    def visits(self, site: str = "") -> list[Past]:
+    def visits(self, site: str = "") -> list[VisitRecord]:
         rows = self._db.execute("SELECT * FROM visit WHERE ? IN ('', site) ORDER BY at, number", (site,))
         return [
-            Past(row["site"], _read_time(row["at"]), VisitResult(row["seen"]), SiteState(row["state"]), row["why"])
+            VisitRecord(
+                row["site"], _read_time(row["at"]), VisitResult(row["seen"]), SiteState(row["state"]), row["why"]
+            )
             for row in rows
         ]
 
@@ -363,11 +365,11 @@ class Store:
         )
         return done.rowcount > 0
 
-    def pending(self) -> list[Pending]:
+    def pending(self) -> list[NoticeRecord]:
         rows = self._db.execute("SELECT * FROM notice WHERE sent_at IS NULL ORDER BY number")
         return [_notice(row) for row in rows]
 
-    def notices(self) -> list[Pending]:
+    def notices(self) -> list[NoticeRecord]:
         """All notices, sent or not, newest first."""
         return [_notice(row) for row in self._db.execute("SELECT * FROM notice ORDER BY at DESC, number DESC")]
 
@@ -384,18 +386,18 @@ class Store:
 
     # --- what follows a change
 
-    def put_recovery(self, one: Recovering) -> None:
+    def put_recovery(self, one: RecoveryRecord) -> None:
         values = (
             *(one.folder, one.site, one.state, _text(one.at), _text(one.next_at), one.job, one.token),
             one.detail[:_MOST_DETAIL],
         )
         self._db.execute("INSERT OR REPLACE INTO recovery VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
-    def recovery(self, folder: str) -> Recovering | None:
+    def recovery(self, folder: str) -> RecoveryRecord | None:
         row = self._db.execute("SELECT * FROM recovery WHERE folder = ?", (folder,)).fetchone()
         return _recovering(row) if row is not None else None
 
-    def recoveries(self, site: str = "") -> list[Recovering]:
+    def recoveries(self, site: str = "") -> list[RecoveryRecord]:
         """All recoveries of a site, or of all sites, the last one first."""
         rows = self._db.execute("SELECT * FROM recovery WHERE ? IN ('', site) ORDER BY at DESC, folder", (site,))
         return [_recovering(row) for row in rows]
@@ -458,15 +460,15 @@ def _add_columns(db: sqlite3.Connection) -> None:
                 db.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
 
 
-def _recovering(row: sqlite3.Row) -> Recovering:
-    return Recovering(
+def _recovering(row: sqlite3.Row) -> RecoveryRecord:
+    return RecoveryRecord(
         *(row["folder"], row["site"], RecoveryState(row["state"]), _read_time(row["at"]), _read_time(row["next_at"])),
         *(row["job"], row["token"], row["detail"]),
     )
 
 
-def _notice(row: sqlite3.Row) -> Pending:
-    return Pending(
+def _notice(row: sqlite3.Row) -> NoticeRecord:
+    return NoticeRecord(
         row["number"], row["site"], Notice(row["kind"]), _read_time(row["since"]), _read_time(row["at"]), row["why"]
     )
 

@@ -23,13 +23,13 @@ from recollect.errors import RecollectError
 from recollect.model import Progress, ProgressCallback
 from recollect.quantities import counted
 from recollect.recovery.fingerprint import SiteFingerprint
-from recollect.watch.holdings import HostListings, Looked, archived
+from recollect.watch.holdings import HostListings, ResourceReport, archived
 from recollect.watch.look import MOST_ARCHIVE_SECONDS, Look, impossible_address, is_stale
 from recollect.watch.network import Witnesses, is_offline
 from recollect.watch.notices import Mailer
 from recollect.watch.outside import MOST_DOMAINS, injected
 from recollect.watch.pageloss import lost_pages
-from recollect.watch.records import Notes, Observation, Past, Resource, Site, counts_of
+from recollect.watch.records import Notes, Observation, Resource, Site, VisitRecord, counts_of
 from recollect.watch.recoveries import Recoverer
 from recollect.watch.registration import Registration, ask_rdap, changes, host_of, merged
 from recollect.watch.saving import SaveEndpoint
@@ -47,7 +47,7 @@ from recollect.watch.states import (
 )
 from recollect.watch.store import Store
 from recollect.watch.visit import Visit, certified, judge_visit
-from recollect.watch.warnings import Warned, certificate_warning, domain_warning, needs_fresh_registration
+from recollect.watch.warnings import DueNotice, certificate_warning, domain_warning, needs_fresh_registration
 
 VISITS_AT_ONCE = 16
 """Sites that are looked at in parallel; each still gets one request a second."""
@@ -189,7 +189,7 @@ class Visits:
         certificate = await client.certificate(front.url) if front.failure is None else None
         visit = certified(visit, certificate, problem, self.now)
         changed = site
-        looked: list[Looked] = []
+        looked: list[ResourceReport] = []
         if visit.seen is VisitResult.OWN:
             changed, looked = await self._look(site, front, known, archives)
             lost = lost_pages({**known, **{one.resource.uri: one.resource for one in looked}}.values(), rules)
@@ -219,7 +219,7 @@ class Visits:
 
     async def _look(
         self, site: Site, front: LiveAnswer, known: Mapping[str, Resource], archives: Sequence[Archive]
-    ) -> tuple[Site, list[Looked]]:
+    ) -> tuple[Site, list[ResourceReport]]:
         """Look at the resources of a site that shows its own content; the site with what was learned of it."""
         tools, now = self.tools, self.now
         fingerprint = SiteFingerprint() if site.notes.accept else site.known()
@@ -265,7 +265,7 @@ class Visits:
 
     async def _ask_archives(
         self, site: Site, status: SiteStatus, known: Mapping[str, Resource], archives: Sequence[Archive]
-    ) -> list[Looked]:
+    ) -> list[ResourceReport]:
         """What archives hold of a site that cannot be looked at; with its loss all that was live is gone."""
         tools, now = self.tools, self.now
         lost = status.state in (SiteState.LOST, SiteState.TAKEN_OVER) and site.status.state is not status.state
@@ -280,7 +280,7 @@ class Visits:
                 asked += 1
                 looked.append(await archived(listings, archives, noted, None, now))
             elif lost:
-                looked.append(Looked(noted, None))
+                looked.append(ResourceReport(noted, None))
         return looked
 
     async def _registration(self, site: Site) -> Registration | None:
@@ -303,7 +303,7 @@ class Visits:
         before: Site,
         site: Site,
         visit: Visit,
-        looked: Sequence[Looked],
+        looked: Sequence[ResourceReport],
         known: Mapping[str, Resource],
         certificate: Certificate | None,
     ) -> None:
@@ -315,7 +315,7 @@ class Visits:
                 return  # removed meanwhile
             if (fresh.status, fresh.notes) != (before.status, before.notes):
                 return  # accepted meanwhile: the next visit begins from there
-            store.add_visit(Past(site.uri, now, visit.seen, status.state, visit.why))
+            store.add_visit(VisitRecord(site.uri, now, visit.seen, status.state, visit.why))
             for one in looked:
                 store.put_resource(one.resource)
                 store.add_observation(_observation(one, now))
@@ -363,7 +363,7 @@ class Visits:
             site.uri, Notice.PAGES_LOST, now, now, f"{counted(len(lost), 'page')} gone, first {since:%Y-%m-%d}"
         )
 
-    def _warnings(self, before: Site, site: Site, certificate: Certificate | None) -> list[Warned]:
+    def _warnings(self, before: Site, site: Site, certificate: Certificate | None) -> list[DueNotice]:
         registration = Registration.from_json(site.registration)
         ends = registration.ends if registration is not None else None
         found = [
@@ -375,7 +375,7 @@ class Visits:
         ]
         if site.notes.injected and not before.notes.injected:
             why = "Most pages link to domains that they did not link to before: " + ", ".join(site.notes.injected[:20])
-            found.append(Warned(Notice.NEW_LINKS, self.now, why))
+            found.append(DueNotice(Notice.NEW_LINKS, self.now, why))
         return [one for one in found if one is not None]
 
 
@@ -405,7 +405,7 @@ def _noted(notes: Notes, look: Look) -> Notes:
     )
 
 
-def _observation(one: Looked, now: datetime) -> Observation:
+def _observation(one: ResourceReport, now: datetime) -> Observation:
     resource, answer = one.resource, one.answer
     status = answer.status if answer is not None and answer.failure is None else 0
     confirmed = resource.live if resource.live_at == now else Live.UNKNOWN

@@ -17,7 +17,7 @@ DOMAIN_BEFORE = (timedelta(days=30), timedelta(days=7), timedelta(0))
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class DueNotice:
     """A notice that is due."""
 
     kind: Notice
@@ -25,7 +25,7 @@ class Warned:
     why: str
 
 
-def certificate_warning(certificate: Certificate | None, at: datetime) -> Warned | None:
+def certificate_warning(certificate: Certificate | None, at: datetime) -> DueNotice | None:
     """The warning of a certificate that ends soon; one that ended is a state of the site."""
     if certificate is None or certificate.until <= at:
         return None
@@ -33,10 +33,10 @@ def certificate_warning(certificate: Certificate | None, at: datetime) -> Warned
     if not passed:
         return None
     why = f"The certificate expires on {certificate.until:%Y-%m-%d %H:%M} UTC ({_left(certificate.until - at)})"
-    return Warned(Notice.CERTIFICATE_EXPIRES, certificate.until - min(passed), why)
+    return DueNotice(Notice.CERTIFICATE_EXPIRES, certificate.until - min(passed), why)
 
 
-def domain_warning(domain: str, ends: datetime | None, at: datetime, *, answered: bool = True) -> Warned | None:
+def domain_warning(domain: str, ends: datetime | None, at: datetime, *, answered: bool = True) -> DueNotice | None:
     """The warning of a registration that ends soon, or has ended. While the registry does not answer (`answered`), what
     it said last counts, but not before the last week: most domains are renewed earlier."""
     thresholds = DOMAIN_BEFORE if answered else DOMAIN_BEFORE[1:]
@@ -48,7 +48,7 @@ def domain_warning(domain: str, ends: datetime | None, at: datetime, *, answered
     why = f"The registration of {domain} {verb} on {ends:%Y-%m-%d}{left}"
     if not answered:
         why += ", by the registry's last answer; whether it was renewed since then is not known"
-    return Warned(Notice.DOMAIN_EXPIRES, ends - min(passed), why)
+    return DueNotice(Notice.DOMAIN_EXPIRES, ends - min(passed), why)
 
 
 def needs_fresh_registration(ends: datetime | None, at: datetime) -> bool:

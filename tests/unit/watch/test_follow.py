@@ -18,7 +18,7 @@ from recollect.watch.cli.tools import refuse_private, shown, site_uri
 from recollect.watch.network import Witnesses, is_offline
 from recollect.watch.notices import atom, letter_of
 from recollect.watch.pages.board import dashboard_page
-from recollect.watch.records import OnLoss, Pending, Site
+from recollect.watch.records import NoticeRecord, OnLoss, Site
 from recollect.watch.recoveries import recovery_folder
 from recollect.watch.states import Notice, ResourceState, SiteState, SiteStatus
 
@@ -146,14 +146,14 @@ def test_private_addresses_in_any_spelling_are_refused_when_they_are_added(uri: 
 def test_what_a_page_says_cannot_write_headers_or_command_a_terminal() -> None:
     why = "its title says \x1b]0;owned\x07\r\nBcc: x@y.example"
     assert "\x1b" not in shown(why) and "\n" not in shown(why)
-    letter = letter_of(Pending(1, A.uri, Notice.LOST, T0, T0, why), A)
+    letter = letter_of(NoticeRecord(1, A.uri, Notice.LOST, T0, T0, why), A)
     assert "\n" not in letter.subject
 
 
 def test_what_a_page_says_cannot_write_markup() -> None:
     evil = '"><script>alert(1)</script>\x00\x1b\ufffe'
     site = replace(A, status=SiteStatus(SiteState.MOVED, T0), moved_to=evil, recovery=evil)
-    feed = ElementTree.fromstring(atom({A.uri: site}, [Pending(1, A.uri, Notice.MOVED, T0, T0, evil)], T0))
+    feed = ElementTree.fromstring(atom({A.uri: site}, [NoticeRecord(1, A.uri, Notice.MOVED, T0, T0, evil)], T0))
     assert "<script>" in "".join(feed.itertext())
     page = dashboard_page(Board(T0, (Line(site, dict.fromkeys(ResourceState, 0)),), ()))
     assert "<script" not in page and "&lt;script&gt;" in page

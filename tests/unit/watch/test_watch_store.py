@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import UsageError
-from recollect.watch.records import Observation, OnLoss, Past, Resource, Site, counts_of
+from recollect.watch.records import Observation, OnLoss, Resource, Site, VisitRecord, counts_of
 from recollect.watch.states import Held, Live, Notice, ResourceState, SiteState, SiteStatus, VisitResult
 from recollect.watch.store import Store
 
@@ -120,7 +120,7 @@ def test_old_observations_are_thinned_to_one_a_month_and_changes_stay(tmp_path: 
         for number in range(500):
             state = SiteState.LOST if number == 100 else SiteState.FINE
             at = T0 + timedelta(days=number)
-            store.add_visit(Past("s", at, VisitResult.OWN, state, ""))
+            store.add_visit(VisitRecord("s", at, VisitResult.OWN, state, ""))
             store.add_tally("s", at, {ResourceState.REPLICATED: number})
         store.compact(T0 + timedelta(days=500))
         kept = store.visits("s")

@@ -229,22 +229,22 @@ def remove_command(uri: str, folder: str) -> int:
 @json_option
 def run_command(folder: str, once: bool, now: datetime | None, as_json: bool, **given: Any) -> int:
     """Visit the watched sites that are due."""
-    from recollect.watch.cli.run import Asked, run_once, run_until_stopped
+    from recollect.watch.cli.run import RunOptions, run_once, run_until_stopped
 
-    asked = Asked(**given)
+    options = RunOptions(**given)
     with open_store(folder) as store, store.alone():
         if once or now is not None:
             due = len(store.due(now or datetime.now(UTC)))
             if due:
                 talk(f"visiting {counted(due, 'site')}")
             with progress_bar() as progress:
-                done = asyncio.run(run_once(store, asked, now or datetime.now(UTC), progress))
+                done = asyncio.run(run_once(store, options, now or datetime.now(UTC), progress))
             _show_round(done, as_json)
             return 3 if done.failures or done.offline_since is not None else 0
         due = len(store.due(datetime.now(UTC)))
         talk(f"{counted(len(store.sites()), 'site')} watched, visiting {due:,} now; Ctrl-C ends")
         with progress_bar() as progress:
-            asyncio.run(run_until_stopped(store, asked, lambda done: _show_round(done, as_json), progress))
+            asyncio.run(run_until_stopped(store, options, lambda done: _show_round(done, as_json), progress))
     return 0
 
 

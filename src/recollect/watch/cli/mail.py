@@ -22,11 +22,11 @@ from recollect.desk.states import DELIVERED, State
 from recollect.errors import RecollectError, UsageError
 from recollect.formats.containers import atomic_output
 from recollect.watch.records import RecoveryState
-from recollect.watch.recoveries import Progressed
+from recollect.watch.recoveries import RecoveryProgress
 
 if TYPE_CHECKING:
     from recollect.watch.notices import Letter
-    from recollect.watch.records import Recovering, Resource, Site
+    from recollect.watch.records import RecoveryRecord, Resource, Site
     from recollect.watch.recoveries import Recoverer
 
 _LONGEST_PAUSE = 2 * 3600.0
@@ -86,7 +86,7 @@ class DeskJobs:
     local: Recoverer | None = None
     """Recovers lost pages of a live site: a desk recovers whole sites."""
 
-    async def start(self, site: Site, folder: str, pages: Sequence[Resource] = ()) -> Progressed:
+    async def start(self, site: Site, folder: str, pages: Sequence[Resource] = ()) -> RecoveryProgress:
         """Queue the recovery of a site as it was before its loss. Asking again gives the same job."""
         if pages and self.local is not None:
             return await self.local.start(site, folder, pages)
@@ -101,21 +101,21 @@ class DeskJobs:
         place.mkdir(parents=True, exist_ok=True)
         with atomic_output(place / "job.json") as file:
             file.write(json.dumps({"desk": self.address, "job": reply["id"]}).encode() + b"\n")
-        return Progressed(
+        return RecoveryProgress(
             RecoveryState.QUEUED, str(reply["id"]), str(reply.get("token", "")), str(reply.get("state", ""))
         )
 
-    async def follow(self, recovery: Recovering) -> Progressed:
+    async def follow(self, recovery: RecoveryRecord) -> RecoveryProgress:
         """How a job stands."""
         reply = await self._ask(f"/api/jobs/{quote(recovery.job)}?{urlencode({'token': recovery.token})}", None, {})
         state = str(reply.get("state", ""))
         if state in DELIVERED:
-            return Progressed(RecoveryState.DONE, detail=str(reply.get("status_url") or state))
+            return RecoveryProgress(RecoveryState.DONE, detail=str(reply.get("status_url") or state))
         ended = {State.NOTHING_FOUND: RecoveryState.NOTHING_FOUND} | dict.fromkeys(
             (State.FAILED, State.CANCELLED, State.EXPIRED), RecoveryState.FAILED
         )
         found = next((value for word, value in ended.items() if word == state), RecoveryState.QUEUED)
-        return Progressed(found, detail=" ".join(filter(None, (state, str(reply.get("reason") or "")))))
+        return RecoveryProgress(found, detail=" ".join(filter(None, (state, str(reply.get("reason") or "")))))
 
     async def _ask(self, path: str, content: bytes | None, fields: dict[str, str]) -> dict[str, Any]:
         """The JSON that the desk answers; the operator chose the desk, so it may be on a private address."""

@@ -24,12 +24,12 @@ from recollect.quantities import counted, format_percent
 from recollect.recovery.sentences import outage, rerun_command, summary, text
 from recollect.watch.pageloss import Redirect, redirects_of
 from recollect.watch.records import RecoveryState
-from recollect.watch.recoveries import Progressed
+from recollect.watch.recoveries import RecoveryProgress
 from recollect.watch.redirects import apache_redirects, netlify_redirects, nginx_redirects, table
 
 if TYPE_CHECKING:
     from recollect.recovery.report import Report
-    from recollect.watch.records import Recovering, Resource, Site
+    from recollect.watch.records import RecoveryRecord, Resource, Site
 
 MOST_ASSETS = 100
 _README = """Lost pages of {site}, recovered from web archives
@@ -49,7 +49,7 @@ class LocalRecoveries:
 
     folder: Path
 
-    async def start(self, site: Site, folder: str, pages: Sequence[Resource] = ()) -> Progressed:
+    async def start(self, site: Site, folder: str, pages: Sequence[Resource] = ()) -> RecoveryProgress:
         """Recover a site as it was just before it was lost, or just these pages; stops when the run is stopped."""
         stopped = threading.Event()
         place = self.folder / folder
@@ -62,11 +62,11 @@ class LocalRecoveries:
         assert report is not None  # only a person who declines the survey gets none
         told = await self._make_upload(site, place, pages, report) if pages else _told(report, place)
         if report.resources:
-            return Progressed(RecoveryState.DONE, detail=told)
+            return RecoveryProgress(RecoveryState.DONE, detail=told)
         failed = bool(report.figures.outages)  # an archive that failed may have it: it is asked again
-        return Progressed(RecoveryState.FAILED if failed else RecoveryState.NOTHING_FOUND, detail=told)
+        return RecoveryProgress(RecoveryState.FAILED if failed else RecoveryState.NOTHING_FOUND, detail=told)
 
-    async def follow(self, recovery: Recovering) -> Progressed:
+    async def follow(self, recovery: RecoveryRecord) -> RecoveryProgress:
         """A job of a desk that is no longer configured."""
         raise UsageError("this job is at a desk", where=recovery.folder, hint="--desk URL")
 

@@ -31,7 +31,7 @@ _POLL = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunOptions:
     """The options of `watch run`."""
 
     canaries: tuple[str, ...] = ()
@@ -47,18 +47,18 @@ class Asked:
     dashboard: str = ""
 
 
-async def run_once(store: Store, asked: Asked, now: datetime, progress: ProgressCallback) -> Round:
+async def run_once(store: Store, options: RunOptions, now: datetime, progress: ProgressCallback) -> Round:
     """One round, with its recoveries."""
     from recollect.archives.opening import ClientOptions, open_client
     from recollect.watch.holdings import ARCHIVE_TIMEOUT
     from recollect.watch.run import run_round
 
     async with open_client(ClientOptions(timeout=ARCHIVE_TIMEOUT)) as client:
-        return await run_round(store, make_tools(client, store, asked, progress), now)
+        return await run_round(store, make_tools(client, store, options, progress), now)
 
 
 async def run_until_stopped(
-    store: Store, asked: Asked, show: Callable[[Round], None], progress: ProgressCallback
+    store: Store, options: RunOptions, show: Callable[[Round], None], progress: ProgressCallback
 ) -> None:
     """A round a minute; lost sites are recovered beside them."""
     from recollect.archives.opening import ClientOptions, open_client
@@ -67,7 +67,7 @@ async def run_until_stopped(
     from recollect.watch.run import run_round
 
     async with open_client(ClientOptions(timeout=ARCHIVE_TIMEOUT)) as client:
-        tools = make_tools(client, store, asked, progress)
+        tools = make_tools(client, store, options, progress)
         assert tools.recoverer is not None
         recovering: asyncio.Task[tuple[tuple[str, ...], tuple[str, ...]]] | None = None
         try:
@@ -90,7 +90,7 @@ async def run_until_stopped(
                 await asyncio.gather(recovering, return_exceptions=True)
 
 
-def make_tools(client: ArchiveClient, store: Store, asked: Asked, progress: ProgressCallback) -> Tools:
+def make_tools(client: ArchiveClient, store: Store, options: RunOptions, progress: ProgressCallback) -> Tools:
     """What a round works with."""
     from recollect.archives.live import LiveClient, refusal
     from recollect.archives.opening import operator_agent
@@ -100,31 +100,31 @@ def make_tools(client: ArchiveClient, store: Store, asked: Asked, progress: Prog
     from recollect.watch.run import Tools
     from recollect.watch.saving import SaveEndpoint
 
-    if asked.smtp and not asked.from_address:
+    if options.smtp and not options.from_address:
         raise UsageError("mails need a sender", where="--smtp", hint="--from-address watch@example.org")
-    given = (("--rdap", asked.rdap), ("--save", asked.save), ("--desk", asked.desk))
-    for option, url in (*given, *(("--canary", canary) for canary in asked.canaries)):
+    given = (("--rdap", options.rdap), ("--save", options.save), ("--desk", options.desk))
+    for option, url in (*given, *(("--canary", canary) for canary in options.canaries)):
         why = refusal(url, allow_private=True) if url else ""
         if why:
             raise UsageError("not an allowed address", where=f"{option} {url}", why=why)
     local = LocalRecoveries(store.folder)
     recoverer: Recoverer = local
-    if asked.desk is not None:
-        recoverer = DeskJobs(asked.desk, secret_of(asked.desk_token_file), store.folder, local)
+    if options.desk is not None:
+        recoverer = DeskJobs(options.desk, secret_of(options.desk_token_file), store.folder, local)
     return Tools(
         live=lambda allowed: LiveClient(user_agent=operator_agent(), allow_private=allowed),
         archives=_archives(),
         client=client,
-        canaries=asked.canaries,
+        canaries=options.canaries,
         recoverer=recoverer,
-        mailer=OutboxMailer(store.folder, asked.smtp, asked.from_address),
-        rdap=asked.rdap,
-        resolver=_resolver(asked.resolver),
+        mailer=OutboxMailer(store.folder, options.smtp, options.from_address),
+        rdap=options.rdap,
+        resolver=_resolver(options.resolver),
         domain=registered_domain,
-        save=SaveEndpoint(asked.save, secret_of(asked.save_key_file)) if asked.save else None,
-        own_services=asked.own_services,
+        save=SaveEndpoint(options.save, secret_of(options.save_key_file)) if options.save else None,
+        own_services=options.own_services,
         progress=progress,
-        accept=lambda site: accept_link(asked.dashboard, key_of(store.folder), site),
+        accept=lambda site: accept_link(options.dashboard, key_of(store.folder), site),
     )
 
 
@@ -181,7 +181,7 @@ async def check_site(
     from recollect.watch.visit import judge_visit
 
     at = datetime.now(UTC)
-    asked = [archive for archive in load_archives(archives) if not archive.ignore]
+    chosen = [archive for archive in load_archives(archives) if not archive.ignore]
     async with (
         LiveClient(user_agent=operator_agent(), allow_private=allow_private) as live,
         open_client(ClientOptions(timeout=ARCHIVE_TIMEOUT)) as client,
@@ -200,6 +200,6 @@ async def check_site(
             raise UsageError("the site shows no content of its own", where=uri, why=visit.why, hint=hint)
         if visit.seen is not VisitResult.OWN:
             talk(f"note: {visit.why}; this may not be the site's own content")
-        look = Look(live, client, asked, uri, sample, progress=progress, archive_seconds=inf)
+        look = Look(live, client, chosen, uri, sample, progress=progress, archive_seconds=inf)
         looked = [one async for one in look.resources(front, {}, at)]
     return check_of(uri, at, looked, disallowed=len(look.disallowed))
