@@ -217,7 +217,7 @@ def end(process: subprocess.Popen[str]) -> None:
 @contextmanager
 def running_worker(desk: RunningDesk, folder: Path, *flags: str) -> Iterator[subprocess.Popen[str]]:
     token = str(desk.folder / "worker.token")
-    command = ["worker", "--desk", desk.base, "--token-file", token, "--work", str(folder), *flags]
+    command = ["desk", "worker", "--desk", desk.base, "--token-file", token, "--work", str(folder), *flags]
     process, _, _ = start(command, "waits for jobs")
     try:
         yield process

@@ -6,7 +6,6 @@ Hides: reading forms. A POST from another origin, or from a page without one (a 
 from __future__ import annotations
 
 import asyncio
-import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -32,6 +31,7 @@ from recollect.desk.http.context import (
 from recollect.desk.jobs import Extent, Refused, clean_email, clean_uri, parse_submission
 from recollect.desk.states import DELIVERED, State
 from recollect.errors import RecollectError
+from recollect.ui.colours import accent_css
 from recollect.ui.messages import message
 from recollect.ui.pages import ASSET_TYPES, HEADERS, asset
 
@@ -76,9 +76,8 @@ async def assets(request: web.Request) -> web.Response:
 def _own_asset(desk: Desk, name: str) -> web.Response | None:
     """The colour and the logo of the operator."""
     settings, headers = desk.settings, {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "nosniff"}
-    if name == "operator.css" and re.fullmatch(r"#[0-9A-Fa-f]{3,8}", settings.operator_colour):
-        text = f":root {{ --accent: {settings.operator_colour}; }}\n"
-        return web.Response(text=text, content_type="text/css", headers=headers)
+    if name == "operator.css" and (sheet := accent_css(settings.operator_colour)):
+        return web.Response(text=sheet, content_type="text/css", headers=headers)
     if name == "operator-logo" and settings.operator_logo:
         path = Path(settings.operator_logo)
         kind = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg"}.get(path.suffix.lower())

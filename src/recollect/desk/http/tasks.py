@@ -190,7 +190,7 @@ def take_back(c: Connection, desk: Desk) -> None:
 async def worker(desk: Desk, number: int, address: str) -> None:
     """One worker process of this desk, started again when it ends."""
     work = desk.folder / "work"
-    command = [sys.executable, "-m", "recollect", "worker", "--desk", address]
+    command = [sys.executable, "-m", "recollect", "desk", "worker", "--desk", address]
     command += ["--token-file", str(desk.folder / "worker.token"), "--work", str(work)]
     command += ["--name", f"{local_name(desk)}-{number + 1}", "--with-parent"]
     while not desk.stopping.is_set():
