@@ -44,6 +44,14 @@ _HOST_PAGES = {
     Verdict.DEFAULT_PAGE: VisitResult.DEFAULT_PAGE,
     Verdict.MAINTENANCE: VisitResult.MAINTENANCE,
 }
+_FAILURES = {
+    Failure.UNREACHABLE: "no connection to the server",
+    Failure.TIMEOUT: "the server does not answer in time",
+    Failure.TLS: "no encrypted connection to the server",
+    Failure.CERTIFICATE: "the certificate is not accepted",
+    Failure.BAD_ANSWER: "the server closes the connection or does not answer as a web server",
+    Failure.REDIRECTS: "redirects without end",
+}
 _LONG_WAIT = 300
 """Seconds of Retry-After from which on a 503 is maintenance; proxies whose server is gone send a few seconds."""
 
@@ -156,7 +164,8 @@ def _failure(front: LiveAnswer) -> Visit:
         return Visit(VisitResult.NO_NAME, front.why)
     if front.failure is Failure.REFUSED:
         return Visit(VisitResult.BLOCKED, front.why)
-    return Visit(VisitResult.FAILED, f"{front.failure}: {front.why}")
+    words = _FAILURES.get(front.failure, "no answer") if front.failure is not None else ""
+    return Visit(VisitResult.FAILED, f"{words} ({front.why})")
 
 
 def _moved(front: LiveAnswer) -> str:

@@ -135,7 +135,7 @@ def _told(report: Report, place: Path) -> str:
     """How a recovery ended, in the sentences of all recoveries; for each archive that failed, how to ask it again."""
     figures = report.figures
     again = [f"To ask it again: {rerun_command(one, str(place.resolve()))}" for one in figures.outages]
-    return "\n".join([*(f"{line}." for line in summary(figures)), *again])
+    return "\n".join([*(f"{line[:1].upper()}{line[1:]}." for line in summary(figures)), *again])
 
 
 def _files_of(place: Path) -> dict[str, str]:
