@@ -4,7 +4,8 @@ Hides: how a recovery is run so that it can be killed at any moment, and how it 
 assignment as one line of JSON from stdin and writes lines of JSON to stdout; it knows no address and no secret of the
 desk. Every request to an archive waits for a permit that the worker brings; without a worker (stdin ends) it ends.
 
-    in    {"folder", "archives", "options", "limits", "survey_only", "reconsider", "skip", "contact", "language"}, then
+    in    {"folder", "archives", "options", "limits", "survey_only", "reconsider", "skip", "contact", "language", "uri",
+          "also"}, then
           {"permit": N, "granted": true} | {"permit": N, "seconds": T, "reason": "..."} | {"stop": true}
     out   {"type": "status", ...} as recover reports it, {"type": "survey", ...}, {"type": "packing"},
           {"type": "permit", "permit": N, "archive", "kind"}, {"type": "finished", "permit": N, "archive"} when that
@@ -266,6 +267,8 @@ def run(line: Line, assignment: Mapping[str, Any]) -> dict[str, Any]:
             None if resuming else options.scope.start,
             folder,
             archives=archives,
+            also=assignment.get("also") or (),
+            base=str(assignment.get("uri") or ""),
             options=options,
             outputs=_outputs(assignment["options"]),
             watch=Watch(

@@ -82,6 +82,8 @@ class DeskSettings:
     max_queue: int = _setting(10_000, "count", "length of the queue from which new jobs are refused")
     max_resources: int = _setting(200_000, "count", "largest number of resources of one recovery")
     max_bytes: int = _setting(20 * 10**9, "size", "size limit of one recovery")
+    upload_bytes: int = _setting(10**9, "size", "size limit of the files that a person adds to one job; 0 takes none")
+    upload_files: int = _setting(10, "count", "number of files that a person may add to one job")
     min_free: int = _setting(10**9, "size", "free disk space below which no new job is started")
     pictures: int = _setting(3, "amount", "pictures of recovered pages, where Chromium is installed")
     drain: float = _setting(10.0, "duration", "time for running requests to finish when the desk stops")

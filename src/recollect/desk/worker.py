@@ -245,6 +245,7 @@ class Work:
         self._desk = desk
         self._options = options
         self._job = job
+        self._also: list[str] = []  # files that a person added
         self.id: str = job["id"]
         self.fence: int = job["fence"]
         self._status: dict[str, Any] = {}
@@ -295,6 +296,7 @@ class Work:
             try:
                 if not (folder / FOLDER).exists():
                     await self._fetch_state(folder)
+                self._also = await self._fetch_sources(folder)
                 while await self._recover(folder):
                     log.warning("job %s made no progress: begun again without %s", self.id, self._skip[-1])
                 await self._finish(folder, self._done or {"outcome": "failed", "reason": self._last_words()})
@@ -342,6 +344,18 @@ class Work:
         finally:
             if lock is not None:
                 os.close(lock)
+
+    async def _fetch_sources(self, folder: Path) -> list[str]:
+        """Files that a person added to the job; they go with the work folder."""
+        target = folder.with_name("sources")
+        target.mkdir(parents=True, exist_ok=True)
+        found = []
+        for name in self._job.get("sources", ()):
+            if re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", name) is None:
+                continue
+            if (target / name).exists() or await self._desk.download(f"/jobs/{self.id}/sources/{name}", target / name):
+                found.append(str((target / name).resolve()))
+        return found
 
     async def _fetch_state(self, folder: Path) -> None:
         for path in self._job.get("states", ()):
@@ -394,7 +408,8 @@ class Work:
         assignment = {name: self._job[name] for name in ("archives", "options", "limits")}
         assignment |= {
             "skip": self._skip,
-            **{name: self._job.get(name) for name in ("contact", "decisions", "language")},
+            **{name: self._job.get(name) for name in ("contact", "decisions", "language", "uri")},
+            "also": self._also,
         }
         self._say({**assignment, "folder": str(folder.resolve()), "reconsider": self._reconsider})
         if self._stopping:

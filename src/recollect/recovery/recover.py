@@ -72,6 +72,8 @@ def recover(
     out_dir: str | Path,
     *,
     archives: Archives | None = None,
+    also: Sequence[str | Path] = (),
+    base: str = "",
     maps: str | Path | Maps | None = None,
     options: Options | None = None,
     outputs: Outputs | None = None,
@@ -81,8 +83,9 @@ def recover(
     """Recover a site into a folder: again to fill gaps, or with `start` None to resume what was interrupted.
 
     `archives` are archives, or `Sources` to read them from; by default the public ones, of a resumed recovery those it
-    was begun with. `maps` is a folder of published maps. `options` and `outputs` of a resumed recovery are those it was
-    begun with, unless given.
+    was begun with. `also` are files and folders that hold captures, too (`base`: the address of those that do not say
+    it); with `Sources` they are in that value. `maps` is a folder of published maps. `options` and `outputs` of a
+    resumed recovery are those it was begun with, unless given.
     """
     folder = Path(out_dir)
     before = Sources()
@@ -102,10 +105,11 @@ def recover(
         idle = [one.id for one in replace(sources, use=before.use).archives() if one.id not in names]
     outputs = outputs or Outputs()
     places = maps or (sources.maps if sources else None)
+    files = sources or Sources(also=tuple(str(path) for path in also), base=base)
     with (
         on_this_disk(folder),
         _opened(places, known, watch) as opened,
-        open_local(sources, options.scope, (archive.id for archive in known), watch.problem) as local,
+        open_local(files, options.scope, (archive.id for archive in known), watch.problem) as local,
         Store.create(folder) as store,
     ):
         known += local.archives

@@ -37,6 +37,7 @@ _MOST_HEADER_LINES = 1000
 _MOST_LOST = 64 << 20  # bytes without a record before the rest of a member is left
 _LONGEST_RECORD = 16 << 30
 _LARGE = 4 << 20  # packed bytes from which a file of one gzip member is unpacked first
+_MOST_RATIO = 100  # bytes that a packed byte may become; markup becomes ten
 _MOST_TRIALS = 100_000  # places that look like a gzip member, over all damage of a file
 _MAGIC = b"\x1f\x8b\x08"
 OnProblem = Callable[[Problem], None]
@@ -380,7 +381,9 @@ class RecordFile:
 
         handle, name = tempfile.mkstemp(prefix="recollect-unpacked-", suffix=".warc")
         self._unpacked = Path(name)
-        room = shutil.disk_usage(name).free // 2
+        with self._opener() as packed:
+            most = packed.seek(0, os.SEEK_END) * _MOST_RATIO + (1 << 30)
+        room = min(shutil.disk_usage(name).free // 2, most)
         with (
             os.fdopen(handle, "wb") as out,
             self._opener() as packed,
@@ -390,7 +393,7 @@ class RecordFile:
                 room -= len(piece)
                 if room < 0:
                     raise FormatError(
-                        "the file unpacks to more than half of the free disk", where=self.label, hint="unpack it first"
+                        "the file unpacks to too much", where=self.label, hint="unpack it first, where there is room"
                     )
                 out.write(piece)
         return self._unpacked

@@ -109,11 +109,11 @@ class WaczSource:
         spool = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
         try:
             with self._zip.open(name) as packed:
-                room = shutil.disk_usage(tempfile.gettempdir()).free // 2
+                room = min(shutil.disk_usage(tempfile.gettempdir()).free // 2, info.compress_size * 100 + (1 << 30))
                 while piece := packed.read(1 << 20):
                     room -= len(piece)
                     if room < 0:
-                        raise FormatError("it unpacks to more than half of the free disk", where=f"{self.name}!{name}")
+                        raise FormatError("it unpacks to too much", where=f"{self.name}!{name}")
                     spool.write(piece)
         except (zipfile.BadZipFile, EOFError, OSError, zlib.error, RuntimeError, NotImplementedError) as error:
             raise FormatError("a damaged part of a WACZ", where=f"{self.name}!{name}", why=str(error)) from error

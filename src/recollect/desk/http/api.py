@@ -34,6 +34,7 @@ from recollect.desk.http.context import (
     network_of,
 )
 from recollect.desk.http.hub import OPERATOR
+from recollect.desk.http.uploads import described, is_open
 from recollect.desk.jobs import Job, Submission, parse_submission
 from recollect.desk.letters import status_url
 from recollect.desk.reports import figures_of
@@ -95,6 +96,7 @@ def full_view(desk: Desk, c: Any, job: Job, person: people.Recipient | None, tok
     view["outages"] = [{**one, "name": names.get(one["archive"], one["archive"])} for one in view["outages"]]
     view["status_url"] = status_url(desk.base_url, job.id, token) if token else None
     view["thumbs"] = pictures_of(desk, job, State(view["state"]))
+    view["sources"], view["uploads"] = described(desk, job.id), is_open(desk, job)
     if State(view["state"]) in DELIVERED:
         view["result"] = result_urls(desk, job, token)
         view["sentences"] = sentences(figures_of(job.result.get("summary", {})), hints=False)

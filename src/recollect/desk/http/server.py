@@ -25,7 +25,19 @@ from recollect.archives.registry import load_archives
 from recollect.desk import people
 from recollect.desk.budget import ArchiveBudgets, Permits
 from recollect.desk.database import Connection, hold_folder, open_database
-from recollect.desk.http import admin, api, language, operator_api, pages, preview, session, tasks, views, worker_api
+from recollect.desk.http import (
+    admin,
+    api,
+    language,
+    operator_api,
+    pages,
+    preview,
+    session,
+    tasks,
+    uploads,
+    views,
+    worker_api,
+)
 from recollect.desk.http.clock import SteadyClock
 from recollect.desk.http.context import DESK, Desk, error_reply, status_of
 from recollect.desk.outbox import transport_of
@@ -78,7 +90,7 @@ def create_app(desk: Desk) -> web.Application:
     """The desk's pages and APIs."""
     app = web.Application(middlewares=[language.middleware, _errors], client_max_size=_MAX_BODY)
     app[DESK] = desk
-    for module in (api, operator_api, worker_api, pages, admin):
+    for module in (api, uploads, operator_api, worker_api, pages, admin):
         app.add_routes(module.ROUTES)
     return app
 

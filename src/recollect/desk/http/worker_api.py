@@ -36,6 +36,7 @@ from recollect.desk.http.context import (
     require_worker,
     whole_number,
 )
+from recollect.desk.http.uploads import files_of
 from recollect.desk.jobs import Job
 from recollect.desk.queue import Lease
 from recollect.desk.reports import clean_status, clean_summary
@@ -135,6 +136,7 @@ def assignment(desk: Desk, job: Job) -> dict[str, Any]:
         "stuck_after": desk.settings.stuck_after,
         "contact": desk.settings.contact,
         "decisions": dict(job.review),
+        "sources": [path.name for path in files_of(desk, job.id)],
     }
 
 
