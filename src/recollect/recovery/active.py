@@ -5,14 +5,16 @@ are cleaned: what runs, navigates, or loads from elsewhere is taken out; what th
 namespaces and prefixes, entities (expanded, within the parser's bounds), handlers, animated addresses, style sheets,
 processing instructions. What is written is well-formed XML of the elements that are left.
 
-A PDF keeps its bytes except for the names of its automatic actions, which are changed in place, length for length;
-inside compressed object streams they are not seen.
+A PDF keeps its bytes except for the names of its automatic actions, which are changed in place, length for length, also
+inside compressed object streams where the changed stream fits into the place of the old one.
 """
 
 from __future__ import annotations
 
 import gzip
 import re
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from recollect.errors import FormatError
@@ -236,9 +238,43 @@ def _name(word: str) -> str:
 
 
 _ACTIONS = ("OpenAction", "AA", "JavaScript", "JS", "Launch", "SubmitForm", "GoToR", "ImportData", "RichMedia", "XFA")
+_OBJECT_STREAM = re.compile(rb"/ObjStm(?![A-Za-z0-9#])")
 _PDF_NAME = re.compile(rf"/(?:{'|'.join(_name(word) for word in _ACTIONS)})(?![A-Za-z0-9#])".encode())
 
 
 def quiet_pdf(body: bytes) -> bytes:
     """The file without automatic actions, as long as it was: offsets inside it stay right."""
-    return _PDF_NAME.sub(lambda match: b"/" + b"x" * (len(match[0]) - 1), body)
+    pieces, at = [], 0
+    for start, end, stream in _object_streams(body):
+        quiet = _without_actions(stream)
+        packed = zlib.compress(quiet, 9) if quiet != stream else b""
+        if packed and len(packed) <= end - start:  # readers pass over what follows the end of the packed data
+            pieces += [_without_actions(body[at:start]), packed.ljust(end - start, b"\n")]
+            at = end
+    return b"".join([*pieces, _without_actions(body[at:])])
+
+
+def _without_actions(data: bytes) -> bytes:
+    return _PDF_NAME.sub(lambda match: b"/" + b"x" * (len(match[0]) - 1), data)
+
+
+def _object_streams(body: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Where packed objects begin and end, and the objects (PDF 1.7, 7.5.7); encrypted ones are left out."""
+    end, left = 0, _MOST_UNPACKED
+    for match in _OBJECT_STREAM.finditer(body):
+        word = body.find(b"stream", match.end(), match.end() + 1000)
+        start = word + 6 + (2 if body[word + 6 : word + 8] == b"\r\n" else 1)
+        if word < 0 or start <= end:
+            continue
+        if (end := body.find(b"endstream", start)) < 0:
+            return
+        unpacker = zlib.decompressobj()
+        try:
+            stream = unpacker.decompress(body[start:end], left)
+        except zlib.error:
+            continue
+        left -= len(stream)
+        if left <= 0:
+            return
+        if unpacker.eof:
+            yield start, end - len(unpacker.unused_data), stream
