@@ -21,6 +21,7 @@ from recollect.protection import credentials
 from recollect.protection.packages import has_password_column
 from recollect.protection.packages import members as _members
 from recollect.protection.search import Places, Search, Shape, Test
+from recollect.protection.selection import is_version_control_name
 
 _HEAD = 1 << 16
 _READ = 1 << 20
@@ -145,6 +146,7 @@ _DER = re.compile(  # PKCS#1, PKCS#8, PKCS#12, SEC 1; and an encrypted PKCS#8
     rb"|0(?:\x82(?s:..)|\x81(?s:.)|(?s:.))\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x05)"
 )
 _STORES = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce", b"\x03\xd9\xa2\x9a")  # JKS, JCEKS, KeePass
+_HISTORY = re.compile(rb"# v\d git bundle\n|HG[12]0|SVN-fs-dump-format-version: ")
 _JWK_PRIVATE = re.compile(rb"\"(?:d|k)\"\s{0,9}:\s{0,9}\"")
 _JWK = re.compile(rb"\"kty\"\s{0,9}:\s{0,9}\"(?:RSA|EC|OKP|oct)\"")
 _TOKEN = re.compile(
@@ -230,7 +232,12 @@ def scan_stream(name: str, stream: IO[bytes], depth: int = _DEPTH) -> Iterator[F
     yield from _scan_text(name, stream)
     if depth:
         stream.seek(0)
+        history: set[str] = set()
         for inside, member in _members(stream):
+            kept_in = next((part for part in PurePosixPath(inside).parts if is_version_control_name(part)), "")
+            if kept_in and kept_in not in history:
+                history.add(kept_in)
+                yield Found(f"{name}!{kept_in}", Secret.VERSION_CONTROL)
             own = inside or PurePosixPath(name).stem  # dump.sql of dump.sql.gz
             if member is None:
                 yield Found(f"{name}!{own}", Secret.UNSEARCHED)
@@ -274,6 +281,8 @@ def _scan_text(name: str, stream: IO[bytes]) -> Iterator[Found]:
     by_name = is_secret_name(name) and not _is_public(name, head)
     if by_name:
         yield Found(name, Secret.CREDENTIALS)
+    if _HISTORY.match(head):
+        yield Found(name, Secret.VERSION_CONTROL)
     if _DER.match(head) or head.startswith(_STORES):
         yield Found(name, Secret.PRIVATE_KEY, 1)
     people = _People()

@@ -55,9 +55,14 @@ def is_record(name: str) -> bool:
     return name.startswith(".") and name.endswith((RECORD, RECORD_PART))
 
 
+def is_version_control_name(name: str) -> bool:
+    """Whether a file or folder belongs to version control by its name; `.Git` is `.git` on other systems."""
+    return name in _VERSION_CONTROL or (name.startswith((".", "_")) and name.lower() in _VERSION_CONTROL)
+
+
 def is_version_control(path: Path) -> bool:
     """Whether a file or folder belongs to version control: by its name, or as a bare repository of git."""
-    if path.name in _VERSION_CONTROL:
+    if is_version_control_name(path.name):
         return True
     return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
 
