@@ -129,8 +129,9 @@ reader: $(STAMP)  ## the JavaScript reader of maps, from its source
 vectors: $(STAMP) $(KERNEL_STAMP)  ## the test vectors of the map format in conformance/
 	$(BIN)/python scripts/vectors.py
 
-screenshots: $(STAMP) $(KERNEL_STAMP)  ## pictures of every page in build/screenshots
+screenshots: $(STAMP) $(KERNEL_STAMP)  ## pictures of every page in build/screenshots, and those of docs/images
 	$(BIN)/python scripts/screenshots.py
+	$(BIN)/python scripts/screenshots.py --docs
 
 size: $(STAMP) $(KERNEL_STAMP)  ## what the package and all that it needs take on disk
 	$(BIN)/python scripts/size.py

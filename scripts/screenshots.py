@@ -1,8 +1,9 @@
-"""Pictures of every page: `make screenshots`, or `python scripts/screenshots.py [NAME ...] [--lang de]`.
+"""Pictures of every page: `make screenshots`, or `python scripts/screenshots.py [NAME ...] [--lang de] [--docs]`.
 
 Renders each page with little, normal and extreme data, at 1300, 768 and 400 px, light, dark and in print, into
 build/screenshots, with a contact sheet (index.html). Pages are made by the functions that servers and commands call,
 with generated data; pictures of recovered pages are of a generated site. Says which pages are wider than their screen.
+With --docs it writes the pictures of docs/images instead, in JPEG of some 50 kB each.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ from sample_pages import SITE, pages
 WIDTHS = (1300, 768, 400)
 LOOKS = ("light", "dark", "print")
 OUT = Path("build/screenshots")
+DOCS = Path(__file__).parent.parent / "docs" / "images"
+# Pictures of the documentation -> page, width, height and look.
+SHOWN = {
+    "desk-form": ("desk-home-normal", 900, 620, "light"),
+    "desk-waiting": ("desk-job-running-normal", 900, 620, "light"),
+    "desk-result": ("desk-result-normal", 1100, 760, "light"),
+    "desk-phone": ("desk-result-normal", 400, 760, "dark"),
+}
 _WIDE = "document.documentElement.scrollWidth > window.innerWidth"
 
 
@@ -74,6 +83,16 @@ def shots(browser: Browser, base: str, names: list[str]) -> Iterator[tuple[str, 
             context.close()
 
 
+def write_docs(browser: Browser, base: str) -> None:
+    """The pictures of docs/images: the top of each page, as a visitor sees it first."""
+    for name, (shown, width, height, scheme) in SHOWN.items():
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+        page = context.new_page()
+        page.goto(f"{base}/{shown}", wait_until="load")
+        page.screenshot(path=DOCS / f"{name}.jpg", type="jpeg", quality=60)
+        context.close()
+
+
 def contact_sheet(files: list[str]) -> str:
     from recollect.ui.pages import INLINED, environment
 
@@ -93,6 +112,7 @@ def main() -> int:
     parser.add_argument("--lang", default="en")
     parser.add_argument("--widths", default="")
     parser.add_argument("--looks", default="")
+    parser.add_argument("--docs", action="store_true", help="write the pictures of docs/images, and nothing else")
     given = parser.parse_args()
     global WIDTHS, LOOKS
     WIDTHS = tuple(int(one) for one in given.widths.split(",")) if given.widths else WIDTHS
@@ -111,7 +131,12 @@ def main() -> int:
         server.shutdown()
         server = served(bodies, picture)
         base = f"http://127.0.0.1:{server.server_address[1]}"
-        files = []
+        files: list[str] = []
+        if given.docs:
+            write_docs(browser, base)
+            server.shutdown()
+            print(f"{DOCS}: {len(SHOWN)} pictures")
+            return 0
         for file, fault in shots(browser, base, [path[1:] for path in bodies]):
             files.append(file)
             if fault:

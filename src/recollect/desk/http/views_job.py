@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -11,6 +11,7 @@ from recollect.desk import outcome
 from recollect.desk.http.views import show, translated
 from recollect.desk.reports import figures_of
 from recollect.desk.states import DELIVERED, FINAL, State
+from recollect.recovery.ownership import Owner, Period, ownership_words
 from recollect.recovery.verdicts import RETRIED
 from recollect.ui import charts
 from recollect.ui.messages import current, message
@@ -187,6 +188,13 @@ def _spans(summary: Mapping[str, Any], known: Sequence[int]) -> list[charts.Span
 
 def _life_words(summary: Mapping[str, Any], first: str, last: str) -> str:
     texts = current()
+    owners = [one["owner"] for one in summary.get("owners", ())]
+    if owners not in ([], ["own"], ["own", "other"]) and (told := ownership_words(_periods(summary))):
+        words = texts.gettext(
+            "The site was %(owners)s. Pages that belong to another owner were left out; look through the pages marked "
+            "doubtful."
+        )
+        return words % {"owners": told}
     if end := _day(summary.get("ended_at")):
         words = texts.gettext(
             "Yours until %(month)s, then another owner. Pages that belong to another owner were left out; look through "
@@ -196,6 +204,17 @@ def _life_words(summary: Mapping[str, Any], first: str, last: str) -> str:
     if first[:4] == last[:4]:
         return texts.gettext("All copies are of the year %(year)s.") % {"year": first[:4]}
     return texts.gettext("The copies are from %(first)s to %(last)s.") % {"first": first[:4], "last": last[:4]}
+
+
+def _periods(summary: Mapping[str, Any]) -> list[Period]:
+    """The periods of a summary that can be read."""
+    found = []
+    for one in summary.get("owners", ()):
+        start, end = _day(one["from"]), _day(one["to"])
+        if start and end and one["owner"] in set(Owner):
+            looks = tuple(datetime(day.year, day.month, day.day, tzinfo=UTC) for day in (start, end))
+            found.append(Period(Owner(one["owner"]), looks))
+    return found
 
 
 def _day(text: object) -> date | None:
