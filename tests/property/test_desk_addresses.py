@@ -121,3 +121,39 @@ def test_dates_are_read_in_the_ways_people_write_them(day: date) -> None:
 @given(st.text(max_size=60))
 def test_what_is_no_date_is_none(text: str) -> None:
     assert read_date(text) == "" or date.fromisoformat((read_date(text) + "-01-01")[:10])
+
+
+@given(LABEL, st.sampled_from(("com", "org", "de", "net")), st.sampled_from(("www ", "www. ", "WWW ", "")))
+def test_blanks_and_words_for_dots_are_understood(name: str, ending: str, www: str) -> None:
+    host = f"{'www.' if www else ''}{name}.{ending}"
+    for text in (f"{www}{name} {ending}", f"{www}{name} dot {ending}", f"{www}{name} (punkt) {ending}"):
+        reading = understand(text)
+        shown = [reading.uri, *(choice.uri for choice in reading.choices)]
+        assert f"http://{host}/" in [one.lower() for one in shown], (text, shown)
+    assert (
+        understand(f"{name}。{ending}").uri
+        == understand(f"{name}\u200b.{ending}\ufeff").uri
+        == f"http://{name}.{ending}/"
+    )
+
+
+@given(HOST, HOST)
+def test_several_addresses_are_a_question(one: str, other: str) -> None:
+    for text in (f"{one}, {other}", f"{one} {other}", f"http://{one}/; https://{other}/page"):
+        reading = understand(text)
+        if one != other:
+            assert reading.question is Question.SEVERAL and len(reading.choices) == 2, text
+
+
+@given(HOST, st.sampled_from(("https://https://", "http://http://", "http://https//", "ftp://", "view-source:http://")))
+def test_a_scheme_too_many_or_of_something_else_is_a_question(host: str, scheme: str) -> None:
+    reading = understand(scheme + host)
+    assert reading.question is Question.MISTYPED and [c.uri.partition("://")[2] for c in reading.choices] == [
+        f"{host}/"
+    ]
+
+
+@given(HOST, st.sampled_from(("archive.is/", "https://archive.ph/newest/", "https://archive.example/wayback/")))
+def test_an_archive_address_without_a_time_names_the_site(host: str, archive: str) -> None:
+    reading = understand(f"{archive}http://{host}/page")
+    assert reading.question is Question.ARCHIVED and reading.choices[0].uri == f"http://{host}/"

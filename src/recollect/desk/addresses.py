@@ -37,6 +37,25 @@ _MAIL_HOSTS = re.compile(
     r"(?:^|\.)(?:gmail|googlemail|yahoo|hotmail|outlook|live|aol|icloud|gmx|web|proton|protonmail|mail|t-online)\.[a-z.]{2,6}$"
 )
 _ENDINGS = (".com", ".org", ".net")
+# Dots and slashes of other keyboards; what is pasted along and cannot be seen.
+_KEYS = str.maketrans(
+    {
+        "。": ".",
+        "．": ".",
+        "｡": ".",
+        "：": ":",
+        "／": "/",
+        "＠": "@",
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"),
+    }
+)
+_DOT_WORDS = re.compile(
+    r"\s*[(\[]\s*(?:dot|punkt|punto|ponto)\s*[)\]]\s*|\s+(?:dot|punkt|punto|ponto)\s+", re.IGNORECASE
+)
+_OTHER_SCHEME = re.compile(r"(?:ftps?|gopher|feed|view-source|wss?|file):(?://)?(?=[^/\s])", re.IGNORECASE)
+# HOST/http://…, HOST/newest/http://…: archive.today and others without a timestamp.
+_WRAPPED = re.compile(r"[^/\s]+/(?:[\w-]+/){0,2}(https?:/{1,2}[^/\s].*)", re.IGNORECASE | re.DOTALL)
+_LAST_WORD = re.compile(r"(?:com|org|net|info|edu|gov|biz|name|eu|[a-z]{2})", re.IGNORECASE)
 
 
 class Question(StrEnum):
@@ -54,6 +73,8 @@ class Question(StrEnum):
     """A page of a social network: little of it is ever saved."""
     PATH = "path"
     """A page or a folder of a site: the whole site is taken."""
+    SEVERAL = "several"
+    """More than one address."""
     NAME = "name"
     """A word without an ending such as .com."""
 
@@ -78,8 +99,9 @@ class Reading:
 
 def understand(text: str) -> Reading:
     """Read what was typed as the address of a lost site."""
-    typed = " ".join(text[:_LONGEST].split()).lstrip(_WRAPPING + " ").rstrip(_WRAPPING + _PUNCTUATION + " ")
-    for read in (_email, _archived, _search, _social, _plain, _mistyped, _name):
+    typed = " ".join(text[:_LONGEST].translate(_KEYS).split())
+    typed = _DOT_WORDS.sub(".", typed).lstrip(_WRAPPING + " ").rstrip(_WRAPPING + _PUNCTUATION + " ")
+    for read in (_email, _archived, _search, _social, _several, _plain, _mistyped, _name):
         reading = read(typed)
         if reading is not None:
             return reading
@@ -124,12 +146,17 @@ def _archived(typed: str) -> Reading | None:
         if not _GOOD_SCHEME.match(target) and "." not in target.partition("/")[0]:
             break
         inner, at = target, _day(found.group(1) or (found.group(2) or "").replace(".", ""))
+    outer = []
     if inner == typed:
-        return None
+        scheme = _GOOD_SCHEME.match(typed)
+        wrapped = _WRAPPED.fullmatch(typed[scheme.end() :] if scheme else typed)
+        if wrapped is None:
+            return None
+        inner, outer = re.sub(r"^(https?):/+", r"\1://", wrapped.group(1), flags=re.IGNORECASE), [_uri(typed)]
     uri = _uri(inner) or _uri(unquote(inner))
     whole = _root(uri) if uri else ""
     choices = [Choice(whole), Choice(whole, at=at)] if at else [Choice(whole)]
-    return _reading(Question.ARCHIVED, choices)
+    return _reading(Question.ARCHIVED, [*choices, *(Choice(_root(one)) for one in outer if one and uri)])
 
 
 def _day(stamp: str) -> str:
@@ -164,6 +191,15 @@ def _social(typed: str) -> Reading | None:
     return _reading(Question.SOCIAL, [Choice(uri), Choice(uri, Extent.PAGE)])
 
 
+def _several(typed: str) -> Reading | None:
+    """Addresses with blanks, commas or semicolons between them."""
+    parts = [part for part in re.split(r"[\s,;]+", typed) if part][:10]
+    sites = [_root(uri) for part in parts if re.search(r"\w\.\w", part) and (uri := _uri(part.strip(_PUNCTUATION)))]
+    if len(dict.fromkeys(sites)) < 2 or len(sites) < len([part for part in parts if "." in part]):
+        return None
+    return _reading(Question.SEVERAL, [Choice(site) for site in sites])
+
+
 def _plain(typed: str) -> Reading | None:
     if _SCHEME.match(typed) and not _GOOD_SCHEME.match(typed):
         return None
@@ -182,16 +218,22 @@ def _plain(typed: str) -> Reading | None:
 
 
 def _mistyped(typed: str) -> Reading | None:
-    """An address after a small correction: its scheme, blanks in it, commas for dots, a slash at its beginning."""
+    """An address after a small correction: its scheme, blanks and commas for dots, a slash at its beginning."""
+    typed = _OTHER_SCHEME.sub("", typed, count=1)
     scheme = _SCHEME.match(typed)
     rest = typed[scheme.end() :] if scheme else re.sub(r"^[:/\\;.,\s]+", "", typed)
+    while again := _SCHEME.match(rest):  # http://https://
+        scheme, rest = again, rest[again.end() :]
     kind = "https" if scheme and "s" in scheme.group().lower().partition("p")[2] else "http"
     host, slash, path = rest.replace("\\", "/").partition("/")
     host = re.sub(r"^(w{2,4})[.,\s]+", "www.", host, flags=re.IGNORECASE)
     spaced = re.sub(r"\s*([.,;])\s*|\s+", lambda found: "." if found.group(1) else "", host)
+    words = re.split(r"[\s.,;]+", host)
+    # "www example com": the blanks are dots.
+    dotted = len(words) > 1 and " " in host and _LAST_WORD.fullmatch(words[-1])
     choices = [
         Choice(_root(uri))
-        for candidate in (spaced, host.replace(" ", "-"))
+        for candidate in ([".".join(words)] if dotted else [spaced, host.replace(" ", "-")])
         if (uri := _uri(f"{kind}://{candidate}{slash}{path}"))
     ]
     return _reading(Question.MISTYPED, [choice for choice in choices if "." in choice.uri[8:].strip("./")])
