@@ -18,14 +18,14 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.generation import GenerationMode
 
 from desk_world import Job, RunningDesk, running_desk
-from recollect.desk.http import admin, api, operator_api, pages, worker_api
+from recollect.desk.http import admin, api, operator_api, pages, uploads, worker_api
 
 pytestmark = pytest.mark.xdist_group("attack-desk-endpoints")
 EXAMPLES = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 ROUTES = sorted(
     {
         (re.sub(r"\{(\w+)(?::(?:[^{}]|\{[^{}]*\})*)?\}", r"{\1}", route.path), route.method)
-        for module in (api, operator_api, worker_api, pages, admin)
+        for module in (api, uploads, operator_api, worker_api, pages, admin)
         for route in module.ROUTES
     }
 )
@@ -105,7 +105,7 @@ PUBLIC = {
     ("/ready", "GET"), ("/metrics", "GET"), ("/admin/login", "GET"), ("/admin/login", "POST"),
     ("/confirm/{token}", "GET"), ("/confirm/{token}", "POST"),
 }  # fmt: skip
-OF_A_JOB = re.compile(r"(/api)?/jobs/\{job\}(/(events|cancel|tell|review|forget|again|\{file\}))?")
+OF_A_JOB = re.compile(r"(/api)?/jobs/\{job\}(/(events|cancel|tell|review|forget|again|sources(/\{name\})?|\{file\}))?")
 
 
 def allowed(path: str, method: str) -> set[str]:

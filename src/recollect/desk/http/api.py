@@ -96,7 +96,9 @@ def full_view(desk: Desk, c: Any, job: Job, person: people.Recipient | None, tok
     view["outages"] = [{**one, "name": names.get(one["archive"], one["archive"])} for one in view["outages"]]
     view["status_url"] = status_url(desk.base_url, job.id, token) if token else None
     view["thumbs"] = pictures_of(desk, job, State(view["state"]))
-    view["sources"], view["uploads"] = described(desk, job.id), is_open(desk, job)
+    view["uploads"] = is_open(desk, State(view["state"]))
+    # A token of a request that was not confirmed shows a new job, whatever its job has become.
+    view["sources"] = described(desk, job.id) if State(view["state"]) is job.state else []
     if State(view["state"]) in DELIVERED:
         view["result"] = result_urls(desk, job, token)
         view["sentences"] = sentences(figures_of(job.result.get("summary", {})), hints=False)

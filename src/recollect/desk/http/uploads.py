@@ -56,9 +56,9 @@ def described(desk: Desk, job: str) -> list[dict[str, Any]]:
     return [{"name": path.name, "size": path.stat().st_size} for path in files_of(desk, job)]
 
 
-def is_open(desk: Desk, job: Job) -> bool:
-    """May files still be added?"""
-    return bool(desk.settings.upload_bytes) and job.state in _EARLY
+def is_open(desk: Desk, state: State) -> bool:
+    """May files still be added to a job in this state?"""
+    return bool(desk.settings.upload_bytes) and state in _EARLY
 
 
 async def put(request: web.Request) -> web.Response:
