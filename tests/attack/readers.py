@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import itertools
 import tempfile
@@ -89,16 +90,21 @@ def _rdap(data: bytes) -> object:
 
 
 def _source(data: bytes) -> object:
+    from recollect.errors import RecollectError
     from recollect.sources.recognise import open_source, recognise
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{next(_NUMBERS)}"
         path.write_bytes(data)
-        if recognise(path) is None:
+        if recognise(path, "http://x.com/") is None:
             return None
-        source = open_source(path)
+        source = open_source(path, "http://x.com/")
         try:
-            return sum(1 for _ in source.captures(lambda _uri: True, lambda _problem: None))
+            captures = list(source.captures(lambda _uri: True, lambda _problem: None))
+            for capture in captures[:20]:
+                with contextlib.suppress(RecollectError):
+                    source.read(capture.place)
+            return len(captures)
         finally:
             source.close()
 
@@ -116,6 +122,10 @@ def _packages(data: bytes) -> object:
 
 
 _GZIP = base64.b64decode("H4sIAAAAAAAC/0sEAEPt6LcBAAAA")
+_HAR = b'{"log": {"entries": [{"startedDateTime": "2020-01-01T00:00:00Z", "request": {"method": "GET", "url": "http://x.com/"}, '
+_HAR += b'"response": {"status": 200, "headers": [], "content": {"mimeType": "text/html", "text": "PHA+", "encoding": "base64"}}}]}}'
+_MHTML = b'From: <Saved by Blink>\r\nSnapshot-Content-Location: http://x.com/\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; boundary="a"'
+_MHTML += b"\r\n\r\n--a\r\nContent-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\nContent-Location: http://x.com/\r\n\r\n<p>=3D\r\n--a--"
 _HTML = b"<html><title>Suspended</title><div hidden><a href=//a.example>x</a></div><p onclick=a() style='display:none'>"
 READERS: dict[str, tuple[Read, int, tuple[bytes, ...]]] = {
     "page without scripts": (_without_scripts, 8_000, (_HTML, b"<noscript><img data-src=a></noscript><object>")),
@@ -128,7 +138,7 @@ READERS: dict[str, tuple[Read, int, tuple[bytes, ...]]] = {
     "certificate": (_certificate, 8_000, (b"0\x820",)),
     "name servers": (_names, 8_000, (b"\xc0\x0c\0\2\0\1\0\0\0\1\0\2\xc0\x0c",)),
     "registration": (_rdap, 8_000, (b'{"objectClassName": "domain", "entities": [{"roles": ["registrar"]}]}',)),
-    "file of a person": (_source, 16_000, (b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 2\r\n\r\nab\r\n\r\n", _GZIP)),
+    "file of a person": (_source, 16_000, (b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 2\r\n\r\nab\r\n\r\n", _GZIP, _HAR, _MHTML)),
     "index of a package": (_index, 16_000, (b'com,x)/ 20200101000000 {"url": "http://x.com/", "filename": "a"}\n', _GZIP)),
     "secrets in packages": (_packages, 16_000, (b"$password = 'abcdefgh';", _GZIP)),
 }  # fmt: skip
