@@ -34,7 +34,8 @@ class Chances:
 def chances_of(demand: Demand, solution: Solution) -> Chances:
     """The chance of a yes to each lookup of a log although nothing is held."""
     chance = np.zeros(len(solution.state))
-    chance[(solution.state == kernels.SAYS_YES) & ((solution.put & kernels.PUT_ZERO) == 0)] = 1.0
+    # Where the answer is yes, what is decided about the exact key is what is written.
+    chance[(solution.state == kernels.SAYS_YES) & ((solution.decide & kernels.PUT_ZERO) == 0)] = 1.0
     if solution.bits is None:
         return _by_place(demand, chance)
     inside = (solution.state == kernels.ASKS_SET) | ((solution.put & kernels.PUT_STOP) != 0)

@@ -85,7 +85,8 @@ def choose(case: Case, budget: Budget, unit: str, limit: int, known: Choice | No
 def fitted_choice(case: Case, budget: Budget, unit: str, limit: int, known: Choice | None = None) -> Choice:
     """The best decisions in clear within the budget, not cross-validated."""
     accuracy = budget.min_accuracy
-    optimiser = Optimiser(case.expected(Smoothing()), case.costs(unit), case.may_roll(1 if budget.rollup_tlds else 2))
+    may_roll, work = case.may_roll(1 if budget.rollup_tlds else 2), known.optimiser if known else None
+    optimiser = Optimiser(case.expected(Smoothing()), case.costs(unit), may_roll, work)
     rolled_up = ""
     if accuracy is not None:
         # How large it gets is known only in the end, so the smoothing is fitted at the size of a first attempt.
