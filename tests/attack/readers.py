@@ -7,6 +7,7 @@ import base64
 import contextlib
 import io
 import itertools
+import struct
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -109,6 +110,33 @@ def _source(data: bytes) -> object:
             source.close()
 
 
+def _caches(data: bytes) -> object:
+    """Caches of browsers: an entry of Chromium's Simple Cache, its block files, and an entry of Firefox."""
+    from recollect.errors import RecollectError
+    from recollect.sources.recognise import open_source
+
+    found = 0
+    files: list[dict[str, bytes]] = [
+        {"index": b"", "0123456789abcdef_0": data},
+        {"index": bytes.fromhex("c3ca03c1") + bytes(364) + data, "data_0": bytes.fromhex("c3ca04c1"), "data_1": bytes(8192) + data},
+        {"cache2/entries/" + "0A" * 20: data},
+    ]  # fmt: skip
+    for layout in files:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in layout.items():
+                path = Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            with contextlib.suppress(RecollectError):
+                source = open_source(Path(folder), "http://x.com/")
+                for capture in list(source.captures(lambda _uri: True, lambda _problem: None))[:20]:
+                    found += 1
+                    with contextlib.suppress(RecollectError):
+                        source.read(capture.place)
+                source.close()
+    return found
+
+
 def _index(data: bytes) -> object:
     from recollect.sources.wacz import read_index
 
@@ -122,6 +150,24 @@ def _packages(data: bytes) -> object:
 
 
 _GZIP = base64.b64decode("H4sIAAAAAAAC/0sEAEPt6LcBAAAA")
+_SIMPLE = struct.pack("<QIIII", 0xFCFB6D1BA7725C30, 5, 13, 0, 0) + b"http://x.com/" + b"<p>body"
+_SIMPLE += (
+    struct.pack("<QIIII", 0xF4FA6F45970D41D8, 0, 0, 7, 0)
+    + bytes(28)
+    + struct.pack("<I", 21)
+    + b"HTTP/1.1 200 OK\0a: b\0\0"
+)
+_SIMPLE += struct.pack("<QIIII", 0xF4FA6F45970D41D8, 0, 0, 54, 0)
+_FIREFOX = (
+    b"<p>body"
+    + bytes(6)
+    + struct.pack(">IIIIIII", 3, 1, 1500000000, 1500000000, 0, 0, 14)
+    + bytes(4)
+    + b":http://x.com/\0"
+)
+_FIREFOX += b"request-method\0GET\0response-head\0HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\0" + struct.pack(
+    ">I", 7
+)
 _HAR = b'{"log": {"entries": [{"startedDateTime": "2020-01-01T00:00:00Z", "request": {"method": "GET", "url": "http://x.com/"}, '
 _HAR += b'"response": {"status": 200, "headers": [], "content": {"mimeType": "text/html", "text": "PHA+", "encoding": "base64"}}}]}}'
 _MHTML = b'From: <Saved by Blink>\r\nSnapshot-Content-Location: http://x.com/\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; boundary="a"'
@@ -139,6 +185,7 @@ READERS: dict[str, tuple[Read, int, tuple[bytes, ...]]] = {
     "name servers": (_names, 8_000, (b"\xc0\x0c\0\2\0\1\0\0\0\1\0\2\xc0\x0c",)),
     "registration": (_rdap, 8_000, (b'{"objectClassName": "domain", "entities": [{"roles": ["registrar"]}]}',)),
     "file of a person": (_source, 16_000, (b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 2\r\n\r\nab\r\n\r\n", _GZIP, _HAR, _MHTML)),
+    "caches of browsers": (_caches, 16_000, (_SIMPLE, _FIREFOX, b"\0\0\1\xa0" * 90)),
     "index of a package": (_index, 16_000, (b'com,x)/ 20200101000000 {"url": "http://x.com/", "filename": "a"}\n', _GZIP)),
     "secrets in packages": (_packages, 16_000, (b"$password = 'abcdefgh';", _GZIP)),
 }  # fmt: skip
