@@ -37,6 +37,7 @@ ASSET_TYPES = {
     "page.css": _CSS,
     "page.js": _JS,
     "desk.js": _JS,
+    "404.js": _JS,
     "lookup.js": _JS,
     "mementomap.js": _JS,
     "icon.svg": "image/svg+xml",

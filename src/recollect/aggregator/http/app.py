@@ -147,7 +147,7 @@ class App:
         first = _FIRST.match(target)
         assert first is not None  # the pattern matches any path
         word, rest = first[1], target[first.end() :]
-        name = {"api": "memento"}.get(word, word)
+        name = word
         if _URI.match(word):
             name, rest = "timegate", target.lstrip("/")
         elif _WAYBACK.fullmatch(word):

@@ -127,6 +127,14 @@ _OPERATIONS: tuple[_Operation, ...] = (
         (("200", ("*/*",)), ("206", ("*/*",)), ("3XX", ("*/*",))),
         (*_LOOKUP, 416),
     ),
+    _Operation(
+        "/api/json/{datetime}/{uri}",
+        "The same in the shape of LANL's Time Travel: `uri` is a list",
+        (_AT, _URI, _ARCHIVES, _PREFER),
+        bad=_LOOKUP,
+    ),
+    _Operation("/list/{datetime}/{uri}", "To the page for people", (_AT, _URI), _REDIRECT, (400, 414, 508)),
+    _Operation("/404.js", "Script for the error page of a site", (), (("200", ("text/javascript",)),)),
     _Operation("/summary/{uri}", "Mementos per archive and year", (_URI, _ARCHIVES, _FROM, _TO, _PREFER), bad=_LOOKUP),
     _Operation("/route/{uri}", "Which archives a lookup would ask, and why", (_URI, _ARCHIVES), bad=(400, 414, 508)),
     _Operation(
