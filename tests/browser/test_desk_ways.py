@@ -143,10 +143,11 @@ def test_an_owner_whose_domain_a_casino_bought(person: Person, tmp_path: Path, s
     person.look(person.words(str(WORDS[Headline.MOST])))
     with using(person.language) as texts:
         told = texts.gettext(
-            "Yours until %(month)s, then another owner. Pages that belong to another owner were left out; look through "
-            "the pages marked doubtful."
+            "Yours until %(last)s at least; %(month)s is the first copy of another owner. Pages that belong to "
+            "another owner were left out; look through the pages marked doubtful."
         )
-        assert page.get_by_text(told % {"month": texts.month("2019-06-01")}, exact=True).is_visible()
+        told %= {"last": texts.month("2012-04-01"), "month": texts.month("2019-06-01")}
+        assert page.get_by_text(told, exact=True).is_visible()
     colours = page.evaluate(
         """() => Object.fromEntries([...document.querySelectorAll("svg rect[class^=span-]")]
              .filter((one) => one.checkVisibility())

@@ -65,6 +65,25 @@ def test_the_sentence_tells_whose_site_it_was(periods: list[tuple[str, int]], wo
         assert views_job._life_words(summary, years[0], years[-1]) != words
 
 
+def test_nothing_is_said_of_years_of_which_nothing_is_known() -> None:
+    owners = [
+        {"owner": "own", "from": "2008-04-01T00:00:00Z", "to": "2012-04-01T00:00:00Z"},
+        {"owner": "other", "from": "2019-06-01T00:00:00Z", "to": "2021-06-01T00:00:00Z"},
+    ]
+    summary = {"owners": owners, "years": {"one": {"2010": 1, "2012": 5}}, "ended_at": "2019-06-01T00:00:00Z"}
+    own, other = views_job._spans(summary, [2010, 2012])
+    assert (own.last, other.first, other.last) == (date(2012, 4, 1), date(2019, 6, 1), date(2021, 6, 1))
+    with using("en"):
+        words = views_job._life_words(summary, "2010-04-01", "2012-04-01")
+    assert words.startswith("Yours until April 2012 at least; June 2019 is the first copy of another owner.")
+
+
+def test_archives_go_by_their_names() -> None:
+    chart = views_job._life({"years": {"one": {"2010": 1}}}, {"one": "The First Archive"})
+    assert chart is not None
+    assert any("The First Archive" in (shape.text or "") for drawing in chart.drawings for shape in drawing.shapes)
+
+
 def test_a_worker_of_another_version_cannot_break_the_page() -> None:
     broken = [{"owner": "pirates", "from": "2001", "to": ""}, {"owner": "own", "from": "2003-01-01", "to": "x"}]
     summary = {"owners": broken, "years": {"one": {"2001": 1, "x": 2}}}

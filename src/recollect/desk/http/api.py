@@ -94,6 +94,7 @@ def full_view(desk: Desk, c: Any, job: Job, person: people.Recipient | None, tok
     view = people.view(c, job, person, desk.now())
     names = {archive.id: archive.name or archive.id for archive in desk.archives}
     view["outages"] = [{**one, "name": names.get(one["archive"], one["archive"])} for one in view["outages"]]
+    view["waiting_for"] = [{**one, "name": names.get(one["archive"], one["archive"])} for one in view["waiting_for"]]
     view["status_url"] = status_url(desk.base_url, job.id, token) if token else None
     view["thumbs"] = pictures_of(desk, job, State(view["state"]))
     view["uploads"] = is_open(desk, State(view["state"]))

@@ -257,6 +257,7 @@ async def show(request: web.Request) -> web.Response:
     job, person = await authorized(request)
     token = request.query.get("token", "")
     view = await desk.transact(lambda c: full_view(desk, c, job, person, token))
+    view["names"] = {archive.id: archive.name or archive.id for archive in desk.archives}
     view["left"] = person is not None and person.left_at is not None
     view["tell_more"] = person is not None and person.tell_more
     if desk.preview_url and State(view["state"]) in DELIVERED:

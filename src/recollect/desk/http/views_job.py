@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -45,12 +46,14 @@ def job_page(view: Mapping[str, Any], token: str) -> str:
 
 def _under_way(view: Mapping[str, Any], state: State, token: str) -> str:
     texts = current()
+    names: Mapping[str, str] = view.get("names", {})
     counts = view["counts"]
     kinds = sorted({kind for one in counts.values() for kind in one})
     total = {name: sum(counts[name].values()) for name in ("recovered", "queued", "missing")}
     known = sum(total.values())
     waiting = [
-        texts.gettext("%(archive)s until %(time)s") % {"archive": one["archive"], "time": texts.moment(one["until"])}
+        texts.gettext("%(archive)s until %(time)s")
+        % {"archive": names.get(one["archive"], one["archive"]), "time": texts.moment(one["until"])}
         for one in view["waiting_for"]
     ]
     return show(
@@ -59,7 +62,7 @@ def _under_way(view: Mapping[str, Any], state: State, token: str) -> str:
         state=state.value,
         token=token,
         rank=texts.number(view["rank"] or 1),
-        reason=_waiting_reason(view["reason"]),
+        reason=_waiting_reason(view["reason"], names),
         silent=[one["name"] for one in view.get("outages", ())],
         estimate=view.get("estimate"),
         known=bool(known) or state in (State.RUNNING, State.PACKING),
@@ -74,11 +77,11 @@ def _under_way(view: Mapping[str, Any], state: State, token: str) -> str:
     )
 
 
-def _waiting_reason(reason: str) -> str:
+def _waiting_reason(reason: str, names: Mapping[str, str]) -> str:
     """`ARCHIVE: why` with the reason in the reader's language."""
     name, _, why = reason.rpartition(": ")
     words = translated(why or message("an archive asked us to wait"))
-    return f"{name}: {words}." if name else f"{words}."
+    return f"{names.get(name, name)}: {words}." if name else f"{words}."
 
 
 def _pictures(view: Mapping[str, Any], token: str) -> list[dict[str, str]]:
@@ -118,7 +121,7 @@ def _result(view: Mapping[str, Any], token: str, again_href: str) -> str:
         stopped=current().gettext(str(summary.get("stopped") or "")),
         front=pictures[0] if pictures else None,
         gallery=pictures[1:],
-        life=_life(summary),
+        life=_life(summary, view.get("names", {})),
         life_words=_life_words(summary, first, last),
         lines=outcome.lines(figures),
         out_of_range=reasons.get("out-of-range", 0),
@@ -133,7 +136,7 @@ def _result(view: Mapping[str, Any], token: str, again_href: str) -> str:
         pages=figures.pages,
         share=outcome.share_words(figures),
         dates=" – ".join(days) or "–",
-        by_archive=_by_archive(summary),
+        by_archive=_by_archive(summary, view.get("names", {})),
     )
 
 
@@ -149,10 +152,10 @@ def _downloads(result: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _life(summary: Mapping[str, Any]) -> charts.Chart | None:
+def _life(summary: Mapping[str, Any], names: Mapping[str, str] = MappingProxyType({})) -> charts.Chart | None:
     """Copies by archive and year, the time of the owner and the time after it."""
     years: Mapping[str, Mapping[int, int]] = {
-        name: {int(year): count for year, count in per_year.items() if year.isdigit()}
+        names.get(name, name): {int(year): count for year, count in per_year.items() if year.isdigit()}
         for name, per_year in summary.get("years", {}).items()
     }
     known = sorted(year for per_year in years.values() for year in per_year)
@@ -165,6 +168,7 @@ def _life(summary: Mapping[str, Any]) -> charts.Chart | None:
     return charts.life(years, label, (texts.gettext("Year"), texts.gettext("Copies")), spans=spans)
 
 
+_SHORTEST, _UNKNOWN = timedelta(days=300), timedelta(days=366)
 _OWNERS = {
     "own": ("good", message("your site")),
     "other": ("bad", message("another owner")),
@@ -173,14 +177,19 @@ _OWNERS = {
 
 
 def _spans(summary: Mapping[str, Any], known: Sequence[int]) -> list[charts.Span]:
-    """Whose site it was, and when: each period lasts until the next one begins."""
-    periods = [(one["owner"], day) for one in summary.get("owners", ()) if (day := _day(one["from"]))]
+    """Whose site it was, and when: a period lasts until the next one begins, unless nothing is known of a year between
+    them."""
+    periods = [(one["owner"], day, _day(one["to"])) for one in summary.get("owners", ()) if (day := _day(one["from"]))]
     if not periods and (end := _day(summary.get("ended_at"))):
-        periods = [("own", date(known[0], 1, 1)), ("other", end)]
-    last = date(known[-1], 12, 31)
+        periods = [("own", date(known[0], 1, 1), end), ("other", end, None)]
     spans = []
-    for place, (owner, start) in enumerate(periods):
-        end = periods[place + 1][1] if place + 1 < len(periods) else max(start + timedelta(days=300), last)
+    for place, (owner, start, seen) in enumerate(periods):
+        shown = max(start + _SHORTEST, seen or start)
+        if place + 1 < len(periods):
+            later = periods[place + 1][1]
+            end = later if later - (seen or later) <= _UNKNOWN else min(shown, later)
+        else:
+            end = max(shown, date(known[-1], 12, 31))
         colour, words = _OWNERS.get(owner, _OWNERS["other"])
         spans.append(charts.Span(start, end, colour, current().gettext(words)))
     return spans
@@ -196,6 +205,13 @@ def _life_words(summary: Mapping[str, Any], first: str, last: str) -> str:
         )
         return words % {"owners": told}
     if end := _day(summary.get("ended_at")):
+        own = [day for one in summary.get("owners", ()) if one["owner"] == "own" and (day := _day(one["to"]))]
+        if own and end - own[-1] > _UNKNOWN:
+            words = texts.gettext(
+                "Yours until %(last)s at least; %(month)s is the first copy of another owner. Pages that belong to "
+                "another owner were left out; look through the pages marked doubtful."
+            )
+            return words % {"last": texts.month(own[-1]), "month": texts.month(end)}
         words = texts.gettext(
             "Yours until %(month)s, then another owner. Pages that belong to another owner were left out; look through "
             "the pages marked doubtful."
@@ -224,8 +240,8 @@ def _day(text: object) -> date | None:
         return None
 
 
-def _by_archive(summary: Mapping[str, Any]) -> charts.Chart | None:
-    counts = summary.get("by_archive", {})
+def _by_archive(summary: Mapping[str, Any], names: Mapping[str, str]) -> charts.Chart | None:
+    counts = {names.get(name, name): count for name, count in summary.get("by_archive", {}).items()}
     texts = current()
     headers = (texts.gettext("Archive"), texts.gettext("Files"))
     return charts.shares(counts, texts.gettext("Where the files came from"), headers) if counts else None

@@ -40,7 +40,7 @@ if (job && "EventSource" in window) {
     const place = document.querySelector('[data-live="waiting"]');
     if (!place) return;
     const waiting = (status.waiting_for || []).map((one) => place.dataset.one
-      .replace("{archive}", () => one.archive)
+      .replace("{archive}", () => one.name || one.archive)
       .replace("{time}", () => new Date(1000 * one.until).toLocaleTimeString(language, { timeStyle: "short" }))).join(", ");
     place.textContent = waiting ? place.dataset.words.replace("{}", () => waiting) : "";
   });
