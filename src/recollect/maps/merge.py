@@ -6,7 +6,7 @@ Hides: the order of passes. Let a map's *own* maps be its parts (incremental upd
 1. Large maps are assumed to be sorted and without wildcards, and merged as text (`join`) in one pass. If one is not,
    nothing was written, and the general way begins.
 2. Survey: whether a map is sorted (if not, it is sorted out of core) and has wildcards at all.
-3. Only if some map has wildcards: sort these by node (`scopes`) and add up, for each, what every map lists below it.
+3. Only if some map has wildcards: sort these by node (`subtrees`) and add up, for each, what every map lists below it.
 4. Go through all maps key by key, in the order of bytes, and write.
 
 What a merged key says (law: every count is true of all parts together):
@@ -58,8 +58,8 @@ from recollect.maps.mapinputs import (
 )
 from recollect.maps.mergehead import Part, merged_header, uri_rs_of_all, with_keys
 from recollect.maps.samplemerge import merge_into_index, merge_samples, samples_among
-from recollect.maps.scopes import Layer, Scope, ScopeStack, is_wildcard, scopes, wildcard_line
 from recollect.maps.sets import items_of, with_sets, without_sets
+from recollect.maps.wildcards import Layer, Subtree, SubtreeStack, is_wildcard, subtrees, wildcard_line
 from recollect.maps.windows import Stretch, stretches
 from recollect.model import Problem, ProgressCallback
 
@@ -141,7 +141,7 @@ def merge_maps(
         merger.result.sorted_first += [item.label for item in inputs if item.sorter]
         totals = merger.add_up(stack) if any(item.has_wildcards for item in inputs) else iter(())
         with Writer(output, header, late=merger.late) as writer:
-            merger.write(writer, ScopeStack(totals))
+            merger.write(writer, SubtreeStack(totals))
             merger.result.keys = writer.count
         return merger.result
 
@@ -198,7 +198,7 @@ class _Merger:
 
     # -- wildcards ----------------------------------------------------------------------------------
 
-    def add_up(self, stack: ExitStack) -> Iterator[Scope]:
+    def add_up(self, stack: ExitStack) -> Iterator[Subtree]:
         """The wildcards of all maps in order of their nodes, each with the frequency it gets."""
         wildcards = stack.enter_context(LineSorter(self._options.temp_dir))
         for item in self._inputs:
@@ -208,38 +208,38 @@ class _Merger:
                         wildcards.add(wildcard_line(key, index, record.frequency, _layer(record)))
         totals = stack.enter_context(LineSorter(self._options.temp_dir))
 
-        def close(scope: Scope) -> None:
-            for layer in scope.entries:
-                frequency = self._total(scope, layer)
+        def close(subtree: Subtree) -> None:
+            for layer in subtree.entries:
+                frequency = self._total(subtree, layer)
                 token = _DROPPED if frequency is None else str(frequency).encode()
-                totals.add(b"%016x\t%b\t%b" % (scope.ordinal, token, layer))
-            scope.hand_up()
+                totals.add(b"%016x\t%b\t%b" % (subtree.ordinal, token, layer))
+            subtree.hand_up()
 
-        scopes_around = ScopeStack(scopes(wildcards), close)
+        around = SubtreeStack(subtrees(wildcards), close)
         for count, (key, index, records) in enumerate(heapq.merge(*(item.found(ignore) for item in self._inputs))):
-            if not is_wildcard(key) and (scope := scopes_around.around(key)) is not None:
+            if not is_wildcard(key) and (subtree := around.around(key)) is not None:
                 for record in records:
-                    scope.add_below(_layer(record), index, record.frequency)
+                    subtree.add_below(_layer(record), index, record.frequency)
             if not count % REPORT_EVERY:
                 self._meter.show("adding up")
-        scopes_around.close()
-        return _with_totals(scopes(wildcards), totals)
+        around.close()
+        return _with_totals(subtrees(wildcards), totals)
 
-    def _total(self, scope: Scope, layer: Layer) -> Frequency | None:
+    def _total(self, subtree: Subtree, layer: Layer) -> Frequency | None:
         """The frequency of a wildcard, None if it is a void to be dropped."""
-        entries = scope.entries[layer]
+        entries = subtree.entries[layer]
         if all(frequency.is_void for frequency in entries.values()):
-            return self._void(entries, scope.outer)
+            return self._void(entries, subtree.outer)
         parts = []
         for item in self._inputs:
             entry = entries.get(item.index)
             if entry is not None and not entry.is_void:
                 parts.append(entry)
                 continue
-            if item.index in scope.below.get(layer, {}):
-                parts.append(scope.below[layer][item.index].sum())
-            elsewhere = any(item.index in below for other, below in scope.below.items() if other != layer)
-            if entry is None and (scope.outer >> item.index & 1 or elsewhere):
+            if item.index in subtree.below.get(layer, {}):
+                parts.append(subtree.below[layer][item.index].sum())
+            elsewhere = any(item.index in below for other, below in subtree.below.items() if other != layer)
+            if entry is None and (subtree.outer >> item.index & 1 or elsewhere):
                 parts.append(UNKNOWN)
         return reduce(self._combine, parts)
 
@@ -293,13 +293,13 @@ class _Merger:
         if any(WILDCARD.search(stretch.text) for stretch in several):
             raise NotPlain
         found = [one_by_one(stretch.records(), index) for index, stretch in enumerate(several)]
-        self._write_records(writer, ScopeStack(iter(())), found)
+        self._write_records(writer, SubtreeStack(iter(())), found)
 
-    def write(self, writer: Writer, around: ScopeStack) -> None:
+    def write(self, writer: Writer, around: SubtreeStack) -> None:
         """Write every key."""
         self._write_records(writer, around, [item.found(self._on_problem) for item in self._inputs])
 
-    def _write_records(self, writer: Writer, around: ScopeStack, maps: list[Iterator[Found]]) -> None:
+    def _write_records(self, writer: Writer, around: SubtreeStack, maps: list[Iterator[Found]]) -> None:
         merged = heapq.merge(*maps)
         # Most keys are in one map only, and are written as they are or as lower bounds.
         simple = not (self._options.spread or self._foreign)
@@ -319,10 +319,10 @@ class _Merger:
             for record in self._records(key, found, around):
                 writer.write(record)
 
-    def _alone(self, record: Record, own: int, around: ScopeStack) -> Record | None:
+    def _alone(self, record: Record, own: int, around: SubtreeStack) -> Record | None:
         """The record of an exact key that one map has, if it is written without further thought."""
-        scope = around.around(record.key) if self._wild else None
-        if scope is None or not scope.cover & ~own:
+        subtree = around.around(record.key) if self._wild else None
+        if subtree is None or not subtree.cover & ~own:
             return record
         if record.json or record.frequency.is_void:
             return None
@@ -333,25 +333,25 @@ class _Merger:
             known = self._weaker[id(record.frequency)] = (record.frequency, self._combine(record.frequency, UNKNOWN))
         return record._replace(frequency=known[1])
 
-    def _records(self, key: bytes, found: list[tuple[int, list[Record]]], around: ScopeStack) -> Iterator[Record]:
+    def _records(self, key: bytes, found: list[tuple[int, list[Record]]], around: SubtreeStack) -> Iterator[Record]:
         layers: dict[tuple[bytes, ...], list[tuple[int, Record]]] = {}
         for index, records in found:
             for record in records:
                 layers.setdefault(record.more_keys, []).append((index, record))
         wild = self._wild and is_wildcard(key)
-        scope = (around.of(key) if wild else around.around(key)) if self._wild else None
+        subtree = (around.of(key) if wild else around.around(key)) if self._wild else None
         for more_keys, records_here in sorted(layers.items()):
             entries = self._entries(records_here)
-            if wild and scope is not None:
-                frequency = scope.results[b" ".join(more_keys)]
+            if wild and subtree is not None:
+                frequency = subtree.results[b" ".join(more_keys)]
             else:
-                frequency = self._exact(entries, scope.cover if scope else 0)
+                frequency = self._exact(entries, subtree.cover if subtree else 0)
             if frequency is None:
                 self.result.voids_dropped += 1
                 continue
             self.result.wildcards += wild
             record = self._record(key, more_keys, frequency, records_here, entries)
-            yield record._replace(json=_with_sets(record.json, records_here, scope)) if wild else record
+            yield record._replace(json=_with_sets(record.json, records_here, subtree)) if wild else record
 
     def _entries(self, records: list[tuple[int, Record]]) -> dict[int, Frequency]:
         entries: dict[int, Frequency] = {}
@@ -410,13 +410,13 @@ class _Merger:
         self._on_problem(Problem(names, None, f"{error}; the key is kept without its JSON", key))
 
 
-def _with_sets(block: str, records: list[tuple[int, Record]], scope: Scope | None) -> str:
+def _with_sets(block: str, records: list[tuple[int, Record]], subtree: Subtree | None) -> str:
     """A wildcard's block with the hashed sets of all maps that have it: each is valid for its map. There are none if
     another map holds something below that no set here knows of: by a wider wildcard, or by this one without a set."""
     block = without_sets(block)
     held = [(index, record) for index, record in records if not record.frequency.is_void]
     own = sum(1 << index for index in {index for index, _ in held})
-    if scope is None or scope.outer & ~own or not all(items_of(record.json) for _, record in held):
+    if subtree is None or subtree.outer & ~own or not all(items_of(record.json) for _, record in held):
         return block
     return with_sets(block, [item for _, record in held for item in items_of(record.json)])
 
@@ -441,8 +441,8 @@ def _by_key(found: Iterable[Found]) -> Iterator[tuple[bytes, list[tuple[int, lis
         yield current, maps  # type: ignore[misc]
 
 
-def _with_totals(sorted_scopes: Iterator[Scope], totals: Iterable[bytes]) -> Iterator[Scope]:
+def _with_totals(sorted_subtrees: Iterator[Subtree], totals: Iterable[bytes]) -> Iterator[Subtree]:
     rows = groupby((line.split(b"\t", 2) for line in totals), key=itemgetter(0))
-    for scope, (_, found) in zip(sorted_scopes, rows, strict=True):
-        scope.results = {layer: None if token == _DROPPED else parse_token(token) for _, token, layer in found}
-        yield scope
+    for subtree, (_, found) in zip(sorted_subtrees, rows, strict=True):
+        subtree.results = {layer: None if token == _DROPPED else parse_token(token) for _, token, layer in found}
+        yield subtree

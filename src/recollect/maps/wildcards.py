@@ -45,7 +45,7 @@ class Total:
 
 
 @dataclass(slots=True)
-class Scope:
+class Subtree:
     """A wildcard of at least one map. `entries` is what maps say of it, `below` what they list below it (outermost)."""
 
     node: bytes
@@ -53,11 +53,11 @@ class Scope:
     entries: dict[Layer, PerMap] = field(default_factory=dict)
     below: dict[Layer, dict[int, Total]] = field(default_factory=dict)
     results: dict[Layer, Frequency | None] = field(default_factory=dict)
-    parent: Scope | None = None
+    parent: Subtree | None = None
     outer: int = 0  # maps whose wider wildcards hold something here
     cover: int = 0  # maps whose most specific wildcard, this or a wider one, holds something here
 
-    def placed(self, parent: Scope | None) -> None:
+    def placed(self, parent: Subtree | None) -> None:
         """Stand below `parent`, which is the next wildcard that covers this one."""
         self.parent = parent
         self.outer = self.cover = parent.cover if parent else 0
@@ -98,40 +98,40 @@ def wildcard_line(wildcard: bytes, index: int, frequency: Frequency, layer: Laye
     return b"%b\t%d\t%b\t%b" % (node_of(wildcard), index, str(frequency).encode(), layer)
 
 
-def scopes(lines: Iterable[bytes]) -> Iterator[Scope]:
-    """The scopes of sorted wildcard lines, in the order of their nodes."""
+def subtrees(lines: Iterable[bytes]) -> Iterator[Subtree]:
+    """The subtrees of sorted wildcard lines, in the order of their nodes."""
     rows = (line.split(b"\t", 3) for line in lines)
     for ordinal, (node, entries) in enumerate(groupby(rows, key=lambda row: row[0])):
-        scope = Scope(node, ordinal)
+        subtree = Subtree(node, ordinal)
         for _, index, token, layer in entries:
-            known = scope.entries.setdefault(layer, {})
+            known = subtree.entries.setdefault(layer, {})
             number, frequency = int(index), parse_token(token)
             known[number] = known[number] + frequency if number in known else frequency
-        yield scope
+        yield subtree
 
 
-class ScopeStack:
-    """The scopes around the current key; keys must come in the order of bytes."""
+class SubtreeStack:
+    """The subtrees around the current key; keys must come in the order of bytes."""
 
-    def __init__(self, sorted_scopes: Iterator[Scope], on_close: Callable[[Scope], None] | None = None) -> None:
-        self._coming = sorted_scopes
+    def __init__(self, sorted_subtrees: Iterator[Subtree], on_close: Callable[[Subtree], None] | None = None) -> None:
+        self._coming = sorted_subtrees
         self._next = next(self._coming, None)
-        self._stack: list[Scope] = []
+        self._stack: list[Subtree] = []
         self._on_close = on_close
 
-    def around(self, key: bytes) -> Scope | None:
-        """The most specific scope that covers an exact key."""
+    def around(self, key: bytes) -> Subtree | None:
+        """The most specific subtree that covers an exact key."""
         self._advance(key)
         return self._covering(key)
 
-    def of(self, wildcard: bytes) -> Scope:
-        """The scope of a wildcard."""
+    def of(self, wildcard: bytes) -> Subtree:
+        """The subtree of a wildcard."""
         self._advance(wildcard)
         node = node_of(wildcard)
-        return next(scope for scope in reversed(self._stack) if scope.node == node)
+        return next(subtree for subtree in reversed(self._stack) if subtree.node == node)
 
     def close(self) -> None:
-        """No more keys: all scopes are done with."""
+        """No more keys: all subtrees are done with."""
         while self._next is not None:
             self._push()
         self._pop_until(None)
@@ -143,11 +143,11 @@ class ScopeStack:
             self._pop_until(key)
 
     def _push(self) -> None:
-        scope = self._next
-        assert scope is not None
-        self._pop_until(scope.node)
-        scope.placed(self._covering(scope.node))
-        self._stack.append(scope)
+        subtree = self._next
+        assert subtree is not None
+        self._pop_until(subtree.node)
+        subtree.placed(self._covering(subtree.node))
+        self._stack.append(subtree)
         self._next = next(self._coming, None)
 
     def _pop_until(self, key: bytes | None) -> None:
@@ -156,10 +156,10 @@ class ScopeStack:
             if self._on_close is not None:
                 self._on_close(done)
 
-    def _covering(self, key: bytes) -> Scope | None:
-        for scope in reversed(self._stack):
-            if _covers(scope.node, key):
-                return scope
+    def _covering(self, key: bytes) -> Subtree | None:
+        for subtree in reversed(self._stack):
+            if _covers(subtree.node, key):
+                return subtree
         return None
 
 
