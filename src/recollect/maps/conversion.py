@@ -135,8 +135,9 @@ def _sort(
         sorter.add(_line(made.key, _COVERED if covered else _OWN, record, json))
         if made.unknown is not None and not record.frequency.is_void:
             sorter.add(_line(made.unknown, _UNKNOWN, record._replace(frequency=UNKNOWN), ""))
-        if made.part_of is not None and not record.frequency.is_void:
-            sorter.add(_line(made.part_of, _PART, record, ""))
+        part = made.part_of if made.part_of is not None and not record.frequency.is_void else None
+        if part is not None and not (wildcards and _is_covered(record.key, part, wildcards, result)):
+            sorter.add(_line(part, _PART, record, ""))
 
 
 def is_below_none(key: bytes, wildcards: Mapping[bytes, Frequency]) -> bool:

@@ -126,6 +126,8 @@ def converted_key(key: bytes, source: str, target: str) -> Converted:
     down = shorter_key(up.key, new.name)
     unknown = None if up.unknown is None else shorter_key(up.unknown, new.name).key
     part_of = None if up.part_of is None else shorter_key(up.part_of, new.name).key
+    if new.parts and not down.key.endswith(b"*"):
+        part_of = down.key.partition(b")")[0] + b")/*"  # other keys may become the wildcard of the domain
     return Converted(
         down.key,
         up.keeps_void and down.keeps_void,
