@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from recollect.formats.ukvs import MapFile
 from recollect.maps.lookup import open_map
 
 ROOM = "100kB"
@@ -258,3 +260,31 @@ def test_without_room_nothing_published_changes(archive: Path) -> None:
     assert done.returncode == 1 and "cannot write" in done.stderr, done.stderr
     assert answers(archive / "public", "http://h5.example/p5", "http://h101.example/p1") == ["yes", "no"]
     assert keep(archive, "--max-bytes", "100kB")["captures"] == 2100
+
+
+def test_each_collection_of_a_host_keeps_a_map_of_its_own(archive: Path) -> None:
+    (archive / "camp").mkdir()
+    (archive / "camp" / "a.cdxj").write_text(index(range(200, 230)))
+
+    def kept(name: str, *more: str, code: int = 0) -> dict:
+        address = ("--collection", name, "--id", f"https://host.example/{name}/", "--data", f"data-{name}")
+        return keep(archive, *address, *more, code=code)
+
+    assert kept("nat")["way"] == "built"
+    kept("camp", "--index", "camp/*.cdxj")
+    public = archive / "public"
+    listed = json.loads((public / "mementomap" / "index.json").read_text())["maps"]
+    assert [one["id"] for one in listed] == ["https://host.example/camp/", "https://host.example/nat/"]
+    assert kept("nat")["way"] == "unchanged"
+    (archive / "idx" / "b.cdxj").write_text(index(range(300, 305)))
+    assert kept("nat")["way"] == "patched"
+    for one in listed:
+        with MapFile(public / one["href"].lstrip("/")) as published:
+            assert published.header.id["uri"] == one["id"]
+    assert (public / "status" / "camp" / "status.html").is_file() and not (public / "status.html").exists()
+    assert "maps of collections are published here" in keep(archive, code=2)["stderr"]
+    assert "needs its address" in keep(archive, "--collection", "other", code=2)["stderr"]
+    assert "not a name" in kept("../out", code=2)["stderr"]
+    shutil.rmtree(public)
+    keep(archive)
+    assert "published here for the whole host" in kept("nat", code=2)["stderr"]

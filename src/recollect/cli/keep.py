@@ -25,6 +25,7 @@ Examples:
   recollect keep --index indexes/ --to public/ --max-bytes 10MB --data keep/ --once        from cron
   recollect keep --index '/cdx/*.cdx.gz' --index table/ --to public/ --max-bytes 1MB --lookups access.log --data keep/
   recollect keep --index indexes/ --to public/ --max-bytes 10MB --exclude-keys takedowns.aclj --every 1h --data keep/
+  recollect keep --collection nat --id https://a.example/nat/ --index nat/ --to public/ --max-bytes 1MB --data keep/nat/
 
 \b
 Exit code: 0 done, 1 failed (the published map stays as it was), 2 wrong usage, 3 done but some index lines could not
@@ -57,6 +58,7 @@ _SHOWN = 10
 )
 @click.option("--name", default="", help="The archive's name, for the map and the status page.")
 @click.option("--id", "archive_id", default="", metavar="URI", help="The archive's URI, for the header of the map.")
+@click.option("--collection", default="", metavar="NAME", help="One of several maps of the host: that of a collection.")
 @click.option("--base-url", "base_uri", default="", help="Public address of the web root, for an absolute Link header.")
 @click.option("--threads", type=click.IntRange(1, 256), help="Threads to use.  [default: cores, up to 8]")
 @log_option
@@ -83,6 +85,7 @@ def keep(**options: Any) -> int:
         name=options["name"],
         archive_id=options["archive_id"],
         base_uri=options["base_uri"],
+        collection=options["collection"],
         threads=options["threads"],
     )
     _check(chosen)
@@ -97,6 +100,17 @@ def keep(**options: Any) -> int:
 
 
 def _check(options: KeepOptions) -> None:
+    from recollect.maps.collections import check_name
+
+    if options.collection:
+        check_name(options.collection)
+        if not options.archive_id:
+            raise UsageError(
+                "a collection needs its address",
+                where="--collection",
+                why="on a host with several collections a map without an address belongs to none of them",
+                hint="--id https://archive.example/NAME/",
+            )
     to, data = options.to.resolve(), options.data.resolve()
     if data == to or to in data.parents:
         raise UsageError(
@@ -135,8 +149,9 @@ def _once(options: KeepOptions, every: float | None, *, quiet: bool) -> tuple[in
         name=options.name,
         has_exclusions=bool(options.exclude_keys),
     )
-    options.to.mkdir(parents=True, exist_ok=True)
-    write_status(options.to, status)
+    shown = options.to / "status" / options.collection if options.collection else options.to
+    shown.mkdir(parents=True, exist_ok=True)
+    write_status(shown, status)
     if failure is not None:
         if every is None:
             raise failure

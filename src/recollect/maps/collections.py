@@ -31,6 +31,7 @@ from recollect.maps.publish import (
     Published,
     begun,
     file_entries,
+    refuse_other_kind,
     survey_map,
     tidy_texts,
     write_file,
@@ -45,11 +46,10 @@ def publish_collection(
 ) -> Published:
     """Write the map of one collection below `folder`, and the list of all collections there. `identity` is the address
     of the collection, if the map does not say it."""
-    if not _NAME.fullmatch(collection) or collection in ("index.json", "link.txt"):
-        raise UsageError("not a name for a collection", where=repr(collection), hint="letters, digits, - _ and .")
+    check_name(collection)
     place = folder / FOLDER / collection
     refuse_inputs(path, [place] if place.is_dir() else [])
-    _check_folder(folder)
+    refuse_other_kind(folder, collections=True)
     survey = survey_map(path)
     uri = identity or str(survey.header.id.get("uri") or "")
     if not uri or not urlsplit(uri).netloc:
@@ -74,21 +74,21 @@ def publish_collection(
         "files": file_entries(folder, names, {}),
     }
     write_file(place / "index.json", _json(entry))
-    return _write_list(folder, base_uri)
+    return write_list(folder, base_uri)
+
+
+def check_name(collection: str) -> None:
+    """Raise UsageError for a name that is not one of a collection."""
+    if not _NAME.fullmatch(collection) or collection in ("index.json", "link.txt"):
+        raise UsageError("not a name for a collection", where=repr(collection), hint="letters, digits, - _ and .")
 
 
 def _fields(header: Header) -> dict[str, Any]:
     return {name: getattr(header, name) for name in Header.__dataclass_fields__}
 
 
-def _check_folder(folder: Path) -> None:
-    index = folder / FOLDER / "index.json"
-    if index.is_file() and "maps" not in json.loads(index.read_text(encoding="utf-8")):
-        hint = "publish it as a collection into another folder, or remove the published map first"
-        raise UsageError("one map is published here for the whole host", where=str(folder), hint=hint)
-
-
-def _write_list(folder: Path, base_uri: str) -> Published:
+def write_list(folder: Path, base_uri: str) -> Published:
+    """Write the list of the collections that are published below `folder`."""
     found = [json.loads(one.read_text(encoding="utf-8")) for one in sorted((folder / FOLDER).glob("*/index.json"))]
     base = base_uri.rstrip("/")
     maps = [{"id": one["id"]["uri"], "href": f"{base}{one['href']}", "name": one["name"]} for one in found]

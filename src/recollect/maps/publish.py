@@ -84,6 +84,7 @@ def publish(
 ) -> Published:
     """Write the tree for the map at `path` below `folder`; `updated_at` stands in for a date the map does not say."""
     target = folder / FOLDER
+    refuse_other_kind(folder, collections=False)
     try:
         refuse_inputs(path, [place for place in (target, (folder / WELL_KNOWN).parent) if place.is_dir()])
     except UsageError as error:
@@ -115,6 +116,22 @@ def publish(
     write_lookup_page(target, [entry_of(index, "map.ukvs.gz", folder / whole)], str(index["name"]))
     _sweep(folder, set(written))
     return Published(index, link)
+
+
+def refuse_other_kind(folder: Path, *, collections: bool) -> None:
+    """Raise UsageError where one map is published for the whole host and a collection shall be, or the other way."""
+    index = folder / FOLDER / "index.json"
+    try:
+        stated = json.loads(index.read_text(encoding="utf-8")) if index.is_file() else None
+    except ValueError:
+        stated = None
+    if not isinstance(stated, dict) or ("maps" in stated) == collections:
+        return
+    if collections:
+        hint = "publish it as a collection into another folder, or remove the published map first"
+        raise UsageError("one map is published here for the whole host", where=str(folder), hint=hint)
+    hint = "give --collection NAME, or publish into another folder"
+    raise UsageError("maps of collections are published here", where=str(folder), hint=hint)
 
 
 def survey_map(path: str) -> _Survey:

@@ -75,7 +75,8 @@ class Way(StrEnum):
 class KeepOptions:
     """What to keep current: index files, the published folder, the folder of profiles and state, and the budget.
 
-    `max_bytes` bounds the text of the map, and so every published file. `lookups` are logs of what people ask for,
+    With `collection`, the map is one of several of the host. `max_bytes` bounds the text of the map, and so every
+    published file. `lookups` are logs of what people ask for,
     `sets` lets wildcards carry hashed sets of what lies below.
     """
 
@@ -89,6 +90,7 @@ class KeepOptions:
     name: str = ""
     archive_id: str = ""
     base_uri: str = ""
+    collection: str = ""
     threads: int | None = None
 
 
@@ -174,7 +176,7 @@ class _Run:
         found = self._profiled(find_indexes(self._options.index, known, result.problems.append, result.ignored.append))
         if state.options == self._digest and self._has(state.map):
             if not found.made and sorted(found.profiles) == sorted(state.profiles):
-                if not place.is_shown(self._options.to, state.generation):
+                if not place.is_shown(self._options.to, state.generation, self._options.collection):
                     self._show(
                         self._data / state.map,
                         state.generation,
@@ -386,7 +388,7 @@ class _Run:
                 return tree.result()
             except BaseException:
                 wait([tree])
-                place.discard(self._options.to, self._number)
+                place.discard(self._options.to, self._number, self._options.collection)
                 raise
 
     def _verify(self, target: Path, parts: Sequence[_Part], whole: Path) -> None:
@@ -438,10 +440,17 @@ class _Run:
 
     def _write_tree(self, path: Path, generation: int) -> Published:
         options = self._options
-        return place.write_tree(path, options.to, generation, updated_at=self._now, base_uri=options.base_uri)
+        return place.write_tree(
+            path,
+            options.to,
+            generation,
+            updated_at=self._now,
+            base_uri=options.base_uri,
+            collection=options.collection,
+        )
 
     def _show(self, path: Path, generation: int, tree: Published) -> None:
-        place.show(self._options.to, generation)
+        place.show(self._options.to, generation, collection=self._options.collection, base_uri=self._options.base_uri)
         self._result.keys, self._result.bytes = int(tree.index["keys"]), path.stat().st_size
         self._result.updated_at = self._now
 
@@ -481,5 +490,6 @@ def _digest_of(options: KeepOptions, rules: Exclusions) -> str:
         options.archive_id,
         options.base_uri,
         sorted(options.lookups),
+        *([options.collection] if options.collection else []),
     ]
     return hashlib.sha256(json.dumps([recollect.__version__, *said, rules.digest]).encode()).hexdigest()
