@@ -217,7 +217,7 @@ def not_a_map(path: str) -> str:
 
 def _is_document(head: bytes) -> bool:
     """Whether this is binary data, JSON or markup; keys begin with none of these, but for IPv6 addresses."""
-    from recollect.formats.strangers import is_binary
+    from recollect.formats.unsupported import is_binary
 
     return is_binary(head) or bool(re.match(rb"\s*(?:[{<]|\[\s*[\[{\"])", head))
 
@@ -267,7 +267,7 @@ def inspect(path: str, asked: Asked | None = None) -> Source:
 
         return replace(source, container="blocks") if lacks_newlines(path) else source
     if source.kind is Kind.WACZ:
-        from recollect.formats.strangers import describe
+        from recollect.formats.unsupported import describe
         from recollect.formats.warc import is_other_zip
 
         if is_other_zip(path):
@@ -285,15 +285,15 @@ def inspect_stream(stream: InputStream, path: str, size: int | None = None, aske
         layout = layout if layout != Layout() else _vote(_sample(head))[1]
         return Source(path, kind, stream.kind, size, layout)
     if kind is Kind.MAP and b'"n_' in head:  # a line of cdx-summarize looks like one of a map
-        from recollect.formats.strangers import describe
         from recollect.formats.summaries import kind_of_summary
+        from recollect.formats.unsupported import describe
 
         if kind_of_summary(head[:HEAD].decode("utf-8", "replace")) is not None:
             return Source(path, Kind.UNKNOWN, stream.kind, size, what=describe(head, []))
     if kind not in (Kind.UNKNOWN, *_LISTS):
         return Source(path, kind, stream.kind, size, layout)
     from recollect.formats.logs import SAMPLE_BYTES, sample_lines
-    from recollect.formats.strangers import describe, is_binary, is_checksums, is_locations
+    from recollect.formats.unsupported import describe, is_binary, is_checksums, is_locations
 
     lines = _sample(head)
     if not asked.is_lookups and (is_checksums(lines) or is_locations(lines)):

@@ -1,10 +1,11 @@
 """The compiled loops over bytes (Cython): lines of maps and indexes, keys, records, the tree of keys.
 
-Hides the compiler. A door is a function that takes buffers (bytes, memoryviews, NumPy arrays) and numbers; its types
-are in the `.pyi` beside it. What modules share is in `.pxd` files and found by `cimport`; nothing here imports NumPy or
-another room. Loops run without the interpreter lock.
+Hides the compiler. Public functions take buffers (bytes, memoryviews, NumPy arrays) and numbers; their types are in the
+`.pyi` beside each module. What modules share is in `.pxd` files and found by `cimport`; nothing here imports NumPy or
+another package. Loops run without the interpreter lock.
 
-Each `.pyx` is one module, and related modules are in one extension file (`libraries`); the finder below says in which.
+Each `.pyx` is one module, and related modules are in one extension file (`libraries`), which the finder below looks up.
+With one file for each module binaries would take 3.3 MB instead of 1.0 and 55 s of CPU to build instead of 16.
 """
 
 from __future__ import annotations

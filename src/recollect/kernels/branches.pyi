@@ -1,4 +1,4 @@
-"""Doors to the branches of a map; see `profiles.compaction.branches`, whose dtype BRANCH branches have."""
+"""Types of the branches of a map; see `profiles.compaction.branches`, whose dtype BRANCH branches have."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Doors to compaction by budget."""
+"""Types of compaction by budget."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Doors to binary fuse filters."""
+"""Types of binary fuse filters."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Doors to linear algebra over GF(256); matrices are contiguous rows of bytes."""
+"""Types of linear algebra over GF(256); matrices are contiguous rows of bytes."""
 
 from typing_extensions import Buffer
 

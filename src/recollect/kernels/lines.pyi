@@ -1,4 +1,4 @@
-"""Doors to the lines of a map."""
+"""Types of the lines of a map."""
 
 import numpy as np
 from numpy.typing import NDArray

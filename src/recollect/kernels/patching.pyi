@@ -1,4 +1,4 @@
-"""The door to patching a map."""
+"""Types of patching a map."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Doors of records: made, merged, written as lines of a map. Their layout is in `records.pxd`."""
+"""Types of records: made, merged, written as lines of a map. Their layout is in `records.pxd`."""
 
 from collections.abc import Sequence
 

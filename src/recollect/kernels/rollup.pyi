@@ -1,4 +1,4 @@
-"""Door to compaction by weights."""
+"""Types of compaction by weights."""
 
 from array import array
 

@@ -1,4 +1,4 @@
-"""Doors of the reader of index lines."""
+"""Types of the reader of index lines."""
 
 from collections.abc import Mapping, Sequence
 

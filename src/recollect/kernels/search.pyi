@@ -1,4 +1,4 @@
-"""Doors to lookup in the text of a map."""
+"""Types of lookup in the text of a map."""
 
 import numpy as np
 from numpy.typing import NDArray

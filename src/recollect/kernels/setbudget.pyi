@@ -1,4 +1,4 @@
-"""Doors to the optimum with hashed sets."""
+"""Types of the optimum with hashed sets."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Doors to hashed sets."""
+"""Types of hashed sets."""
 
 import numpy as np
 from numpy.typing import NDArray

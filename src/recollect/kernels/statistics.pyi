@@ -1,4 +1,4 @@
-"""Doors to statistics."""
+"""Types of statistics."""
 
 import numpy as np
 from numpy.typing import NDArray

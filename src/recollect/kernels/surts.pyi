@@ -1,4 +1,4 @@
-"""Doors to the SURTs of ordinary URIs."""
+"""Types of the SURTs of ordinary URIs."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Doors to a map's lines as columns and its keys as a tree."""
+"""Types of a map's lines as columns and its keys as a tree."""
 
 import numpy as np
 from numpy.typing import NDArray
