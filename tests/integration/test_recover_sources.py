@@ -50,6 +50,18 @@ def test_a_resumed_recovery_reads_the_same_files(tmp_path: Path) -> None:
     assert set(report(tmp_path / "site")) == {HOME.uri, TOADS.uri, NEWTS.uri}
 
 
+def test_pages_of_one_copy_are_of_one_owner_also_without_the_front_page(tmp_path: Path) -> None:
+    folder = tmp_path / "backup"
+    for name, title in (("index.html", "Frogs"), ("toads.html", "Toads in another trade"), ("a/newts.html", "Newts")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(page(title))
+    base = "http://lost.example/x/"
+    recollect("recover", "http://lost.example/", "--only", folder, "--base", base, "-o", tmp_path / "site")
+    assert set(report(tmp_path / "site")) == {base, f"{base}toads.html", f"{base}a/newts.html"}
+    done = recollect("recover", "--only", folder, "--base", base, "-o", tmp_path / "again")
+    assert f"address: {base} (the address that --base gives)" in done.stderr
+
+
 @pytest.mark.parametrize("arguments", [(), ("http://lost.example/",)])
 def test_a_missing_address_or_folder_is_wrong_usage(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert "recollect recover" in recollect("recover", *arguments, code=2).stderr

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import inf
 from urllib.parse import urljoin
 
@@ -51,6 +51,7 @@ _DEFAULT_CONCURRENCY = 8
 # Fetched by browsers and crawlers without a link.
 _UNLINKED = ("/favicon.ico", "/robots.txt", "/sitemap.xml", "/sitemap.xml.gz", "/sitemap_index.xml", "/sitemap.txt")
 _STATUS_EVERY = 0.2
+_ONE_OWNER = timedelta(days=1)  # captures of one crawl, mirror or copy are of one owner, however they differ
 _MAX_BESIDE = 50  # other hosts and folders that are listed
 _MAX_DERIVED = 500  # addresses that rules give and no archive lists, asked for one by one
 
@@ -307,6 +308,9 @@ class Crawl:
         start = frozenset(visit_key(uri, self.options.rules) for uri in self.options.scope.start)
         usable = frozenset(a.id for a in self.archives if self._meter.budget(a.id) != 0)
         evidence = owner_evidence(self.journal, self.options, start, usable)
+        times = [candidate.captured_at for candidate in evidence.candidates]
+        if not times or max(times) - min(times) < _ONE_OWNER:
+            return
         known = self.store.meta("ownership") or {}
         if known.get("looks") == len(evidence.looks):
             ownership = Ownership.from_json(known)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -238,7 +238,7 @@ def infer_start(paths: Sequence[str], base: str = "") -> InferredStart:
     """
     pages: Counter[str] = Counter()
     others: Counter[str] = Counter()
-    addresses: set[str] = set()
+    addresses: dict[str, str] = {}  # the shortest address of each origin, those of pages first
     seeds: list[str] = []
     for path in paths:
         source = open_source(Path(path), base)
@@ -252,16 +252,26 @@ def infer_start(paths: Sequence[str], base: str = "") -> InferredStart:
                 )
             seeds += source.seeds()
             for capture in islice(source.captures(lambda _uri: True, lambda _problem: None), _LOOKED_AT):
-                counts = pages if "html" in capture.media_type else others
-                counts[_origin(capture.url)] += capture.status in (200, None)
-                if urlsplit(capture.url).path in ("", "/"):
-                    addresses.add(capture.url)
+                is_page = "html" in capture.media_type
+                origin, good = _origin(capture.url), capture.status in (200, None)
+                (pages if is_page else others)[origin] += good
+                if is_page and good:
+                    addresses[origin] = min(addresses.get(origin, capture.url), capture.url, key=_shortest)
         finally:
             source.close()
+    if base and (pages or others):
+        return InferredStart(base, "the address that --base gives")
     return _inferred(seeds, pages or others, addresses)
 
 
-def _inferred(seeds: Sequence[str], counts: Counter[str], addresses: set[str]) -> InferredStart:
+def _shortest(uri: str) -> tuple[int, str]:
+    """A front page goes before all others: the fewest folders, no query, the shortest name."""
+    parts = urlsplit(uri)
+    depth = 0 if parts.path in ("", "/") else parts.path.count("/") + 1
+    return depth + 100 * bool(parts.query), uri
+
+
+def _inferred(seeds: Sequence[str], counts: Counter[str], addresses: Mapping[str, str]) -> InferredStart:
     hosts: Counter[str] = Counter()
     for origin, count in counts.items():
         hosts[_host(origin)] += count
@@ -272,11 +282,12 @@ def _inferred(seeds: Sequence[str], counts: Counter[str], addresses: set[str]) -
     if not host:
         host = max(seeded or hosts, key=lambda name: ((seeded or hosts)[name], hosts[name], name))
     origin = max((o for o in counts if _host(o) == host), key=lambda o: (counts[o], o))
-    home = next((uri for uri in sorted(addresses, key=len) if _origin(uri) == origin), "")
+    home = addresses.get(origin, "")
+    is_front = urlsplit(home).path in ("", "/")
     first = next((uri for uri in seeds if _host(_origin(uri)) == host), "")
     share = f"{hosts[host]:,} of {counted(sum(hosts.values()), 'page')} are of {host}"
     why = f"the first page of the collection; {share}" if seeded else share
-    return InferredStart(home or first or f"{origin}/", why)
+    return InferredStart(home if is_front and home else first or home or f"{origin}/", why)
 
 
 def _origin(uri: str) -> str:

@@ -34,7 +34,7 @@ from recollect.sources.http import bare_type, parse_lines
 from recollect.sources.model import Depth, Headers, Kind, SourceCapture, SourcePayload, Tally, TimeOrigin, Wanted
 
 _HOST = re.compile(
-    r"(?:(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}|localhost|\d{1,3}(?:\.\d{1,3}){3})(?:[:+]\d{2,5})?", re.I
+    r"(?:(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}|localhost|\d{1,3}(?:\.\d{1,3}){3})(?:[:+_]\d{2,5})?", re.I
 )
 _FILE_SUFFIX = re.compile(
     r"\.(?:html?|txt|css|js|png|jpe?g|gif|svg|ico|pdf|zip|gz|warc|har|xml|json|md|mht(?:ml)?)$", re.I
@@ -79,7 +79,7 @@ def stamp_folders(root: Path) -> list[Path]:
 
 def _origin(folder: Path) -> str:
     host = folder.name.lower()
-    host = re.sub(r"\+(\d+)$", r":\1", host)
+    host = re.sub(r"[+_](\d{2,5})$", r":\1", host)  # a port, as wget for Windows and HTTrack write it
     return f"http://{host}"
 
 
