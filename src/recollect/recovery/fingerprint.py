@@ -39,6 +39,7 @@ FEWEST_LINKS = 3
 FEWEST_WORDS = 30
 LEAST_WORDS = 8
 TRUSTED_WORDS = 60
+ALIEN_WORDS = 40  # a text that has next to nothing of the site's is told from it by fewer words
 ALIEN_SHARE = 0.65
 USUAL_TEXT = 0.42
 COPIED = 0.3
@@ -140,8 +141,12 @@ def address_of(uri: str) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-def is_generic(path: str) -> bool:
-    """Whether an address is one that sites of all kinds have: it does not distinguish one from another."""
+def is_generic(address: str) -> bool:
+    """Whether an address is one that sites of all kinds have: it does not distinguish one from another. With a query it
+    is so only if that has nothing but numbers: `/index.php?id=7`."""
+    path, _, query = address.partition("?")
+    if any(not part.rpartition("=")[2].isdigit() for part in query.split("&") if part):
+        return False
     name = path.strip("/").lower()
     return name.rpartition(".")[0] in _GENERIC if "." in name else name in _GENERIC
 
@@ -179,10 +184,10 @@ class Signals:
         evidence = _evidence(self.links, 0.12, 0.5, 2.2) + _evidence(self.title, 0.25, 0.6, 2.2)
         evidence += trusted * _evidence(self.text, TEXT_ALIKE, 0.42, 2.6)
         evidence += _evidence(self.outlinks, 0.1, 0.5, 0.8) + _evidence(self.structure, 0.15, 0.5, 1.2)
-        if max(self.links or 0.0, self.structure or 0.0) < COPIED:
+        if max(self.links or 0.0, self.structure or 0.0, self.title or 0.0) < COPIED:
             return evidence
         away = self.outlinks is not None and self.outlinks < 0.1
-        return evidence - trusted * self.alien * (8.0 if away else 6.0)
+        return evidence - min(1.0, self.words / ALIEN_WORDS) * self.alien * (8.0 if away else 6.0)
 
     @property
     def alien(self) -> float:

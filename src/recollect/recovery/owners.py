@@ -99,4 +99,4 @@ def own_addresses(ownership: Ownership, listed: ListedPages) -> frozenset[str]:
     for period in ownership.periods:
         if period.owner == "own":
             own |= listed.between(period.start - _YEAR if period is ownership.periods[0] else period.start, period.end)
-    return frozenset(address for address in own if not is_generic(address.partition("?")[0]))
+    return frozenset(address for address in own if not is_generic(address))

@@ -37,6 +37,8 @@ _NEAR = timedelta(days=200)
 _NEVER_ANOTHER, _BETWEEN_OWN = 5.0, 2.0
 WILDCARD = 3
 _MOST_FIRST = 8  # looks spread over the years, before it is known that anything changed
+_MOST_NOVEL = 6  # looks at times with quite other addresses
+_FEWEST_NOVEL, _NOVEL_SHARE = 3, 0.6
 MOST_GONE = 0.6
 
 
@@ -329,20 +331,25 @@ class Look:
 def next_look(looks: Sequence[Look], observed: dict[int, Observation | None], listed: ListedPages) -> int | None:
     """The place of the capture to look at next, None when enough is known.
 
-    The last and the first; some in the middle of the longest gaps where there are many captures; then between two
+    The last and the first, and one soon after it, which shows how alike two pages of the owner are; some in the middle
+    of the longest gaps where there are many captures, and of times with quite other addresses; then between two
     neighbours that are not of one owner, half way, until they are a month apart. Captures with the bytes of one that
     was seen are known.
     """
     if len({look.digest or place for place, look in enumerate(looks)}) < 2:
         return None  # the same bytes for ever
     known = _known(looks, observed)
-    for place in (len(looks) - 1, 0):
+    for place in (len(looks) - 1, 0, _second(looks)):
         if place not in known:
             return place
     if len(looks) > 4 and len(observed) < min(_MOST_FIRST, max(3, 2 + len(looks) // 6)):
         widest = _widest(looks, known)
         if widest is not None:
             return widest
+    if len(observed) < _MOST_FIRST + _MOST_NOVEL:
+        novel = _novel(looks, known, listed)
+        if novel is not None:
+            return novel
     seen = {place: look for place, look in sorted(known.items()) if look is not None and look.speaks}
     ownership = find_ownership(list(seen.values()), listed)
     for first, second in pairwise(seen):
@@ -376,6 +383,34 @@ def _widest(looks: Sequence[Look], known: dict[int, Observation | None]) -> int 
     gaps = ((looks[b].at - looks[a].at, _middle(looks, known, a, b)) for a, b in pairwise(sorted(known)))
     found = [(gap, place) for gap, place in gaps if place is not None and gap > 2 * _SHORT_GAP]
     return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _second(looks: Sequence[Look]) -> int:
+    """The first capture with other bytes than the first, if it is not much later; else the first."""
+    later = (n for n, look in enumerate(looks) if look.digest != looks[0].digest and look.at - looks[0].at <= _YEAR)
+    return next(later, 0)
+
+
+def _novel(looks: Sequence[Look], known: dict[int, Observation | None], listed: ListedPages) -> int | None:
+    """A capture of a time whose listed addresses are quite other ones than those near the looks so far: another site
+    may have been there for a while, between two looks at the owner's."""
+    spans = {place: _span(looks, place) for place in range(len(looks))}
+    near: frozenset[str] = frozenset().union(*(listed.between(*spans[place]) for place in known))
+    found = []
+    for place, span in spans.items():
+        there = listed.between(*span)
+        new = len(there - near)
+        if place not in known and new >= _FEWEST_NOVEL and new >= _NOVEL_SHARE * len(there):
+            found.append((new / len(there), -place))
+    return -max(found)[1] if found else None
+
+
+def _span(looks: Sequence[Look], place: int) -> tuple[datetime, datetime]:
+    """The time around a look, half way to its neighbours and at most `_NEAR`."""
+    at = looks[place].at
+    before = looks[place - 1].at if place else at - 2 * _NEAR
+    after = looks[place + 1].at if place + 1 < len(looks) else at + 2 * _NEAR
+    return max(at - (at - before) / 2, at - _NEAR), min(at + (after - at) / 2, at + _NEAR)
 
 
 def _middle(looks: Sequence[Look], known: dict[int, Observation | None], first: int, second: int) -> int | None:
