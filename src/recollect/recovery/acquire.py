@@ -47,6 +47,7 @@ _MAX_PARSED = 32 * 1024 * 1024  # a larger document is kept, not read for links
 _MAX_HELD = 4 * 1024 * 1024  # a larger doubtful capture is asked for again when it is needed
 _DIFFERS = "the bytes are not those of the index (digest differs)"
 _FRONT_TRIES = 12
+_PROBES, _ALWAYS = 5, 1 << 30  # an archive without the front page is asked for some other pages before it is left alone
 _TRUST_AFTER = 5  # mismatched digests with never a match: the archive's index and replay simply differ
 # Verdicts that the page's past can refute; an error page or a parked domain stays one for years.
 _REFUTABLE = frozenset({Verdict.HIJACKED, Verdict.LOGIN})
@@ -132,6 +133,7 @@ class Acquirer:
         self._skip = skip
         self._idle = tuple(idle)  # archives of this recovery that this run does not ask
         self._live_web = LiveWeb(meter)
+        self._vain: dict[str, int] = {}  # archive -> questions in a row that it had no capture for, from the first on
         self._matched: dict[str, int] = {}  # archive -> digests that agreed, minus those that did not
         # Captures that were looked at to find out about owners: whichever is taken is not asked for again.
         self._seen: dict[tuple[str, str, datetime], tuple[ReplayResponse, bytes]] = {}
@@ -194,7 +196,7 @@ class Acquirer:
 
     def _could_hold(self, archive: Archive, uri: str, site: SiteKnowledge) -> bool:
         if (
-            archive.id in site.empty
+            (archive.id in site.empty and self._vain.get(archive.id, 0) >= _PROBES)
             or not (archive.cdx or archive.timemap or archive.timegate)
             or archive.rule(uri) is not None
         ):
@@ -209,6 +211,8 @@ class Acquirer:
         except ArchiveError as error:
             self._note_failure(archive.id, error.kind, str(error))
             return Attempt(archive.id, item.uri, None, "failed", str(error))
+        before = self._vain.get(archive.id, 0)
+        self._vain[archive.id] = -_ALWAYS if page.rows else before + 1
         return Attempt(archive.id, item.uri, None, "answered", f"{len(page.rows)} captures")
 
     async def ask_all(self, item: Queued, site: SiteKnowledge) -> None:
@@ -546,7 +550,7 @@ class Acquirer:
             live = await self._live(item, site)
             if live is not None:
                 return live
-        if step.reason == Reason.REJECTED:
+        if step.reason in (Reason.REJECTED, Reason.BLOCKED):
             thumbnail = await self._thumbnail(item, attempts, candidates, site)
             if thumbnail is not None:
                 return thumbnail

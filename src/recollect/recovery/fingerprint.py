@@ -187,7 +187,12 @@ class Signals:
         if max(self.links or 0.0, self.structure or 0.0, self.title or 0.0) < COPIED:
             return evidence
         away = self.outlinks is not None and self.outlinks < 0.1
-        return evidence - min(1.0, self.words / ALIEN_WORDS) * self.alien * (8.0 if away else 6.0)
+        return evidence - min(1.0, self.words / ALIEN_WORDS) * self.alien * (9.0 if away else 7.5)
+
+    @property
+    def available(self) -> int:
+        """How many signals can be judged."""
+        return sum(one is not None for one in (self.links, self.title, self.text, self.outlinks, self.structure))
 
     @property
     def alien(self) -> float:

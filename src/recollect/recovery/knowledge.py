@@ -19,7 +19,7 @@ class SiteKnowledge:
     """What listings, start pages and reviews say about the site."""
 
     complete: tuple[tuple[str, SiteQuery], ...] = ()  # (archive, listing that is complete)
-    empty: frozenset[str] = frozenset()  # archives known to hold nothing of the site
+    empty: frozenset[str] = frozenset()  # archives that give no list and hold no front page
     repeats: Mapping[str, int] = field(default_factory=dict)  # digest -> resources that share these bytes
     front: frozenset[str] = frozenset()  # keys of the start pages
     listed: frozenset[str] = frozenset()  # keys with content in some listing

@@ -229,7 +229,9 @@ class _Group:
         """For the look being of this owner."""
         assert look.page is not None
         signals = self.fingerprint.compare(look.page, listed)
-        evidence = signals.own_evidence + (_INNER_LENIENCE if not look.front else 0.0)
+        # One signal alone, such as the title of a short farewell, does not make another owner.
+        alone = signals.own_evidence < 0 and signals.available < 2
+        evidence = 0.0 if alone else signals.own_evidence + (_INNER_LENIENCE if not look.front else 0.0)
         if look.verdict is Verdict.HIJACKED and not self.hijacked:
             evidence -= _HIJACKED_EVIDENCE
         if look.repeats >= WILDCARD and all(known.repeats < WILDCARD for known in self.looks):
@@ -387,7 +389,7 @@ def _widest(looks: Sequence[Look], known: dict[int, Observation | None]) -> int 
 
 def _second(looks: Sequence[Look]) -> int:
     """The first capture with other bytes than the first, if it is not much later; else the first."""
-    later = (n for n, look in enumerate(looks) if look.digest != looks[0].digest and look.at - looks[0].at <= _YEAR)
+    later = (n for n, look in enumerate(looks) if look.digest != looks[0].digest and look.at - looks[0].at <= 2 * _YEAR)
     return next(later, 0)
 
 

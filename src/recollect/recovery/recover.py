@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from recollect.archives.opening import ClientOptions, open_client
@@ -24,11 +25,13 @@ from recollect.errors import UsageError
 from recollect.recovery.canonical import visit_key
 from recollect.recovery.disk import on_this_disk
 from recollect.recovery.journal import Journal, Queued, now_utc
+from recollect.recovery.knowledge import SiteKnowledge
 from recollect.recovery.lister import Lister, site_queries
 from recollect.recovery.local import LocalSources, open_local
-from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, evenly, quotas_of
+from recollect.recovery.meter import PATIENCE, TIMEOUT, Meter, OutOfQuota, evenly, quotas_of
 from recollect.recovery.options import Options
 from recollect.recovery.outputs import Outputs, write_outputs
+from recollect.recovery.ownership import Ownership
 from recollect.recovery.plan import RecoveryPolicy
 from recollect.recovery.progress import Finished, Watch
 from recollect.recovery.scope import Scope
@@ -186,7 +189,8 @@ def survey_site(
     run: Run = Run(),  # noqa: B008 - frozen
     watch: Watch = Watch(),  # noqa: B008 - frozen
 ) -> Survey:
-    """What the archives hold of a site, nothing kept. `on_page` is called with an archive and its captures so far."""
+    """What the archives hold of a site, nothing kept. A few captures of the front page are looked at, to know when the
+    owner's time ended. `on_page` is called with an archive and its captures so far."""
     uris = (start,) if isinstance(start, str) else tuple(start)
     wanted = options or Options(Scope(uris))
     sources = archives if isinstance(archives, Sources) else None if archives is not None else Sources()
@@ -202,15 +206,38 @@ def survey_site(
             polite = [evenly(archive) for archive in asked]
             queries = site_queries(wanted.scope)
             await asyncio.gather(lister.list_site(polite, queries), lister.ask_front(polite, wanted.scope.start))
-        return survey(journal, known, wanted, skipped)
+            ownership = await _owners(store, meter, lister, polite, wanted)
+        return survey(journal, known, wanted, skipped, ownership)
 
     with (
         _opened(maps or (sources.maps if sources else None), known, watch) as opened,
         open_local(sources, wanted.scope, (archive.id for archive in known), watch.problem) as local,
-        Store.in_memory() as store,
+        TemporaryDirectory(prefix="recollect-survey-") as folder,
+        Store.create(Path(folder)) as store,
     ):
         known += local.archives
         return asyncio.run(ask(store, opened, local))
+
+
+async def _owners(
+    store: Store, meter: Meter, lister: Lister, archives: Sequence[Archive], options: Options
+) -> Ownership:
+    """Whose site it was, and when, by the looks that a recovery would take."""
+    from recollect.recovery.acquire import Acquirer  # with the judge of pages
+    from recollect.recovery.owners import owner_evidence, search_ownership
+
+    if options.keep_suspects or options.dates.at is not None:
+        return Ownership()
+    journal = Journal(store)
+    start = frozenset(visit_key(uri, options.rules) for uri in options.scope.start)
+    usable = frozenset(archive.id for archive in archives if meter.budget(archive.id) != 0)
+    acquirer = Acquirer(store, journal, meter, lister, archives, options)
+    site = SiteKnowledge(repeats=journal.repeated_digests())
+    evidence = owner_evidence(journal, options, start, usable)
+    try:
+        return await search_ownership(evidence, lambda one, front: acquirer.observe(one, site, front=front))
+    except OutOfQuota:
+        return Ownership()
 
 
 def _same_start(before: Sequence[str], start: Sequence[str], options: Options) -> bool:

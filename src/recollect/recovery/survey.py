@@ -21,6 +21,7 @@ from recollect.recovery.journal import Journal
 from recollect.recovery.lister import is_front
 from recollect.recovery.meter import quotas_of
 from recollect.recovery.options import Options
+from recollect.recovery.ownership import Ownership, Period, Standing
 
 KINDS = ("html", "image", "style", "script", "document", "media", "other", "redirect", "error")
 # What a site still links to in its last year is captured in that year: the one estimate of links before any is read.
@@ -89,6 +90,7 @@ class Survey:
     last: datetime | None = None
     last_good: datetime | None = None
     all: Estimate = Estimate()  # exhaustive: everything that is listed
+    ownership: tuple[Period, ...] = ()  # whose site it was, and when; empty where that was not looked at
     linked: Estimate = Estimate()  # knowledgeable: what is still linked at the end
 
     @property
@@ -110,6 +112,7 @@ class Survey:
             "last_good": iso(self.last_good),
             "per_year": {str(year): count for year, count in sorted(self.per_year.items())},
             "per_type": self.per_kind,
+            "ownership": [period.to_json() for period in self.ownership],
             "estimate": self.all.to_json(),
             "estimate_linked": self.linked.to_json(),
             "archives": [
@@ -163,7 +166,9 @@ class _SurveyCounts:
         self.last: datetime | None = None
         self.last_good: datetime | None = None
 
-    def add(self, captures: Iterable[Candidate], shared: Mapping[str, int], is_home: bool) -> None:
+    def add(
+        self, captures: Iterable[Candidate], shared: Mapping[str, int], is_home: bool, ownership: Ownership
+    ) -> None:
         fetchable = False
         for c in captures:
             self.captures += 1
@@ -174,13 +179,22 @@ class _SurveyCounts:
             if is_content(c.status):
                 fetchable = True
                 # A front page goes on being captured when the domain is parked; the pages below show when it ended.
-                if not is_home and c.digest not in shared:
+                own = ownership.standing(c.captured_at) is not Standing.FOREIGN
+                if own and (ownership.periods or (not is_home and c.digest not in shared)):
                     self.last_good = max(self.last_good or c.captured_at, c.captured_at)
         self.resources += fetchable
 
 
-def survey(journal: Journal, archives: Sequence[Archive], options: Options, skipped: Mapping[str, str]) -> Survey:
-    """Sum up what the journal knows. `skipped` says why archives were not asked."""
+def survey(
+    journal: Journal,
+    archives: Sequence[Archive],
+    options: Options,
+    skipped: Mapping[str, str],
+    ownership: Ownership | None = None,
+) -> Survey:
+    """Sum up what the journal knows. `skipped` says why archives were not asked. `last_good` is the last capture of the
+    owner's time, as far as `ownership` knows it; else the last page below the front page with bytes of its own."""
+    owners = ownership or Ownership()
     total = _SurveyCounts()
     each = {archive.id: _SurveyCounts() for archive in archives}
     chosen: list[tuple[Candidate, datetime]] = []  # the best capture of each resource, and when it was last seen
@@ -190,10 +204,10 @@ def survey(journal: Journal, archives: Sequence[Archive], options: Options, skip
         if not options.scope.holds(captures[0].uri):
             continue
         is_home = options.scope.is_home(key)
-        total.add(captures, shared, is_home)
+        total.add(captures, shared, is_home, owners)
         for name, own in groupby(sorted(captures, key=lambda c: c.archive), key=lambda c: c.archive):
             if name in each:
-                each[name].add(own, shared, is_home)
+                each[name].add(own, shared, is_home, owners)
         best = _chosen(captures, archives, options)
         chosen += [(candidate, max(c.captured_at for c in captures)) for candidate in best]
     last_good = total.last_good or total.last
@@ -211,6 +225,7 @@ def survey(journal: Journal, archives: Sequence[Archive], options: Options, skip
         total.last,
         last_good,
         _estimate([c for c, _ in chosen], archives, options, listing),
+        owners.periods,
         _estimate(recent, archives, options, listing),
     )
 
