@@ -189,7 +189,8 @@ def test_before_a_run_above_a_quota_a_person_chooses_how_much(tmp_path: Path, ch
     fake.add("/", "<title>Farewell</title><p>Good bye to all of you.</p><a href='/t.html'>Thanks</a>", "20150101000000")
     fake.add("/t.html", "<title>Thanks</title><p>Thank you for all the letters.</p>", "20150101000000")
     for n in range(10):
-        fake.add(f"/old{n}.html", f"<title>Old {n}</title><p>An old page, number {n}.</p>", "20050101000000")
+        words = f"An old page of the choir, number {n}, about concerts, songs and the people who sang them. " * 4
+        fake.add(f"/old{n}.html", f"<title>Old {n}</title><p>{words}</p>", "20050101000000")
     with served(fake) as archive:
         entry = [{"id": "fake", "cdx": archive.cdx, "raw": archive.raw}]
         (tmp_path / "archives.json").write_text(json.dumps(entry))

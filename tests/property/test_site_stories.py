@@ -12,7 +12,7 @@ from experiments.site_stories import STORIES, make_story
 from recollect.recovery.ownership import Owner
 
 # A taker who copies design, addresses and names, and changes only the texts, differs in these alone.
-MOST_FOREIGN = {"copied": 0.2, "returned": 0.03}
+MOST_FOREIGN = {"copied": 0.05, "returned": 0.03}
 
 
 @pytest.mark.parametrize("kind", STORIES)

@@ -1,7 +1,8 @@
 """Files as archived, for owners who want to edit and upload: byte-identical, under their own names, one host.
 
 Hides: the choice of names. Nothing is rewritten, so links between pages are those of the lost site. Content encodings
-are taken off, as in every output. Names are as `filenames` makes them: no file is a program of a web server.
+are taken off, as in every output. Names are as `filenames` makes them: no file is a program of a web server, because
+archived bytes must not run on a new host (`page.php` is `page_php.html`).
 """
 
 from __future__ import annotations
