@@ -230,7 +230,7 @@ class _Group:
         assert look.page is not None
         signals = self.fingerprint.compare(look.page, listed)
         # One signal alone, such as the title of a short farewell, does not make another owner.
-        little = look.page.words.total() < FEWEST_WORDS and _has_substance(self)
+        little = look.front and look.page.words.total() < FEWEST_WORDS and _has_substance(self)
         alone = little and signals.own_evidence < 0 and signals.available < 2
         evidence = 0.0 if alone else signals.own_evidence + (_INNER_LENIENCE if not look.front else 0.0)
         if look.verdict is Verdict.HIJACKED and not self.hijacked:
