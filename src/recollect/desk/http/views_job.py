@@ -58,7 +58,7 @@ def _under_way(view: Mapping[str, Any], state: State, token: str) -> str:
     ]
     return show(
         "job.html",
-        job=view,
+        job={"uploads": [], **view},
         state=state.value,
         token=token,
         rank=texts.number(view["rank"] or 1),
