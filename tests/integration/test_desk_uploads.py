@@ -59,13 +59,13 @@ def warc(tmp_path: Path) -> bytes:
 def test_a_file_of_a_person_is_read_beside_the_archives_and_goes_with_the_job(
     desk: RunningDesk, tmp_path: Path
 ) -> None:
-    job = desk.submit("http://lost.example/")
+    job = desk.submit("http://lost.example/", own_files=True)
     assert "/sources?token=" in desk.ask("GET", f"/jobs/{job.id}?token={job.token}").text
     status, reply = put(desk, job, "..%2Fold%20crawl.warc.gz", warc(tmp_path))
     assert status == 200, reply
     assert [one["name"] for one in json.loads(reply)["sources"]] == ["old-crawl.warc.gz"]
     other = desk.submit("http://lost.example/", "ben@mail.example")
-    assert other.id != job.id, "nobody joins a job with files of another person"
+    assert other.id != job.id, "a job with files is its owner's alone"
     desk.confirm(job)
     reply_of = desk.wait(job, "ready", "failed", "nothing-found")
     assert reply_of["state"] == "ready", desk.said[-20:]
@@ -83,7 +83,7 @@ def test_a_file_of_a_person_is_read_beside_the_archives_and_goes_with_the_job(
 
 
 def test_files_that_hold_no_pages_are_too_large_or_are_of_others_are_refused(desk: RunningDesk, tmp_path: Path) -> None:
-    job = desk.submit("http://lost.example/")
+    job = desk.submit("http://lost.example/", own_files=True)
     assert put(desk, job, "notes.txt", b"just notes")[0] == 400
     assert put(desk, job, "x.zip", b"PK\x03\x04" + b"x" * 100)[0] == 400
     write_warc(tmp_path / "large.warc.gz", [Capture(TOADS.uri, TOADS.timestamp, bytes(range(256)) * 3000)])
@@ -96,7 +96,7 @@ def test_files_that_hold_no_pages_are_too_large_or_are_of_others_are_refused(des
 
 
 def test_the_form_of_the_page_adds_files(desk: RunningDesk, tmp_path: Path) -> None:
-    job = desk.submit("http://lost.example/")
+    job = desk.submit("http://lost.example/", own_files=True)
     head = b'--b\r\nContent-Disposition: form-data; name="file"; filename="my crawl.warc.gz"\r\n\r\n'
     body = head + warc(tmp_path) + b"\r\n--b--\r\n"
     url = f"{desk.base}/jobs/{job.id}/sources?token={job.token}"
@@ -105,3 +105,16 @@ def test_the_form_of_the_page_adds_files(desk: RunningDesk, tmp_path: Path) -> N
         assert "my-crawl.warc.gz" in answer.read().decode()
     assert [one["name"] for one in desk.show(job)["sources"]] == ["my-crawl.warc.gz"]
     assert desk.ask("DELETE", f"/api/jobs/{job.id}/sources/my-crawl.warc.gz?token={job.token}").json["sources"] == []
+
+
+def test_the_answers_do_not_tell_whether_others_asked_for_the_site(desk: RunningDesk, tmp_path: Path) -> None:
+    first = desk.submit("http://lost.example/")
+    joined = desk.submit("http://lost.example/", "ben@mail.example")
+    alone = desk.submit("http://other.example/", "ben@mail.example")
+    answers = {put(desk, job, "old.warc.gz", warc(tmp_path)) for job in (first, joined, alone)}
+    [(status, reply)] = answers
+    assert status == 403 and "announce" in reply
+    for uri in ("http://lost.example/", "http://other.example/"):
+        own = desk.submit(uri, "eve@mail.example", own_files=True)
+        assert put(desk, own, "old.warc.gz", warc(tmp_path))[0] == 200
+        assert own.id not in (first.id, alone.id)

@@ -63,6 +63,7 @@ class Submission:
     dates: DatePreference = DatePreference()  # noqa: RUF009 - frozen
     windows_names: bool = False
     scripts: bool = False  # whether the site and the kit keep what runs in their pages
+    own_files: bool = False  # whether the person adds files of the site: the job is then theirs alone
     language: str = ""  # of the mails; it decides nothing else
 
     @property
@@ -81,6 +82,7 @@ class Submission:
             "to": _iso(self.dates.end),
             "windows_names": self.windows_names,
             "scripts": self.scripts,
+            **({"own_files": True} if self.own_files else {}),
         }
 
     @property
@@ -152,7 +154,8 @@ def recovery_options(options: Mapping[str, Any], *, limit: int | None = None) ->
 
 def parse_submission(fields: Mapping[str, Any], known_archives: Sequence[str]) -> Submission:
     """A submission from the fields of the API or the form; raises Refused with the field and a sentence about it."""
-    known = {"uri", "email", "name", "scope", "archives", "at", "from", "to", "windows_names", "scripts", "language"}
+    known = {"uri", "email", "name", "scope", "archives", "at", "from", "to", "windows_names", "scripts", "language",
+             "own_files"}  # fmt: skip
     for name in fields:
         if name not in known:
             raise Refused("unknown field", where=str(name)[:50], hint=f"known are {', '.join(sorted(known))}")
@@ -170,6 +173,7 @@ def parse_submission(fields: Mapping[str, Any], known_archives: Sequence[str]) -
         dates=DatePreference(at, start, end),
         windows_names=_switch(fields, "windows_names"),
         scripts=_switch(fields, "scripts"),
+        own_files=_switch(fields, "own_files"),
         language=_text(fields, "language")[:20] or current().language,
     )
 

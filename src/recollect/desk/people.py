@@ -194,7 +194,10 @@ def _trusted(c: Connection, job: Job, asked: Submission) -> str:
 
 
 def _same(c: Connection, asked: Submission, now: float, settings: DeskSettings) -> Job | None:
-    """The job that does what is asked for already, or has done it lately; none that is about to expire."""
+    """The job that does what is asked for already, or has done it lately; none that is about to expire, and none for
+    who adds files: its result shows what is in them."""
+    if asked.own_files:
+        return None
     rows = c.rows(
         f"SELECT * FROM job WHERE fingerprint = ? AND state IN ({_MARKS}) ORDER BY created DESC LIMIT 1",
         asked.fingerprint, *_SHARED,
@@ -216,10 +219,11 @@ def _new_job(
     if queued >= settings.max_queue:
         raise TooMany("the queue is full", why=f"{queued} jobs wait", hint="try again tomorrow")
     identifier = secrets.token_hex(8)
+    fingerprint = f"own {identifier}" if asked.own_files else asked.fingerprint
     c.change(
         """INSERT INTO job (id, state, uri, site, wish, fingerprint, created, updated, place, source, estimate)
            VALUES (?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        identifier, asked.uri, asked.site, json.dumps(asked.options()), asked.fingerprint, now, now, now, source,
+        identifier, asked.uri, asked.site, json.dumps(asked.options()), fingerprint, now, now, now, source,
         estimate,
     )  # fmt: skip
     queue.record(c, identifier, "submit", None, State.PENDING, now, "person", ending_of(asked.uri))

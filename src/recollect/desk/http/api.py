@@ -97,7 +97,7 @@ def full_view(desk: Desk, c: Any, job: Job, person: people.Recipient | None, tok
     view["waiting_for"] = [{**one, "name": names.get(one["archive"], one["archive"])} for one in view["waiting_for"]]
     view["status_url"] = status_url(desk.base_url, job.id, token) if token else None
     view["thumbs"] = pictures_of(desk, job, State(view["state"]))
-    view["uploads"] = is_open(desk, State(view["state"]))
+    view["uploads"] = is_open(desk, job, State(view["state"]))
     # A token of a request that was not confirmed shows a new job, whatever its job has become.
     view["sources"] = described(desk, job.id) if State(view["state"]) is job.state else []
     if State(view["state"]) in DELIVERED:

@@ -102,6 +102,11 @@ async def posted(request: web.Request) -> dict[str, Any]:
     return found
 
 
+def _form(desk: Desk, given: dict[str, Any], errors: dict[str, str], status: int = 200) -> web.Response:
+    uploads = bool(desk.settings.upload_bytes)
+    return html(views_ask.form_page(desk.usual_archives(), given, errors, uploads=uploads), status)
+
+
 def _asked(request: web.Request) -> dict[str, Any]:
     """The fields of the first form, from the address."""
     found: dict[str, Any] = dict(request.query)
@@ -112,7 +117,11 @@ def _asked(request: web.Request) -> dict[str, Any]:
 
 def _options_of(given: dict[str, Any]) -> dict[str, Any]:
     """What the form says as fields of a submission: dates count only where their choice was made."""
-    fields = {name: given[name] for name in ("uri", "scope", "archives", "windows_names", "scripts") if given.get(name)}
+    fields = {
+        name: given[name]
+        for name in ("uri", "scope", "archives", "windows_names", "scripts", "own_files")
+        if given.get(name)
+    }
     when = given.get("when") or ("at" if given.get("at") else "between")
     for name in ("at",) if when == "at" else ("from", "to") if when == "between" else ():
         if given.get(name):
@@ -130,7 +139,7 @@ def _in_plain_dates(given: dict[str, Any], languages: str) -> dict[str, Any]:
 
 
 async def home(request: web.Request) -> web.Response:
-    return html(views_ask.form_page(desk_of(request).usual_archives(), _asked(request), {}))
+    return _form(desk_of(request), _asked(request), {})
 
 
 async def survey(request: web.Request) -> web.Response:
@@ -152,7 +161,7 @@ async def survey(request: web.Request) -> web.Response:
         await desk.run(people.check_blocked, asked)
     except Refused as error:
         words = _words(error)
-        return html(views_ask.form_page(desk.usual_archives(), given, {error.field: words}), 400)
+        return _form(desk, given, {error.field: words}, 400)
     assert desk.surveyor is not None
     network = network_of(request)
     if network and not await desk.surveyor.known(asked.options()):
@@ -207,7 +216,7 @@ async def _survey_again(desk: Desk, given: dict[str, Any], errors: dict[str, str
     try:
         asked = parse_submission({**_options_of(given), "email": _NO_ADDRESS}, [a.id for a in desk.usual_archives()])
     except Refused:
-        return html(views_ask.form_page(desk.usual_archives(), given, errors), status)
+        return _form(desk, given, errors, status)
     assert desk.surveyor is not None
     given = {**given, "promise": promises.mails(desk.settings)}
     listed = await desk.surveyor.look(asked.options())
@@ -215,7 +224,7 @@ async def _survey_again(desk: Desk, given: dict[str, Any], errors: dict[str, str
         outage = views_ask.Outage(listed.silent, listed.retry_at)
         return html(views_ask.unanswered_page(asked.uri, given, errors, outage), status)
     if not listed.is_answer or not listed.found.get("captures"):
-        return html(views_ask.form_page(desk.usual_archives(), given, errors), status)
+        return _form(desk, given, errors, status)
     return html(views_ask.survey_page(asked.uri, listed.found, await _queue(desk), given, errors), status)
 
 

@@ -2,8 +2,9 @@
 
 Hides: files that arrive whole or not at all, and what is accepted. Invariants: a file is kept only if it is one of the
 formats that `recollect.sources` reads by itself, under a name that the desk made; names, number and sizes are bounded
-by settings; files are taken only before the recovery begins and from the one person who asked for it, and no one joins
-a job that has any, because its result shows what was in them. They lie beside the result and go with it.
+by settings; files are taken only before the recovery begins, and only for a request that announced them (`own_files`):
+its job is that person's alone, because its result shows what was in them. Whether others asked for the same site
+changes no answer. They lie beside the result and go with it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from aiohttp import web
 
-from recollect.desk import people, queue
+from recollect.desk import queue
 from recollect.desk.database import Connection
 from recollect.desk.http.context import (
     BadRequest,
@@ -56,9 +57,9 @@ def described(desk: Desk, job: str) -> list[dict[str, Any]]:
     return [{"name": path.name, "size": path.stat().st_size} for path in files_of(desk, job)]
 
 
-def is_open(desk: Desk, state: State) -> bool:
-    """May files still be added to a job in this state?"""
-    return bool(desk.settings.upload_bytes) and state in _EARLY
+def is_open(desk: Desk, job: Job, state: State) -> bool:
+    """May files still be added to a job that is shown in this state?"""
+    return bool(desk.settings.upload_bytes) and bool(job.options.get("own_files")) and state in _EARLY
 
 
 async def put(request: web.Request) -> web.Response:
@@ -98,17 +99,13 @@ async def _chunks(part: Any) -> AsyncIterator[bytes]:
 async def _open_job(request: web.Request) -> tuple[Desk, Job]:
     """The job of a request that may add files to it."""
     desk = desk_of(request)
-    job, person = await authorized(request)
-
-    def alone(c: Connection) -> bool:
-        return len(people.recipients(c, job.id)) <= 1
-
+    job, _ = await authorized(request)
     if not desk.settings.upload_bytes:
         raise Denied("this desk takes no files")
+    if not job.options.get("own_files"):
+        raise Denied("this request did not announce files", hint='ask again with "own_files": true')
     if job.state not in _EARLY:
         raise BadRequest("files can be added only before the recovery begins", where=job.id)
-    if person is not None and not await desk.transact(alone):
-        raise Denied("others asked for the same site; files can be added only to a recovery of your own")
     return desk, job
 
 
@@ -140,8 +137,6 @@ async def _keep(desk: Desk, job: Job, name: str, pieces: AsyncIterator[bytes]) -
         def keep(c: Connection) -> None:
             if queue.get(c, job.id).state not in _EARLY:
                 raise BadRequest("files can be added only before the recovery begins", where=job.id)
-            # Its result shows what is in the file: whoever asks for the same site gets a job of their own.
-            c.change("UPDATE job SET fingerprint = ? WHERE id = ?", f"own {job.id}", job.id)
             if temporary.exists():  # a transaction may run twice
                 temporary.replace(target)
 

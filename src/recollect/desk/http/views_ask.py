@@ -26,12 +26,15 @@ class Outage:
     retry_at: float | None = None
 
 
-def form_page(archives: Sequence[Archive], given: Mapping[str, Any], errors: Mapping[str, str]) -> str:
+def form_page(
+    archives: Sequence[Archive], given: Mapping[str, Any], errors: Mapping[str, str], *, uploads: bool = False
+) -> str:
     """Where one describes what was lost."""
     names = {archive.id: archive.name or archive.id for archive in archives}
     return show(
         "home.html",
         archives=names,
+        uploads=uploads,
         chosen_archives=given.get("archives") or list(names),
         given=Fields(given),
         errors=Fields(errors),
@@ -105,7 +108,9 @@ def question_page(reading: Reading, given: Mapping[str, Any]) -> str:
 def _choices(reading: Reading, given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The ways to go on, each a link with everything else that was chosen."""
     kept = {
-        name: str(given[name]) for name in ("when", "at", "from", "to", "windows_names", "scripts") if given.get(name)
+        name: str(given[name])
+        for name in ("when", "at", "from", "to", "windows_names", "scripts", "own_files")
+        if given.get(name)
     }
     made = []
     for one in reading.choices:
