@@ -44,7 +44,17 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def expected(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The tree that `recollect recover` makes of the same archives."""
     folder = tmp_path_factory.mktemp("expected") / "site"
-    command = ["recover", "http://lost.example/", "-o", str(folder), "--archives", str(archives), "--quiet", "--yes"]
+    command = [
+        "recover",
+        "http://lost.example/",
+        "-o",
+        str(folder),
+        "--archives",
+        str(archives),
+        "--quiet",
+        "--yes",
+        "--no-scripts",
+    ]
     subprocess.run([sys.executable, "-m", "recollect", *command], check=True, timeout=120)
     return site_of({p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()})
 
