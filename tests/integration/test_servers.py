@@ -146,7 +146,7 @@ def prepared(tmp_path: Path, *, tools: dict[str, str], **environment: str) -> su
     )
 
 
-PROGRAMS = ("java", "chromium", "nginx", "apache2", "caddy", "zstdcat")
+PROGRAMS = ("java", "chromium", "firefox-esr", "httrack", "wget", "nginx", "apache2", "caddy", "node", "zstdcat")
 TOOLS = {**dict.fromkeys(PROGRAMS, "exit 9"), "php": "echo pdo_sqlite"}
 
 
@@ -170,7 +170,8 @@ def test_preparing_as_root_on_debian_installs_what_is_missing_without_starting_i
 def test_preparing_never_fails_and_names_what_is_missing(tmp_path: Path, user: str) -> None:
     done = prepared(tmp_path, tools={"id": f"echo {user}", "apt-get": "exit 100"})
     assert done.returncode == 0
-    wanted = "nginx could not be installed" if user == "0" else "apt-get install default-jre-headless chromium nginx"
+    missing = "apt-get install default-jre-headless chromium firefox-esr httrack wget nginx"
+    wanted = "nginx could not be installed" if user == "0" else missing
     assert wanted in done.stderr and "caddy" in done.stderr
 
 

@@ -184,7 +184,9 @@ class Signals:
         evidence = _evidence(self.links, 0.12, 0.5, 2.2) + _evidence(self.title, 0.25, 0.6, 2.2)
         evidence += trusted * _evidence(self.text, TEXT_ALIKE, 0.42, 2.6)
         evidence += _evidence(self.outlinks, 0.1, 0.5, 0.8) + _evidence(self.structure, 0.15, 0.5, 1.2)
-        if max(self.links or 0.0, self.structure or 0.0, self.title or 0.0) < COPIED:
+        # A title alone is a copied design only where it is known how alike the pages of the site are.
+        title = self.title if self.usual is not None else None
+        if max(self.links or 0.0, self.structure or 0.0, title or 0.0) < COPIED:
             return evidence
         away = self.outlinks is not None and self.outlinks < 0.1
         return evidence - min(1.0, self.words / ALIEN_WORDS) * self.alien * (9.0 if away else 7.5)
