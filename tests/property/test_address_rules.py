@@ -45,10 +45,13 @@ def test_a_move_is_learned_from_some_pages_and_holds_for_the_others(
     pairs = [Pair(*pair, kind) for pair, kind in zip(addresses[:-2], how, strict=False)]
     if turned:
         pairs = [Pair(p.other, p.one, p.evidence) for p in pairs]
-    for before, after in addresses[-2:]:
+    seen = {"-" in word for _, word in pages[:-2]}
+    for (before, after), (_, word) in zip(addresses[-2:], pages[-2:], strict=True):
         images = {image for rule in learn_rules(pairs, (), unknown) for image in rule.images(before)}
         back = {image for rule in learn_rules(pairs, (), unknown) for image in rule.images(after)}
-        assert images == {after} and back == {before}
+        assert images <= {after} and back <= {before}
+        if ("-" in word) in seen:  # a rule learned of plain words says nothing of others
+            assert images == {after} and back == {before}
 
 
 @given(st.sampled_from(sorted(MOVES)), pages_of, st.lists(st.sampled_from(list(Evidence)), min_size=9, max_size=9))
