@@ -1,7 +1,8 @@
 """What zip, tar and compressed files hold, for the search for secrets.
 
 Hides: formats, and limits against packages that expand without end. A member that is beyond a limit is given as None:
-it was not searched, which is not the same as having nothing. A damaged package gives what can be read of it.
+it was not searched, which is not the same as having nothing. So is what cannot be read of a damaged package, or of one
+in an unknown compression. Of an encrypted member only the name is given.
 """
 
 from __future__ import annotations
@@ -19,12 +20,29 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import IO, cast
 
+import zstandard
+
 from recollect.protection.credentials import COLUMN_NAME
 
+_SMALLEST = 18  # bytes of the smallest package with content, an empty gzip file
 _MOST_BYTES = 2 << 30  # of all members of one package
 _MOST_MEMBERS = 50_000
 _IN_MEMORY = 16 << 20  # larger members go to a file without a name
 _MOST_DATABASE = 256 << 20
+
+# Of what is damaged, cut off, or in a compression that is not known here.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    zstandard.ZstdError,
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+)
 
 Member = tuple[str, IO[bytes] | None]
 
@@ -33,6 +51,8 @@ def members(stream: IO[bytes]) -> Iterator[Member]:
     """(name, content) of what a package holds; nothing for other files. The name is empty if the package has none."""
     head = stream.read(512)
     stream.seek(0)
+    if len(head) < _SMALLEST:
+        return
     try:
         if head.startswith(b"PK\x03\x04"):
             yield from _zipped(stream)
@@ -40,13 +60,8 @@ def members(stream: IO[bytes]) -> Iterator[Member]:
             yield from _tarred(stream)
         else:
             yield from _compressed(stream, head)
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError):
-        return
-    except (NotImplementedError, RuntimeError):  # an unknown compression, an encrypted member
-        return
-    except Exception as error:
-        if type(error).__name__ != "ZstdError":
-            raise
+    except _DAMAGE:
+        yield "", None
 
 
 def _compressed(stream: IO[bytes], head: bytes) -> Iterator[Member]:
@@ -58,8 +73,6 @@ def _compressed(stream: IO[bytes], head: bytes) -> Iterator[Member]:
     elif head.startswith(b"\xfd7zXZ\x00"):
         opened = cast(IO[bytes], lzma.LZMAFile(stream))  # noqa: SIM115 - `stream` is the caller's
     elif head.startswith(b"\x28\xb5\x2f\xfd"):
-        import zstandard
-
         opened = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(stream, read_across_frames=True)
     if opened is None:
         return
@@ -79,12 +92,12 @@ def _spooled(source: IO[bytes], most: int) -> tuple[IO[bytes], bool]:
     """The content of a stream that can be read once, and whether it is all of it; what is damaged ends there."""
     out = cast(IO[bytes], tempfile.SpooledTemporaryFile(_IN_MEMORY))  # noqa: SIM115 - the caller closes it
     left = most
-    damage = (zlib.error, lzma.LZMAError, OSError, EOFError, zipfile.BadZipFile)
-    with suppress(*damage):
+    is_whole = False
+    with suppress(*_DAMAGE):
         while left > 0 and (piece := source.read(min(left, 1 << 20))):
             out.write(piece)
             left -= len(piece)
-    is_whole = left > 0
+        is_whole = left > 0
     out.seek(0)
     return out, is_whole
 
@@ -104,8 +117,8 @@ def _zipped(stream: IO[bytes]) -> Iterator[Member]:
             try:
                 with package.open(info) as opened:
                     content, is_whole = _spooled(opened, left)
-            except (NotImplementedError, RuntimeError, zipfile.BadZipFile):
-                yield info.filename, io.BytesIO()
+            except _DAMAGE:
+                yield info.filename, None
                 continue
             with content:
                 left -= content.seek(0, io.SEEK_END)

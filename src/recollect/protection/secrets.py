@@ -38,7 +38,7 @@ class Secret(StrEnum):
     PASSWORD_HASH = "password hash"
     TOKEN = "access token"
     VERSION_CONTROL = "version control, with all earlier versions"
-    UNSEARCHED = "too large to be searched"
+    UNSEARCHED = "not searched: too large, damaged, or of an unknown compression"
     PERSONAL = "personal data"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import itertools
@@ -10,11 +11,13 @@ import os
 import sqlite3
 import tarfile
 import zipfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -318,6 +321,31 @@ def test_damaged_packages_do_no_harm(start: bytes) -> None:
             data = bytearray(whole)
             data[chance.randrange(len(data))] = chance.randrange(256)
             list(scan([("x.bin", bytes(data))]))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_what_cannot_be_read_of_a_package_is_reported(pack: Callable[[bytes], bytes]) -> None:
+    whole = pack(Random(3).randbytes(4000))
+    assert list(scan([("dump.bin", whole)])) == []
+    for cut in (30, len(whole) // 2, len(whole) - 9):
+        assert [found.kind for found in scan([("dump.bin", whole[:cut])])] == [Secret.UNSEARCHED], cut
+
+
+def test_what_cannot_be_read_of_zstd_is_reported() -> None:
+    whole = zstandard.compress(b"nothing of worth " * 5000)
+    assert list(scan([("dump.zst", whole)])) == []
+    damaged = whole[:12] + b"\xff" * (len(whole) - 12)
+    assert Secret.UNSEARCHED in [found.kind for found in scan([("dump.zst", damaged)])]
+
+
+def test_what_cannot_be_read_of_a_zip_is_reported() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as package:
+        package.writestr("notes.txt", b"nothing of worth " * 50)
+    whole = out.getvalue()
+    assert [found.kind for found in scan([("a.zip", whole[: len(whole) - 30])])] == [Secret.UNSEARCHED]
+    method = whole.replace(b"\x08\x00", b"\x63\x00")  # a compression that is not known
+    assert [found.kind for found in scan([("a.zip", method)])] == [Secret.UNSEARCHED]
 
 
 def test_a_bomb_is_read_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
