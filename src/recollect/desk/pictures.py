@@ -96,6 +96,8 @@ class EarlyPictures(threading.Thread):
         from recollect.recovery.store import Store
 
         with Store.open(self._folder) as store:
+            if any(urlsplit(uri).path.lower().endswith(".css") for _, uri, _ in store.queued()):
+                return ""  # its pages would be drawn without their styles
             first = front(store)
             pages = [one for one in store.recovered(redirects=False) if one.kind == "page" and one.suspect is None]
             pages.sort(key=lambda one: (urlsplit(one.uri).path.count("/"), len(one.uri), one.uri))
